@@ -105,10 +105,10 @@ def _usage(options: Options) -> int:
 
     try:
         from gateway.usage.command import command
+
+        return command(options)  # which imports more for a topic
     except ModuleNotFoundError as missing:
         raise explained(missing) from None
-
-    return command(options)
 
 
 # -- the command line --------------------------------------------------------------------------
@@ -177,7 +177,15 @@ def _top_options(parser: argparse.ArgumentParser) -> None:
 
 def _usage_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "folder", type=Path, metavar="FOLDER", help="the one that usage.folder names"
+        "source",
+        metavar="FOLDER|URL",
+        help="the one that usage.folder names, or the URL of brokers with /tenant/namespace/topic",
+    )
+    parser.add_argument(
+        "--token-file", type=Path, metavar="FILE", help="the token that brokers of a topic need"
+    )
+    parser.add_argument(
+        "--ca-file", type=Path, metavar="FILE", help="who signed these brokers' certificates"
     )
     parser.add_argument(
         "--by",

@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from gateway.otlp.export import Export
     from gateway.telemetry.witness import Witness
     from gateway.tls.sides import Side
+    from gateway.usage.shipping import Shipping
 
 Status = trio.TaskStatus[None]
 
@@ -92,12 +93,13 @@ MINUTE = 60.0
 
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _DESCRIPTORS = "cannot start: too many open files; raise the limit, for example: ulimit -n 21000"
-_INFO_EVENTS = frozenset(
+INFO_EVENTS = frozenset(
     {
         *("broker_up", "name_resolved", "issuer_keys_fetched"),
         *("own_token_back", "policy_agent_back"),
     }
 )
+"""Events of parts that log warnings otherwise."""
 
 
 def check(path: Path) -> str:
@@ -243,6 +245,7 @@ class Application:
         self._clusters = {
             name: self._cluster(name, cluster) for name, cluster in configuration.clusters.items()
         }
+        self._shipping = None if inherited else self._make_shipping()
         self._dials = {name: Histogram() for name in configuration.clusters}
         self._delays = Histogram()
         self._services: list[ListenerServices] = []
@@ -280,6 +283,11 @@ class Application:
         )
         return any(it is not None for it in readers)
 
+    def _make_shipping(self) -> Shipping | None:
+        return assembly.make_shipping(
+            self._configuration, lambda name: self._clusters[name].parts.credential
+        )
+
     def _make_latencies(self) -> dict[str, ListenerLatencies]:
         """Return histograms by listener, if anybody reads them."""
         if not self._is_read:
@@ -313,7 +321,7 @@ class Application:
             yield self._open_accounts
 
     def _log_event(self, event: str, **values: object) -> None:
-        log_at = self._log.info if event in _INFO_EVENTS else self._log.warning
+        log_at = self._log.info if event in INFO_EVENTS else self._log.warning
         log_at(event, **values)
 
     def _cluster(self, name: str, cluster: model.Cluster) -> _Cluster:
@@ -434,6 +442,11 @@ class Application:
 
     async def serve(self, *, task_status: Status = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until SIGTERM or SIGINT. The task has started once all listeners listen."""
+        serve = partial(self._serve, task_status)
+        await (serve() if self._shipping is None else self._shipping.during(serve))
+        self._log.info("stopped")
+
+    async def _serve(self, task_status: Status) -> None:
         try:
             async with (
                 received(*STOP, *([AT_ONCE] if self._inherited else [])) as signals,
@@ -448,7 +461,6 @@ class Application:
                 self._recording.finish()
             if self._audit is not None:
                 self._audit.close()
-        self._log.info("stopped")
 
     async def _start_admin(self, nursery: trio.Nursery) -> None:
         admin = self._configuration.admin
@@ -635,7 +647,9 @@ class Application:
     def unready(self) -> list[str]:
         """Return the reasons why no new client should connect here."""
         reasons = ["draining"] if self._draining else []
-        for name, cluster in self._clusters.items():
+        # Others have no clients: they may be there for the records of this gateway.
+        used = {it.cluster: self._clusters[it.cluster] for it in self._configuration.listeners}
+        for name, cluster in used.items():
             if not cluster.brokers.ready:
                 reasons.append(f"no healthy broker in cluster {name}")
             if isinstance(cluster.parts.credential.current(), Denial):
@@ -666,6 +680,7 @@ class Application:
             log=self._lines,
             audit=None if self._audit is None else self._audit.figures,
             usage=None if self._recording is None else self._recording.figures,
+            shipper=None if self._shipping is None else self._shipping.figures,
             export=None if self._export is None else self._export.figures,
             openings=self._openings.figures,
             latencies=self._latencies,

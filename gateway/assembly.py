@@ -6,13 +6,14 @@ import time
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 from ssl import TLSVersion
 from typing import TYPE_CHECKING
 
 import structlog
 import trio
 
-from gateway import __version__
+from gateway import __version__, protocols
 from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.config.expressions import compiled
@@ -35,6 +36,7 @@ from gateway.wire.plugin import FrameBounds
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from gateway.config import model
     from gateway.console.serving import ConsoleSettings
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from gateway.tls.sides import ClientSide, ServerSide, Side
     from gateway.tls.stream import Shared
     from gateway.usage.recorder import Recording
+    from gateway.usage.shipping import Shipping
     from gateway.verifiers import Needs
 
 
@@ -273,6 +276,7 @@ def make_recording(
         Closing(settings.close_after, settings.close_size, settings.disk // processes),
         settings.events,
         settings.waiting // processes,
+        frozenset(_topics_of(settings)),
     )
     principals: Callable[[str], str] | None = None
     if settings.principals == "masked":
@@ -289,6 +293,52 @@ def make_recording(
     if settings.clients != "network":
         clients = str if settings.clients == "address" else None
     return recorder.Recording(asked, Naming(principals, clients))
+
+
+def _topics_of(usage: model.Usage) -> dict[str, str]:
+    """Return the topics that get records, by kind of records."""
+    topic = usage.topic
+    if topic is None:
+        return {}
+    found = {"usage": topic.records}
+    return found if topic.events is None else found | {"events": topic.events}
+
+
+def make_shipping(
+    configuration: model.Configuration, credential: Callable[[str], OwnCredential]
+) -> Shipping | None:
+    """Return what sends records to topics; None: nothing does. `credential`: returns that of a
+    cluster. Raises `ConfigurationError`.
+
+    The client library is only looked for: this process must not import it (`usage.client`).
+    """
+    usage = configuration.usage
+    if usage is None or usage.topic is None:
+        return None
+    if find_spec("pulsar") is None:
+        raise explained(ModuleNotFoundError(name="pulsar"))
+    from gateway.usage.shipment import Brief
+    from gateway.usage.shipping import Shipping
+
+    name = usage.topic.cluster
+    cluster = configuration.clusters[name]
+    tls = cluster.tls
+    pair = None if tls is None else tls.certificate
+    brief = Brief(
+        folder=str(usage.folder.absolute()),
+        gateway=usage.gateway or machine.host_name(),
+        topics=_topics_of(usage),
+        url=protocols.url_of(configuration.protocol_of(name), cluster.brokers),
+        ca_file=_absolute(None if tls is None else tls.ca_file),
+        certificate_file=_absolute(None if pair is None else pair.certificate_file),
+        key_file=_absolute(None if pair is None else pair.key_file),
+        verify_host=tls is None or tls.verify_host,
+    )
+    return Shipping(brief, credential(name).current)
+
+
+def _absolute(path: Path | None) -> str:
+    return "" if path is None else str(path.absolute())
 
 
 def make_export(configuration: model.Configuration, worker: int | None = None) -> Export | None:

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gateway.wire.plugin import Plugin
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gateway.wire.address import Address
 
 PLUGINS = {plugin.name: plugin for plugin in (PULSAR,)}
 """All protocols, by the value of a listener's `protocol`."""
@@ -19,6 +26,14 @@ def example(address: str) -> str:
     """Return an example URL of the default protocol, for texts to users."""
     plain = next(name for name, scheme in PLUGINS[DEFAULT].schemes.items() if not scheme.tls)
     return f"{plain}://{address}"
+
+
+def url_of(protocol: str, brokers: Sequence[Address]) -> str:
+    """Return one URL of all these brokers; of those with TLS alone if there are some."""
+    secured = [it for it in brokers if it.tls]
+    schemes = PLUGINS[protocol].schemes.items()
+    name = next(name for name, scheme in schemes if scheme.tls == bool(secured))
+    return f"{name}://{','.join(map(str, secured or brokers))}"
 
 
 def plugin_of(url: str) -> Plugin | None:

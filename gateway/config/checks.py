@@ -47,6 +47,8 @@ def find_mistakes(data: object) -> Iterator[Mistake]:
         yield from _client_certificates_fit(listener, place)
         yield from _access_fits(listener, place, data)
     yield from _agent_is_asked(data, listeners)
+    for place, usage in _mapping(data, "usage"):
+        yield from _records_have_topics(usage, place, data.get("clusters"))
     for place, store in _mapping(data, "store"):
         yield from _store_is_secured(store, place)
     for place, cluster in clusters:
@@ -314,6 +316,46 @@ def _names_are_of_one_kind(cluster: Part, place: Place) -> Iterator[Mistake]:
     for where, names in _mapping(cluster, "names", place):
         if len(names.keys() & {"sealed", "template"}) != 1:
             yield Mistake(where, "needs one kind of names; either sealed or template")
+
+
+# -- usage records ---------------------------------------------------------------------------
+
+RECORDS_PROTOCOL = "pulsar"
+"""The protocol of the topics that get records: the one whose client library sends them."""
+
+
+def _records_have_topics(usage: Part, place: Place, clusters: object) -> Iterator[Mistake]:
+    known = [str(key) for key in clusters] if isinstance(clusters, Mapping) else []
+    for where, topic in _mapping(usage, "topic", place):
+        name = topic.get("cluster")
+        plugin = _plugin_of(name, clusters)
+        if _is_text(name) and name not in known:
+            yield Mistake((*where, "cluster"), f"names no cluster; {nearest(name, known)}")
+        elif plugin is not None and plugin.name != RECORDS_PROTOCOL:
+            text = f"speaks {plugin.name}; a cluster that speaks {RECORDS_PROTOCOL}"
+            yield Mistake((*where, "cluster"), text)
+        for setting in ("records", "events"):
+            wrong = _wrong_topic(topic.get(setting))
+            if wrong:
+                yield Mistake((*where, setting), wrong)
+        if topic.get("events") is not None and usage.get("events") is False:
+            text = "has no effect: no events are written; set usage.events: true, or leave it out"
+            yield Mistake((*where, "events"), text)
+        if topic.get("events") is not None and topic.get("events") == topic.get("records"):
+            text = "is also the topic of records, which are of another kind; choose another"
+            yield Mistake((*where, "events"), text)
+
+
+def _wrong_topic(name: object) -> str:
+    """Return what is wrong with the name of a topic that gets records; empty: nothing."""
+    if not _is_text(name):
+        return ""
+    found = protocols.PLUGINS[RECORDS_PROTOCOL].read_topic(name)
+    if found is None or found.whole != name or not name.startswith("persistent://"):
+        return "is no whole name of a topic that is kept; persistent://tenant/namespace/topic"
+    if found.tenant == RECORDS_PROTOCOL:
+        return "is in the tenant of the brokers' own topics; a topic of another tenant"
+    return ""
 
 
 # -- the store -------------------------------------------------------------------------------

@@ -755,6 +755,16 @@ class Audit(Part):
     stream: Literal["stdout", "stderr"] = "stdout"
 
 
+class UsageTopic(Part):
+    """Topics that get the records of closed files too; see docs/usage.md."""
+
+    # Whose brokers, TLS and credential are used.
+    cluster: Name
+    records: Annotated[Text, Field(examples=["persistent://ops/usage/records"])]
+    # None: events stay in files.
+    events: Text | None = None
+
+
 class Usage(Part):
     """Records of who used what, in files; see docs/usage.md."""
 
@@ -776,6 +786,8 @@ class Usage(Part):
     # With pseudonymous: replicas with the same key give a principal the same name.
     pseudonym_key_file: File | None = None
     clients: Literal["network", "address", "masked"] = "network"
+    # None: records stay in files.
+    topic: UsageTopic | None = None
 
     @model_validator(mode="after")
     def _has_key(self) -> Self:

@@ -505,6 +505,34 @@ RECORD_FILES_REMOVED = _usage.counter(
     "Oldest files that were removed to make room (usage.disk).",
     "stream",
 )
+_SENT = "usage.topic"
+RECORDS_SHIPPED = _usage.counter(
+    "gateway_usage_shipped_records",
+    "Records that the topic has confirmed. After a crash some are sent, and counted, twice.",
+    "stream",
+    needs=_SENT,
+)
+RECORDS_UNSENT = _usage.counter(
+    "gateway_usage_unsent_records_removed",
+    "Records in files that were removed to make room before the topic (usage.topic) had them.",
+    "stream",
+)
+FILES_UNSHIPPED = _usage.gauge(
+    "gateway_usage_unshipped_files",
+    "Closed files that the topic does not have yet.",
+    "stream",
+    needs=_SENT,
+)
+SHIPPING_FAILURES = _usage.counter(
+    "gateway_usage_shipping_failures",
+    "Attempts to reach the topic that failed. They are repeated.",
+    needs=_SENT,
+)
+SHIPPER_RESTARTS = _usage.counter(
+    "gateway_usage_shipper_restarts",
+    "Processes that replaced one that sent records and ended.",
+    needs=_SENT,
+)
 
 _export = Section("OpenTelemetry", needs="otlp")
 EXPORT_MADE = _export.counter(

@@ -240,13 +240,32 @@ class AuditFigures(LogFigures):
 @dataclass(slots=True)
 class StreamFigures:
     """Records of one kind since the start, and their files. `dropped`: the disk was full or too
-    slow. `removed`: the oldest files, to make room."""
+    slow. `removed`: the oldest files, to make room. `unsent`: records in those that a topic was to
+    get and did not have."""
 
     written: Annotated[int, families.RECORDS] = 0
     dropped: Annotated[int, families.RECORDS_DROPPED] = 0
     bytes: Annotated[int, families.RECORD_BYTES] = 0
     files: Annotated[int, families.RECORD_FILES] = 0
     removed: Annotated[int, families.RECORD_FILES_REMOVED] = 0
+    unsent: Annotated[int, families.RECORDS_UNSENT] = 0
+
+
+@dataclass(slots=True)
+class SentFigures:
+    """Records of one kind that a topic has, since the start, and files that it is to get."""
+
+    records: Annotated[int, families.RECORDS_SHIPPED] = 0
+    waiting: Annotated[int, families.FILES_UNSHIPPED] = 0
+
+
+@dataclass(slots=True)
+class ShipperFigures:
+    """The process that sends records to topics. `streams`: by their kind."""
+
+    streams: dict[str, SentFigures]
+    failures: Annotated[int, families.SHIPPING_FAILURES] = 0
+    restarts: Annotated[int, families.SHIPPER_RESTARTS] = 0
 
 
 class CrewFigures(NamedTuple):

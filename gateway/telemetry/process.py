@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         PlaneFigures,
         ReloadFigures,
         RuleFigures,
+        ShipperFigures,
         StoreFigures,
         StreamFigures,
         TlsFigures,
@@ -70,6 +71,7 @@ class Sources:
     delays: Histogram | None = None
     audit: AuditFigures | None = None
     usage: Mapping[str, StreamFigures] | None = None
+    shipper: ShipperFigures | None = None
     export: Mapping[str, ExportFigures] | None = None
     reloads: ReloadFigures | None = None
     store: StoreFigures | None = None
@@ -130,8 +132,7 @@ class ProcessMetrics(_Metrics):
         yield from _families({"": self._sources.log})
         if self._sources.audit is not None:
             yield from _families({"": self._sources.audit})
-        if self._sources.usage:
-            yield from _families(self._sources.usage)
+        yield from _usage(self._sources)
         if self._sources.export:
             yield from _families(self._sources.export)
         yield from _families({"": self._sources.openings})
@@ -139,17 +140,26 @@ class ProcessMetrics(_Metrics):
 
 
 class CrewMetrics(_Metrics):
-    """The metrics of the parent of workers: its own, and the number of workers."""
+    """The metrics of the parent of workers: its own, and the number of workers. `shipper`: sends
+    the records of all of them."""
 
-    def __init__(self, crew: Callable[[], CrewFigures], log: LogFigures) -> None:
+    def __init__(
+        self,
+        crew: Callable[[], CrewFigures],
+        log: LogFigures,
+        shipper: ShipperFigures | None = None,
+    ) -> None:
         self._crew = crew
         self._log = log
+        self._shipper = shipper
         super().__init__()
 
     def collect(self) -> Iterable[Metric]:
         """Yield all metrics."""
         yield from _families({"": self._crew()})
         yield from _families({"": self._log})
+        if self._shipper is not None:
+            yield from _shipper(self._shipper)
 
 
 _METRICS = {
@@ -296,6 +306,18 @@ def _reloads(figures: ReloadFigures) -> Iterator[Metric]:
     reloads.add_metric(["loaded"], figures.loaded)
     reloads.add_metric(["refused"], figures.refused)
     yield reloads
+    yield from _families({"": figures})
+
+
+def _usage(sources: Sources) -> Iterator[Metric]:
+    if sources.usage:
+        yield from _families(sources.usage)
+    if sources.shipper is not None:
+        yield from _shipper(sources.shipper)
+
+
+def _shipper(figures: ShipperFigures) -> Iterator[Metric]:
+    yield from _families(figures.streams)
     yield from _families({"": figures})
 
 

@@ -1,16 +1,19 @@
-"""`gateway usage FOLDER`: sums of the records in a folder, as a table or as CSV."""
+"""`gateway usage FOLDER`: sums of the records in a folder or topic, as a table or as CSV."""
 
 from __future__ import annotations
 
 import argparse
 import csv
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
+from gateway import protocols
 from gateway.errors import ConfigurationError
 from gateway.usage.reading import Ledger, usage
 from gateway.usage.records import Usage
+from gateway.usage.sending import UnavailableError
 
 FIELDS = (
     *("op", "proto", "listener", "cluster", "tenant", "namespace", "topic", "partition"),
@@ -23,20 +26,14 @@ SUMS = ("msgs", "entries", "bytes_wire", "throttle_ms", "refused", "open_ms")
 Row = tuple[str, ...]
 
 
-def run(folder: Path, by: Sequence[str], form: str) -> int:
-    """Print the sums; return the exit status: 1 if records are missing. Raises
-    `ConfigurationError`."""
-    unknown = [it for it in by if it not in FIELDS]
-    if unknown:
-        raise ConfigurationError(
-            f"--by {unknown[0]}: is no field; one or more of {', '.join(FIELDS)}"
-        )
-    if not (folder / "usage").is_dir():
-        raise ConfigurationError(
-            f"{folder}: has no usage records; name the folder that usage.folder names"
-        )
+Read = Callable[[Ledger], Iterable[Usage]]
+"""Returns all records of a folder or topic."""
+
+
+def run(read: Read, by: Sequence[str], form: str) -> int:
+    """Print the sums; return the exit status: 1 if records are missing."""
     ledger = Ledger()
-    rows = [(*by, *SUMS), *sums(usage(folder, ledger), by)]
+    rows = [(*by, *SUMS), *sums(read(ledger), by)]
     if form == "csv":
         csv.writer(sys.stdout).writerows(rows)
     else:
@@ -82,6 +79,48 @@ def _report(ledger: Ledger) -> int:
     return 1 if missing or ledger.unreadable else 0
 
 
+def of_folder(folder: Path) -> Read:
+    """Return what reads a folder. Raises `ConfigurationError`."""
+    if not (folder / "usage").is_dir():
+        raise ConfigurationError(
+            f"{folder}: has no usage records; name the folder that usage.folder names"
+        )
+    return partial(usage, folder)
+
+
+def of_topic(url: str, token_file: Path | None, ca_file: Path | None) -> Read:
+    """Return what reads a topic, by the URL of its brokers with the topic as path. Raises
+    `ConfigurationError`, and so does the reading."""
+    scheme, _, rest = url.partition("://")
+    brokers, _, path = rest.partition("/")
+    plugin, topic = protocols.plugin_of(url), f"persistent://{path}"
+    if plugin is None or not brokers or plugin.read_topic(topic) is None:
+        form = protocols.example("host:port")
+        raise ConfigurationError(f"{url}: is no topic; {form}/tenant/namespace/topic")
+    from gateway.usage import topics
+
+    access = topics.Access(token_file, ca_file)
+
+    def read(ledger: Ledger) -> Iterator[Usage]:
+        try:
+            yield from topics.usage(f"{scheme}://{brokers}", topic, ledger, access)
+        except (UnavailableError, OSError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
+            raise ConfigurationError(f"{url}: cannot be read: {reason}") from None
+
+    return read
+
+
 def command(options: argparse.Namespace) -> int:
     """Run the command as its options say."""
-    return run(options.folder, options.by.split(","), options.format)
+    source, by = str(options.source), options.by.split(",")
+    unknown = [it for it in by if it not in FIELDS]
+    if unknown:
+        raise ConfigurationError(
+            f"--by {unknown[0]}: is no field; one or more of {', '.join(FIELDS)}"
+        )
+    if "://" in source:
+        read = of_topic(source, options.token_file, options.ca_file)
+    else:
+        read = of_folder(Path(source))
+    return run(read, by, options.format)

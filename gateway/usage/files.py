@@ -9,6 +9,9 @@ written, and closing it needs no more room on a full disk. The process holds a l
 (`flock`); whoever finds one without a lock, as any gateway does at its start, cuts off what is
 incomplete and closes it.
 
+A closed file that a topic has got (`outbox`) has a marker beside it, an empty file that readers
+leave out too: `.edge-1-5f0c…-000000000001-000000000360.jsonl.gz.sent`.
+
 A file is closed by its age and its size. It is synced before it gets its name, so a file with a
 name is whole after a crash of the machine too. The folders are of the time of closing; the records
 have their own times.
@@ -37,11 +40,14 @@ if TYPE_CHECKING:
 
 SUFFIX = ".jsonl.gz"
 OPEN = f"{SUFFIX}.tmp"
+SENT = f"{SUFFIX}.sent"
 
 GATEWAY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,70}")
 """Names of gateways, as configured or of hosts, with the number of a worker."""
 
-_CLOSED = re.compile(rf"(?P<gw>{GATEWAY.pattern})-(?P<boot>[0-9a-f]{{16}})-(\d{{12}})-(\d{{12}})")
+_CLOSED = re.compile(
+    rf"(?P<gw>{GATEWAY.pattern})-(?P<boot>[0-9a-f]{{16}})-(?P<first>\d{{12}})-(?P<last>\d{{12}})"
+)
 _OPENED = re.compile(rf"\.(?P<head>{GATEWAY.pattern}-[0-9a-f]{{16}})-\d{{12}}")
 
 _LEVEL = 6
@@ -79,16 +85,25 @@ class _Open:
 
 
 class Stream:
-    """The files of one kind of record, of one process. Methods raise `OSError`."""
+    """The files of one kind of record, of one process. `is_sent`: a topic gets them too. Methods
+    raise `OSError`."""
 
     def __init__(
-        self, folder: Path, gw: str, boot: str, closing: Closing, figures: StreamFigures
+        self,
+        folder: Path,
+        gw: str,
+        boot: str,
+        closing: Closing,
+        figures: StreamFigures,
+        *,
+        is_sent: bool = False,
     ) -> None:
         self.folder = folder
         self._head = f"{gw}-{boot}"
         self._gw = gw
         self._closing = closing
         self._figures = figures
+        self._is_sent = is_sent
         self._open: _Open | None = None
         self._kept: deque[tuple[Path, int]] = deque()
         self._size = 0  # bytes of closed files
@@ -98,7 +113,7 @@ class Stream:
         self.folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(self.folder.glob(f".*{OPEN}")):
             recover(path)
-        own = (path for path in closed_files(self.folder) if _gateway_of(path) == self._gw)
+        own = (it for it in closed_files(self.folder) if (n := name_of(it)) and n.gw == self._gw)
         for path in sorted(own, key=_age):
             with suppress(FileNotFoundError):
                 self._keep(path, path.stat().st_size)
@@ -170,12 +185,46 @@ class Stream:
             with suppress(FileNotFoundError):  # a pipeline has taken it
                 path.unlink()
                 self._figures.removed += 1
+                self._drop_marker(path)
+
+    def _drop_marker(self, path: Path) -> None:
+        """Remove the marker of a file that was removed; without one, count its records."""
+        try:
+            marker_of(path).unlink()
+        except FileNotFoundError:
+            named = name_of(path)
+            if self._is_sent and named is not None:
+                self._figures.unsent += named.last - named.first + 1
+
+
+@dataclass(frozen=True, slots=True)
+class FileName:
+    """What the name of a closed file says: of which process it is, and its first and last
+    record."""
+
+    gw: str
+    boot: str
+    first: int
+    last: int
+
+
+def name_of(path: Path) -> FileName | None:
+    """Return what a file's name says; None: it is not that of a closed file."""
+    found = _CLOSED.fullmatch(path.name.removesuffix(SUFFIX))
+    if found is None or not path.name.endswith(SUFFIX):
+        return None
+    return FileName(found["gw"], found["boot"], int(found["first"]), int(found["last"]))
+
+
+def marker_of(path: Path) -> Path:
+    """Return the path of the marker of a closed file; see above."""
+    return path.with_name(f".{path.name.removesuffix(SUFFIX)}{SENT}")
 
 
 def closed_files(folder: Path) -> Iterator[Path]:
     """Yield the closed files of a stream, of all gateways."""
     for path in folder.glob(f"dt=*/hr=*/*{SUFFIX}"):
-        if _CLOSED.fullmatch(path.name.removesuffix(SUFFIX)):
+        if name_of(path) is not None:
             yield path
 
 
@@ -280,11 +329,6 @@ def _sync_folders(*folders: Path) -> None:
 def _write(descriptor: int, data: bytes) -> None:
     while data:
         data = data[os.write(descriptor, data) :]
-
-
-def _gateway_of(path: Path) -> str | None:
-    named = _CLOSED.fullmatch(path.name.removesuffix(SUFFIX))
-    return None if named is None else named["gw"]
 
 
 def _age(path: Path) -> tuple[str, str, float]:

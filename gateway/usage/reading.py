@@ -66,22 +66,31 @@ def _read(
     folder: Path, decoder: msgspec.json.Decoder[_Record], ledger: Ledger
 ) -> Iterator[_Record]:
     for path in sorted(closed_files(folder)):
-        for line in _lines(path, ledger):
-            try:
-                record = decoder.decode(line)
-            except (msgspec.MsgspecError, UnicodeDecodeError):
-                ledger.unreadable += 1
-                continue
-            if ledger.note(record):
-                yield record
+        try:
+            for line in lines_of(path, ledger):
+                record = _decoded(line, decoder, ledger)
+                if record is not None and ledger.note(record):
+                    yield record
+        except OSError:
+            ledger.unreadable += 1
 
 
-def _lines(path: Path, ledger: Ledger) -> Iterator[bytes]:
+def _decoded(line: bytes, decoder: msgspec.json.Decoder[_Record], ledger: Ledger) -> _Record | None:
+    try:
+        return decoder.decode(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        ledger.unreadable += 1
+        return None
+
+
+def lines_of(path: Path, ledger: Ledger) -> Iterator[bytes]:
+    """Yield the lines of a file: all, or up to where it is torn. Raises `OSError` if the disk does
+    not give them."""
     try:
         with gzip.open(path) as file:
             while line := file.readline(LONGEST_LINE):
                 yield line
     except FileNotFoundError:  # dropped, as the oldest, meanwhile
         return
-    except (OSError, EOFError, zlib.error):
+    except (gzip.BadGzipFile, EOFError, zlib.error):
         ledger.unreadable += 1

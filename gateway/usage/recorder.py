@@ -51,7 +51,7 @@ causes thousands of failures a second, each of 300 bytes."""
 @dataclass(frozen=True, slots=True)
 class Settings:
     """`gw`: name of this process among all gateways. `interval`: seconds of a record. `waiting`:
-    bytes of records that may wait for the disk."""
+    bytes of records that may wait for the disk. `sent`: kinds of records that topics get too."""
 
     folder: Path
     gw: str
@@ -59,6 +59,7 @@ class Settings:
     closing: Closing = field(default_factory=Closing)
     events: bool = True
     waiting: int = 64 << 20
+    sent: frozenset[str] = frozenset()
 
 
 def new_boot() -> str:
@@ -261,7 +262,14 @@ class Recording:
 
     def _lines(self, stream: str) -> Lines:
         settings, figures = self._settings, self.figures[stream]
-        files = Stream(settings.folder / stream, settings.gw, self._boot, settings.closing, figures)
+        files = Stream(
+            settings.folder / stream,
+            settings.gw,
+            self._boot,
+            settings.closing,
+            figures,
+            is_sent=stream in settings.sent,
+        )
         return Lines(files, self._worker, figures)
 
     # -- a witness ---------------------------------------------------------------------------

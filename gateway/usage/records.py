@@ -175,6 +175,10 @@ class Event(Identity, omit_defaults=True, kw_only=True):
     number: Annotated[int | None, Meta(description="Of suppressed: how many events.")] = None
 
 
+STREAMS: dict[str, type[Usage | Event]] = {"usage": Usage, "events": Event}
+"""Kinds of records, by the folder of their files."""
+
+
 class Span(NamedTuple):
     """An interval of one process; see `Identity` and `Usage`."""
 

@@ -36,6 +36,7 @@ _EXTRAS = {
     "bcrypt": "basic",
     "argon2": "basic",
     "msgspec": "usage",
+    "pulsar": "topic",
     "opentelemetry": "otlp",
     "requests": "otlp",
     "starlette": "console",

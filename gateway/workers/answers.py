@@ -9,7 +9,7 @@ import trio
 
 from gateway.admin.routes import METRICS, TOPICS, alive, exposed, readiness
 from gateway.admin.server import Answer, Long, Routes
-from gateway.telemetry.figures import CrewFigures, LogFigures
+from gateway.telemetry.figures import CrewFigures, LogFigures, ShipperFigures
 from gateway.telemetry.process import CrewMetrics
 from gateway.workers.crew import Crew
 from gateway.workers.merging import Life, MetricsHistory, merge
@@ -26,14 +26,20 @@ class Answers:
     """Asks all workers at once. If one does not answer in time, its previous metrics count."""
 
     def __init__(
-        self, crew: Crew, is_draining: Callable[[], bool], log: LogFigures | None = None
+        self,
+        crew: Crew,
+        is_draining: Callable[[], bool],
+        log: LogFigures | None = None,
+        shipper: ShipperFigures | None = None,
     ) -> None:
         self._crew = crew
         self._is_draining = is_draining
         self._histories = {METRICS: MetricsHistory(), TOPICS: MetricsHistory()}
         self._asking = trio.Lock()
         figures = LogFigures() if log is None else log
-        self._metrics = CrewMetrics(lambda: CrewFigures(crew.running, crew.restarts), figures)
+        self._metrics = CrewMetrics(
+            lambda: CrewFigures(crew.running, crew.restarts), figures, shipper
+        )
 
     def routes(self) -> Routes:
         """See `gateway.admin.routes`."""

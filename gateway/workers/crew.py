@@ -15,29 +15,8 @@ import structlog
 import trio
 
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
+from gateway.system.restarts import BackOff
 from gateway.workers.channel import AnswerError, Channel, Handler
-
-FIRST = 0.1
-"""Seconds until the first restart: an accidental end is hardly noticed."""
-
-LONGEST = 10.0
-"""Seconds between restarts at most: each failed start takes half a second of a core."""
-
-LASTING = 30.0
-"""Seconds of life after which an end is unrelated to the start."""
-
-
-class BackOff:
-    """The delays between restarts in one worker slot."""
-
-    def __init__(self) -> None:
-        self._next = FIRST
-
-    def after(self, lived: float) -> float:
-        """Return the seconds to wait after a process that lived for so many seconds."""
-        wait = FIRST if lived >= LASTING else self._next
-        self._next = min(LONGEST, 2 * wait)
-        return wait
 
 
 @dataclass(slots=True)

@@ -13,13 +13,13 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
 import trio
 
 from gateway import __version__, assembly
-from gateway.app import Application, configuration_errors_unwrapped, configured_log
+from gateway.app import INFO_EVENTS, Application, configuration_errors_unwrapped, configured_log
 from gateway.config import model
 from gateway.config.show import shown
 from gateway.front.binding import listen
@@ -28,10 +28,14 @@ from gateway.system.interpreter import begin_collections, command
 from gateway.system.signals import AT_ONCE, STOP, received
 from gateway.telemetry.figures import LogFigures
 from gateway.telemetry.log import LEVELS
+from gateway.verifiers import Needs
 from gateway.workers import briefing
 from gateway.workers.briefing import Briefing
 from gateway.workers.channel import Handler
 from gateway.workers.crew import Crew, Start
+
+if TYPE_CHECKING:
+    from gateway.identity.credential import OwnCredential
 
 CONSOLE_PATIENCE = 2.0
 """Seconds for a worker's answer to the console. 100,000 topics take one; people wait for them."""
@@ -72,6 +76,7 @@ class Parent:
         clock: Callable[[], float] = time.monotonic,
         lines: LogFigures | None = None,
     ) -> None:
+        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._clock = clock
         self._lines = LogFigures() if lines is None else lines
         self._configuration = configuration
@@ -80,8 +85,9 @@ class Parent:
         self._sockets: dict[str, list[socket.socket]] = {}
         self._seals = _seals(configuration)
         self._limits = Reservations()
+        self._needs = Needs(self._log_event)
+        self._shipping = assembly.make_shipping(configuration, self._credential)
         self._draining = False
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def serve(self) -> None:
         """Serve until SIGTERM or SIGINT."""
@@ -96,9 +102,26 @@ class Parent:
             )
             await self._start_admin(outer)
             await self._start_console(outer)
-            await self._live(signals)
+            for task in self._needs.tasks:  # the credential of the shipper
+                outer.start_soon(task)
+            live = partial(self._live, signals)
+            await (live() if self._shipping is None else self._shipping.during(live))
             outer.cancel_scope.cancel()
         self._log.info("stopped")
+
+    # -- records for topics ------------------------------------------------------------------
+
+    def _credential(self, cluster: str) -> OwnCredential:
+        settings = self._configuration.clusters[cluster].credential
+        return assembly.make_credential(
+            settings, self._needs, partial(self._log_event, cluster=cluster)
+        )
+
+    def _log_event(self, event: str, **values: object) -> None:
+        log_at = self._log.info if event in INFO_EVENTS else self._log.warning
+        log_at(event, **values)
+
+    # -- the workers -------------------------------------------------------------------------
 
     async def _live(self, signals: AsyncIterator[int]) -> None:
         async with trio.open_nursery() as nursery:
@@ -178,7 +201,8 @@ class Parent:
         from gateway.admin.server import Bounds, serve
         from gateway.workers.answers import Answers
 
-        answers = Answers(self._crew, lambda: self._draining, self._lines)
+        shipper = None if self._shipping is None else self._shipping.figures
+        answers = Answers(self._crew, lambda: self._draining, self._lines, shipper)
         bounds = Bounds(assembly.admin_connections(admin.connections, clients=0), admin.scrapes)
         addresses = await nursery.start(partial(serve, admin.bind, answers.routes(), bounds=bounds))
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from tests.real.fixtures import Connect, Reach, StartGateway
 from tests.real.gateways import Plans
 from tests.real.probes import figure
 from tests.real.test_authentication import topic_for
+from tests.support.boxes import close, usage
 from tests.support.issuer import TOKEN, Issuer, in_thread
 
 from .conftest import renewed
@@ -33,17 +34,24 @@ SECRET, WRONG = "se cret&", "another"
 @pytest.fixture
 def issuer(authority: Authority) -> Iterator[Issuer]:
     """Yield an issuer whose tokens for the right secret are accepted by brokers."""
-    issuer, asked = Issuer(), {"grant_type": "client_credentials", "client_id": "gateway"}
+    issuer = Issuer()
+    issuer.grant = granting(authority, "proxy")
+    with in_thread(issuer):
+        yield issuer
+
+
+def granting(
+    authority: Authority, role: str
+) -> Callable[[Mapping[str, str]], Mapping[str, object] | None]:
+    asked = {"grant_type": "client_credentials", "client_id": "gateway"}
 
     def grant(form: Mapping[str, str]) -> Mapping[str, object] | None:
         if form != asked | {"client_secret": SECRET, "audience": "brokers"}:
             return None
-        token = authority.token("proxy", LIFETIME)
+        token = authority.token(role, LIFETIME)
         return {"access_token": token, "token_type": "Bearer", "expires_in": LIFETIME}
 
-    issuer.grant = grant
-    with in_thread(issuer):
-        yield issuer
+    return grant
 
 
 @pytest.fixture
@@ -99,6 +107,52 @@ def test_short_lived_tokens_of_the_gateway_drop_no_client(
     assert payloads(receive(consumer, len(sent))) == sent
     closed = {"listener": "clients", "reason": "broker_closed"}
     assert figure(through, "gateway_connections_ended_total", **closed) == 0
+
+
+@pytest.fixture(params=["file", "issuer"])
+def of_records(
+    request: pytest.FixtureRequest,
+    authority: Authority,
+    issuer: Issuer,
+    secret: Path,
+    tmp_path: Path,
+) -> Iterator[dict[str, Any]]:
+    """Yield the settings of a short-lived token of the role `records`, which is no proxy."""
+    if request.param == "issuer":
+        issuer.grant = granting(authority, "records")
+        yield granted(secret, token_url=issuer.token_url)
+        assert issuer.asked.count(TOKEN) >= LIVES
+        return
+    file = tmp_path / "records.token"
+    with renewed(file, lambda: authority.token("records", LIFETIME), 1):
+        yield {"token_file": str(file)}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_records_go_to_their_topic_while_their_token_changes(
+    pulsar_auth: Standalone,
+    of_records: dict[str, Any],
+    gateway: StartGateway,
+    plans: Plans,
+    workers: int,
+    tmp_path: Path,
+) -> None:
+    folder, url = tmp_path / "usage", pulsar_auth.service_url
+    clusters = {
+        "main": {"brokers": url, "credential": {"token_file": str(plans.credential)}},
+        "records": {"brokers": url, "credential": of_records},
+    }
+    topic = {"cluster": "records", "records": topic_for(pulsar_auth, "records")}
+    sent = {"folder": str(folder), "gateway": "edge", "topic": topic}
+    more = {"usage": sent, "clusters": clusters}
+    plan = replace(plans.of("verify"), workers=workers, more=more)
+    running = gateway(pulsar_auth, plan)
+    for number in range(LIVES * LIFETIME):
+        close(folder, [usage(number + 1)])
+        time.sleep(1)
+    shipped = "gateway_usage_shipped_records_total"
+    wait_until(lambda: figure(running, shipped, stream="usage") >= LIVES * LIFETIME)
+    assert "usage_topic_away" not in running.log.read_text()
 
 
 def test_a_gateway_is_ready_when_its_issuer_accepts_its_secret(

@@ -11,13 +11,14 @@ HOST = "127.0.0.1"
 
 
 class Balancer:
-    """Connects each client to the first of `ports` that accepts, skipping closed ones, and relays
-    bytes as they come. It has an `untapped_url` as a gateway has. `source`: the address from which
-    it connects, so that its clients seem to be there."""
+    """Connects each client to the first of `ports` of `host` that accepts, skipping closed ones,
+    and relays bytes as they come. It has an `untapped_url` as a gateway has. `source`: the address
+    from which it connects, so that its clients seem to be there."""
 
-    def __init__(self, ports: Sequence[int], source: str = HOST) -> None:
-        self._ports = tuple(ports)
+    def __init__(self, ports: Sequence[int], source: str = HOST, host: str = HOST) -> None:
+        self.ports = tuple(ports)
         self._source = source
+        self._host = host
         self._listener = socket.create_server((HOST, 0))
         self.untapped_url = f"pulsar://{HOST}:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()
@@ -52,7 +53,7 @@ class Balancer:
         gateway.close()
 
     def _dial(self) -> socket.socket | None:
-        for port in self._ports:
+        for port in self.ports:
             with suppress(OSError):
-                return socket.create_connection((HOST, port), 2, (self._source, 0))
+                return socket.create_connection((self._host, port), 2, (self._source, 0))
         return None

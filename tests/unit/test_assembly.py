@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -17,6 +18,7 @@ from gateway.errors import ConfigurationError
 from gateway.plane.state import PlaneSettings
 from gateway.verifiers import Needs
 from gateway.wire.contract import EndReason
+from tests.support.certificates import CertificateAuthority, Wanted
 
 MIB = 1 << 20
 
@@ -157,3 +159,59 @@ def test_names_are_written_anew_as_configured() -> None:
     naming = assembly.make_naming(identity)
     assert [naming(name) for name in ("alice@a", "b", "d")] == ["alice", "c", None]
     assert assembly.make_naming(Identity())("d") == "d"
+
+
+# -- records for a topic -------------------------------------------------------------------
+
+
+def sending(cluster: Mapping[str, object], folder: Path) -> Configuration:
+    """Return a configuration whose records go to a cluster that no listener uses."""
+    topic = {"cluster": "ops", "records": "persistent://ops/usage/records"}
+    data = {
+        "version": 1,
+        "listeners": [{"name": "clients", "bind": "127.0.0.1:0", "cluster": "main"}],
+        "clusters": {"main": {"brokers": "pulsar://127.0.0.1:1"}, "ops": cluster},
+        "usage": {"folder": str(folder), "gateway": "edge", "topic": topic},
+    }
+    configuration, mistakes = build(data, Path())
+    assert configuration is not None, mistakes
+    return configuration
+
+
+def test_a_shipper_gets_the_brokers_of_its_cluster(tmp_path: Path) -> None:
+    made = assembly.make_shipping(sending({"brokers": "pulsar://a:1,b:2"}, tmp_path), Mock())
+    assert made is not None
+    brief = made._brief
+    assert (brief.url, brief.gateway, brief.folder) == ("pulsar://a:1,b:2", "edge", str(tmp_path))
+    assert brief.topics == {"usage": "persistent://ops/usage/records"}
+    assert (brief.ca_file, brief.certificate_file, brief.verify_host) == ("", "", True)
+
+
+def test_a_shipper_gets_the_settings_of_tls(tmp_path: Path) -> None:
+    authority = CertificateAuthority()
+    (tmp_path / "ca.crt").write_bytes(authority.certificate)
+    own = authority.issue(Wanted(common="own")).written(tmp_path, "own")
+    pair = {"certificate_file": str(own.certificate), "key_file": str(own.key)}
+    tls = {"ca_file": str(tmp_path / "ca.crt"), "certificate": pair, "verify_host": False}
+    cluster = {"brokers": "pulsar+ssl://a:1", "tls": tls}
+    made = assembly.make_shipping(sending(cluster, tmp_path), Mock())
+    assert made is not None
+    brief = made._brief
+    assert brief.url == "pulsar+ssl://a:1"
+    assert (brief.ca_file, brief.verify_host) == (str(tmp_path / "ca.crt"), False)
+    assert (brief.certificate_file, brief.key_file) == tuple(pair.values())
+
+
+def test_a_topic_needs_the_client_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assembly, "find_spec", lambda _: None)
+    with pytest.raises(ConfigurationError, match=r"pip install 'broker-gateway\[topic\]'"):
+        assembly.make_shipping(sending({"brokers": "pulsar://a:1"}, tmp_path), Mock())
+
+
+def test_without_a_topic_there_is_no_shipper() -> None:
+    assert assembly.make_shipping(configured(), Mock()) is None
+
+
+def test_a_cluster_that_no_listener_uses_makes_nobody_wait(tmp_path: Path) -> None:
+    application = Application(sending({"brokers": "pulsar://a:1"}, tmp_path))
+    assert application.unready() == ["no healthy broker in cluster main"]

@@ -96,6 +96,41 @@ def test_packages_for_rules_and_workers_are_imported_only_when_used() -> None:
     assert not [name for name in loaded if name.startswith(packages)]
 
 
+USING = """\
+version: 1
+listeners: [{name: clients, bind: "127.0.0.1:0", cluster: main}]
+clusters: {main: {brokers: "pulsar://127.0.0.1:16650"}}
+"""
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        "",
+        "usage: {folder: usage}",
+        "usage: {folder: usage, topic: {cluster: main, records: 'persistent://a/b/c'}}",
+    ],
+    ids=["no records", "records", "a topic"],
+)
+def test_what_serves_clients_never_loads_the_client_library(usage: str, tmp_path: Path) -> None:
+    """It brings threads of its own: the shipper has it, in another process."""
+    (tmp_path / "gateway.yaml").write_text(USING + usage)
+    text = """\
+import sys
+from pathlib import Path
+import gateway.workers.parent
+from gateway.app import check
+check(Path("gateway.yaml"))
+print(*sys.modules)
+"""
+    command = [sys.executable, "-c", text]
+    ended = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
+    loaded = ended.stdout.split()
+    assert ("gateway.usage.recorder" in loaded) == bool(usage)
+    assert ("gateway.usage.shipping" in loaded) == ("topic" in usage)
+    assert not {"pulsar", "_pulsar"} & set(loaded)
+
+
 @pytest.mark.parametrize("path", _modules(GATEWAY / "plane"), ids=_named)
 def test_only_the_reactor_awaits_in_the_plane(path: Path) -> None:
     awaiting = (ast.AsyncFunctionDef, ast.AsyncWith, ast.AsyncFor, ast.Await)

@@ -67,6 +67,10 @@ class Admin:
             {"allowAutoTopicCreation": False},
         )
 
+    def drop_repeats(self, namespace: str) -> None:
+        """Drop messages of this namespace that their producer has sent before."""
+        self.request("POST", f"admin/v2/namespaces/{namespace}/deduplication", True)
+
     def grant(self, namespace: str, role: str, *actions: str) -> None:
         """Permit `role` the `actions` in `namespace`: both produce and consume if none is named."""
         self.request(

@@ -5,6 +5,7 @@ these has it from this broker.
 """
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Mapping
@@ -114,7 +115,7 @@ class StartError(Exception):
 @dataclass
 class Standalone:
     """One broker. `directory` holds everything that it writes; `authority` turns
-    authentication on."""
+    authentication on; `keeps`: another start finds what was there."""
 
     jars: Path
     directory: Path
@@ -122,6 +123,7 @@ class Standalone:
     max_message_size: int = DEFAULT_MESSAGE_SIZE
     extra: Mapping[str, str | int] = field(default_factory=dict)
     host: str = HOST
+    keeps: bool = False
 
     def __post_init__(self) -> None:
         self.port, self.web_port = free_ports(self.host, 2)  # the bookie picks its own
@@ -157,6 +159,12 @@ class Standalone:
         if process is not None:
             end(process, STOP_SECONDS)
 
+    def kill(self) -> None:
+        """Kill the process, which closes nothing in good order."""
+        process, self._process = self._process, None
+        assert process is not None
+        end(process, STOP_SECONDS, signal.SIGKILL)
+
     def _wait_until_ready(self, deadline: float) -> None:
         assert self._process is not None
         while not self.admin.is_healthy():
@@ -171,7 +179,8 @@ class Standalone:
             time.sleep(0.1)
 
     def _command(self) -> list[str]:
-        options = ["--wipe-data", "--no-functions-worker", "--no-stream-storage"]
+        options = [] if self.keeps else ["--wipe-data"]
+        options += ["--no-functions-worker", "--no-stream-storage"]
         options += ["--config", str(self.configuration), "--advertised-address", self.host]
         options += ["--metadata-dir", str(self.directory / "metadata")]
         options += ["--bookkeeper-dir", str(self.directory / "bookie")]

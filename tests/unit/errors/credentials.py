@@ -13,6 +13,14 @@ def credential(settings: str) -> str:
     return config(cluster=f"credential: {{{settings}}}")
 
 
+RECORDS, EVENTS = "persistent://ops/usage/records", "persistent://ops/usage/events"
+
+
+def sent(topic: str, more: str = "") -> str:
+    """Return a file that sends usage records to topics."""
+    return config(rest=f"usage: {{folder: usage, {more}topic: {{{topic}}}}}")
+
+
 CASES = [
     Case(
         "trusted proxies beside anonymous clients",
@@ -125,6 +133,59 @@ CASES = [
         config(rest="usage: {folder: u}"),
         "The folder of usage records u cannot be used: File exists",
         files={"u/usage": b"x"},
+    ),
+    Case(
+        "a topic of records in a cluster that does not exist",
+        sent("cluster: mian, records: 'persistent://ops/usage/records'"),
+        "gateway.yaml:4: usage.topic.cluster: names no cluster; did you mean 'main'?",
+    ),
+    Case(
+        "a topic of records that is not kept",
+        sent("cluster: main, records: 'non-persistent://ops/usage/records'"),
+        (
+            "gateway.yaml:4: usage.topic.records: is no whole name of a topic that is kept; "
+            "persistent://tenant/namespace/topic"
+        ),
+    ),
+    Case(
+        "a topic of records by its short name",
+        sent("cluster: main, records: records"),
+        (
+            "gateway.yaml:4: usage.topic.records: is no whole name of a topic that is kept; "
+            "persistent://tenant/namespace/topic"
+        ),
+    ),
+    Case(
+        "a partition for events",
+        sent(f"cluster: main, records: '{RECORDS}', events: '{EVENTS}-partition-1'"),
+        (
+            "gateway.yaml:4: usage.topic.events: is no whole name of a topic that is kept; "
+            "persistent://tenant/namespace/topic"
+        ),
+    ),
+    Case(
+        "records among the brokers' own topics",
+        sent("cluster: main, records: 'persistent://pulsar/system/records'"),
+        (
+            "gateway.yaml:4: usage.topic.records: is in the tenant of the brokers' own topics; "
+            "a topic of another tenant"
+        ),
+    ),
+    Case(
+        "records and events in one topic",
+        sent(f"cluster: main, records: '{RECORDS}', events: '{RECORDS}'"),
+        (
+            "gateway.yaml:4: usage.topic.events: is also the topic of records, which are of "
+            "another kind; choose another"
+        ),
+    ),
+    Case(
+        "a topic of events that are not written",
+        sent(f"cluster: main, records: '{RECORDS}', events: '{EVENTS}'", "events: false, "),
+        (
+            "gateway.yaml:4: usage.topic.events: has no effect: no events are written; set "
+            "usage.events: true, or leave it out"
+        ),
     ),
     Case(
         "an audit in a folder that does not exist",

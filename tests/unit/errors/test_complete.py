@@ -50,7 +50,7 @@ UNREACHED = {
     # It takes a file that changes between two reads.
     "gateway/tls/files.py": ("OpenSSL cannot load",),
     # There is one protocol yet, so no listener and cluster can differ in it; tested below.
-    "gateway/config/checks.py": ("is not that of its cluster",),
+    "gateway/config/checks.py": ("is not that of its cluster", "speaks"),
 }
 """Beginnings of texts that no file and no start can cause: packages check their own input too."""
 
@@ -118,6 +118,18 @@ def test_a_listener_speaks_the_protocol_of_its_cluster(monkeypatch: pytest.Monke
             "is not that of its cluster, whose brokers speak other; the same",
         )
     ]
+
+
+def test_records_go_to_a_cluster_whose_topics_can_be_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = replace(protocols.PLUGINS[protocols.DEFAULT], name="other", schemes={"mq": Scheme(1)})
+    monkeypatch.setattr(protocols, "PLUGINS", protocols.PLUGINS | {"other": other})
+    topic = {"cluster": "main", "records": "persistent://ops/usage/records"}
+    data = {"clusters": {"main": {"brokers": "mq://a,b"}}, "usage": {"topic": topic}}
+    (found,) = find_mistakes(data)
+    assert found.place == ("usage", "topic", "cluster")
+    assert found.text == "speaks other; a cluster that speaks pulsar"
 
 
 @given(TEMPLATES, TEMPLATES)

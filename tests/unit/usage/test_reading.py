@@ -137,6 +137,18 @@ def test_missing_records_are_told_by_the_status(tmp_path: Path) -> None:
     [
         (["."], ".: has no usage records; name the folder that usage.folder names"),
         ([".", "--by", "colour"], "--by colour: is no field; one or more of op, proto, "),
+        (
+            ["kafka://host:1/a/b/c"],
+            "kafka://host:1/a/b/c: is no topic; pulsar://host:port/tenant/namespace/topic",
+        ),
+        (
+            ["pulsar://host:1/a/b"],
+            "pulsar://host:1/a/b: is no topic; pulsar://host:port/tenant/namespace/topic",
+        ),
+        (
+            ["pulsar://host:1/a/b/c", "--token-file", "none"],
+            "pulsar://host:1/a/b/c: cannot be read: No such file or directory",
+        ),
     ],
 )
 def test_mistakes_are_explained(

@@ -18,7 +18,8 @@ import trio
 from structlog.testing import capture_logs
 
 from gateway.errors import ConfigurationError
-from gateway.workers.crew import FIRST, LASTING, LONGEST, BackOff, Crew, Start, _ask
+from gateway.system.restarts import FIRST, LASTING, LONGEST, BackOff
+from gateway.workers.crew import Crew, Start, _ask
 
 PATIENCE = 30.0
 ACTING = [sys.executable, "-m", "tests.unit.workers.acting"]

@@ -1,0 +1,270 @@
+"""Topics of records, by the client library of their protocol: writing to them, and reading.
+
+This is the one module that imports that library. It brings 20 MB and threads of its own, which a
+process that serves clients must not have: only the shipper and commands import this module.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import ssl
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pulsar
+from pulsar.schema import JsonSchema
+
+from gateway.usage.avro import definition
+from gateway.usage.sending import UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from gateway.usage.records import Identity
+    from gateway.usage.sending import Row
+
+Proof = tuple[str, bytes]
+"""A method to authenticate, and what is shown by it."""
+
+OPERATION = 10
+"""Seconds in which brokers must answer, over reconnections. To open a topic takes up to some."""
+
+CONFIRMED = 15_000
+"""Milliseconds in which a batch must be confirmed, over reconnections of the library."""
+
+AT_ONCE, LARGEST = 500, 256 << 10
+"""Records and bytes after which a batch ends. The gateway ends batches, not the library, so that a
+file which is sent twice is cut the same way: brokers that drop repeats know a batch by its first
+record alone, and would drop a longer one with all that is new in it."""
+
+CUT = "1"
+"""Part of the names of producers; another way to cut needs another one."""
+
+_NEVER = 3_600_000
+"""Milliseconds after which the library ends a batch."""
+
+_LARGEST_BATCH = 4 << 20
+"""Bytes at which it does: more than `LARGEST` and the longest line."""
+
+_BUNDLES = (
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/cert.pem",
+)
+"""Where machines keep the authorities that they trust. The library knows none of these places."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Brokers. `ca_file`: None: the authorities that this machine trusts. `certificate`: its file
+    and that of its key, to be shown to brokers."""
+
+    url: str
+    ca_file: str | None = None
+    certificate: tuple[str, str] | None = None
+    verify_host: bool = True
+
+
+class Client:
+    """A connection to brokers. `proof`: returns what to show; a token may change.
+
+    Methods raise `UnavailableError`.
+    """
+
+    def __init__(self, service: Service, proof: Callable[[], Proof]) -> None:
+        certificate, key = service.certificate or (None, None)
+        try:
+            self._client = pulsar.Client(
+                service.url,
+                authentication=_authentication(proof, service),
+                operation_timeout_seconds=OPERATION,
+                tls_trust_certs_file_path=service.ca_file or trusted(),
+                tls_validate_hostname=service.verify_host,
+                tls_certificate_file_path=certificate,
+                tls_private_key_file_path=key,
+                stats_interval_in_seconds=0,
+                logger=pulsar.FileLogger(pulsar.LoggerLevel.Info, _LOG.path),
+            )
+        except (pulsar.PulsarException, RuntimeError, ValueError) as error:
+            raise _unavailable(error) from None
+
+    def send(self, topic: str, kind: type[Identity], producer: str, rows: Iterable[Row]) -> None:
+        """Send records, and return when all are confirmed. `producer`: a name that no other process
+        uses; its records have growing numbers."""
+        _LOG.clear()
+        try:
+            opened = self._client.create_producer(
+                topic,
+                producer_name=f"{producer}-{CUT}",
+                schema=_Described(kind),
+                send_timeout_millis=CONFIRMED,
+                compression_type=pulsar.CompressionType.ZSTD,
+                max_pending_messages=2 * AT_ONCE,
+                block_if_queue_full=True,
+                batching_enabled=True,
+                batching_max_messages=2 * AT_ONCE,
+                batching_max_allowed_size_in_bytes=_LARGEST_BATCH,
+                batching_max_publish_delay_ms=_NEVER,
+            )
+            for batch in _batches(rows):
+                _send(opened, batch)
+            opened.close()
+        except pulsar.PulsarException as error:
+            raise _unavailable(error) from None
+
+    def read(self, topic: str) -> Iterator[bytes]:
+        """Yield the messages of a topic, partition by partition, from the first one that is kept
+        to the last."""
+        try:
+            for part in self._client.get_topic_partitions(topic):
+                reader = self._client.create_reader(part, pulsar.MessageId.earliest)
+                while reader.has_message_available():
+                    yield reader.read_next(OPERATION * 1000).data()
+                reader.close()
+        except pulsar.PulsarException as error:
+            raise _unavailable(error) from None
+
+    def close(self) -> None:
+        """Close the connection, without waiting for brokers."""
+        with suppress(pulsar.PulsarException):
+            self._client.shutdown()
+
+
+class _Log:
+    """The log of the library, in memory: to most errors it has a word of its own to say, and
+    connections that are refused it calls a timeout. There is one for all its clients."""
+
+    def __init__(self) -> None:
+        self._file = os.memfd_create("client.log") if hasattr(os, "memfd_create") else None
+        self.path = os.devnull if self._file is None else f"/proc/self/fd/{self._file}"
+
+    def clear(self) -> None:
+        """Forget all lines."""
+        if self._file is not None:
+            os.ftruncate(self._file, 0)
+
+    def last(self) -> str:
+        """Return what the last line about a connection says, one of something wrong if there is
+        such, and forget all; empty: there is none."""
+        if self._file is None:
+            return ""
+        log = os.pread(self._file, _LARGEST_LOG, 0).decode(errors="replace")
+        self.clear()
+        told = list(_TELLING.finditer(log))
+        wrong = [it for it in told if it["level"] != "INFO"]
+        return next((it["text"][:_LONGEST_REASON] for it in reversed(wrong or told)), "")
+
+
+_TELLING = re.compile(
+    r" (?P<level>INFO|WARN|ERROR) .* ClientConnection:\d+ \| "
+    r"(?P<text>(?!.*(Connection closed with|Connected to|(Create|Destroyed) )).*)"
+)
+"""Lines about a connection that say more than that it is there or is not."""
+
+_LARGEST_LOG, _LONGEST_REASON = 1 << 20, 300
+"""Bytes of the log that are looked at, and characters of a line that are told."""
+
+_LOG = _Log()
+
+
+class _Described(JsonSchema):  # type: ignore[misc, unused-ignore]
+    """The schema of messages that are encoded already."""
+
+    def __init__(self, kind: type[Identity]) -> None:
+        self._kind = kind
+        super().__init__(self)
+
+    def schema(self) -> dict[str, Any]:
+        """Return the definition, as records of the library do."""
+        return definition(self._kind)
+
+    def encode(self, obj: bytes) -> bytes:
+        return obj
+
+
+class _Receipts:
+    """The results of a batch, which threads of the library report."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._number = 0
+        self._failed: Any = None
+
+    def take(self, result: Any, _: object) -> None:
+        with self._changed:
+            self._number += 1
+            if result != pulsar.Result.Ok:
+                self._failed = result
+            self._changed.notify()
+
+    def wait(self, number: int) -> None:
+        """Wait for so many."""
+        with self._changed:
+            came = self._changed.wait_for(lambda: self._number >= number, 2 * CONFIRMED / 1000)
+            if self._failed is not None or not came:
+                name = "Timeout" if self._failed is None else self._failed.name
+                raise UnavailableError(f"{name}: {_LOG.last()}".removesuffix(": "))
+
+
+def _send(producer: Any, batch: list[Row]) -> None:
+    """Send a batch, and wait for its receipts."""
+    receipts = _Receipts()
+    for row in batch:
+        producer.send_async(
+            row.line,
+            receipts.take,
+            partition_key=row.key,
+            sequence_id=row.seq,
+            event_timestamp=row.time_ms,
+        )
+    producer.flush()
+    receipts.wait(len(batch))
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    batch: list[Row] = []
+    size = 0
+    for row in rows:
+        batch.append(row)
+        size += len(row.line)
+        if len(batch) >= AT_ONCE or size >= LARGEST:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _authentication(proof: Callable[[], Proof], service: Service) -> pulsar.Authentication | None:
+    method, data = proof()
+    match method:
+        case "token":
+            return pulsar.AuthenticationToken(partial(_token, proof))
+        case "basic":
+            username, _, password = data.decode(errors="replace").partition(":")
+            return pulsar.AuthenticationBasic(username, password)
+        case "tls" if service.certificate is not None:
+            return pulsar.AuthenticationTLS(*service.certificate)
+    return None
+
+
+def _token(proof: Callable[[], Proof]) -> str:
+    """Return the token of now, for which a thread of the library asks at each connection. Brokers
+    refuse what is no text."""
+    return proof()[1].decode(errors="replace")
+
+
+def trusted() -> str | None:
+    """Return the file of the authorities that this machine trusts; None: those of the library."""
+    own = ssl.get_default_verify_paths().cafile  # that of SSL_CERT_FILE comes first
+    return next((it for it in (own, *_BUNDLES) if it and Path(it).exists()), None)
+
+
+def _unavailable(error: Exception) -> UnavailableError:
+    name = type(error).__name__ if isinstance(error, pulsar.PulsarException) else str(error)
+    detail = _LOG.last()
+    return UnavailableError(f"{name}: {detail}" if detail else name)

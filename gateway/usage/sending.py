@@ -1,0 +1,138 @@
+"""Sends the files of an outbox, one after the other, by whatever can send records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import msgspec
+
+from gateway.usage.reading import Ledger, lines_of
+from gateway.usage.records import STREAMS, Identity
+from gateway.usage.shipment import Away, Sent, Unreadable, Waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from gateway.usage.outbox import Outbox, Parcel
+    from gateway.usage.shipment import Report
+
+
+class UnavailableError(Exception):
+    """A topic cannot be written or read now. The text says why."""
+
+
+class Row(NamedTuple):
+    """A record to send: `line` as in its file, `time_ms` since 1970. Records with the same `key`
+    stay in order."""
+
+    seq: int
+    key: str
+    time_ms: int
+    line: bytes
+
+
+class Sender(Protocol):
+    """What sends records. Methods raise `UnavailableError`."""
+
+    def send(self, topic: str, kind: type[Identity], producer: str, rows: Iterable[Row]) -> None:
+        """Send records, and return when all are confirmed. `producer`: a name that no other process
+        uses; its records have growing numbers."""
+
+    def close(self) -> None:
+        """Give the connection up, without waiting for anybody."""
+
+
+class Sending:
+    """Sends files, and marks those that were sent. `topics`: by stream. `connect`: returns a new
+    connection; raises `UnavailableError`."""
+
+    def __init__(
+        self,
+        outbox: Outbox,
+        topics: Mapping[str, str],
+        connect: Callable[[], Sender],
+        report: Callable[[Report], None],
+    ) -> None:
+        self._outbox = outbox
+        self._topics = topics
+        self._connect = connect
+        self._report = report
+        self._sender: Sender | None = None
+        self._told: Waiting | None = None
+
+    def send_all(self, now: float) -> bool:
+        """Send all that waits; return False if something could not be sent. `now`: since 1970."""
+        try:
+            parcels = self._outbox.waiting(now)
+            left = {stream: sum(it.stream == stream for it in parcels) for stream in self._topics}
+            self._tell(left)
+            for parcel in parcels:
+                self._send(parcel)
+                left[parcel.stream] -= 1
+                self._tell(left)
+        except (UnavailableError, OSError) as error:
+            self.close()
+            reason = error.strerror if isinstance(error, OSError) else None
+            self._report(Away(reason or str(error)))
+            return False
+        return True
+
+    def close(self) -> None:
+        """Give the connection up."""
+        sender, self._sender = self._sender, None
+        if sender is not None:
+            sender.close()
+
+    def _send(self, parcel: Parcel) -> None:
+        if self._sender is None:
+            self._sender = self._connect()
+        ledger = Ledger()
+        rows = _Rows(parcel.path, ledger)
+        producer = f"{parcel.name.gw}-{parcel.name.boot}"
+        topic, kind = self._topics[parcel.stream], STREAMS[parcel.stream]
+        self._sender.send(topic, kind, producer, rows)
+        self._outbox.mark(parcel)
+        if ledger.unreadable:
+            self._report(Unreadable(str(parcel.path)))
+        self._report(Sent(parcel.stream, rows.number))
+
+    def _tell(self, left: Mapping[str, int]) -> None:
+        waiting = Waiting(dict(left))
+        if waiting != self._told:
+            self._report(waiting)
+            self._told = waiting
+
+
+class _Head(msgspec.Struct):
+    """What a message says of its record without being read."""
+
+    seq: int
+    gw: str
+    tenant: str | None = None
+    start_ms: int = 0
+    time_ms: int = 0
+
+
+_DECODE = msgspec.json.Decoder(_Head).decode
+
+
+class _Rows:
+    """The records of a file. `number`: of those that were read."""
+
+    def __init__(self, path: Path, ledger: Ledger) -> None:
+        self._path = path
+        self._ledger = ledger
+        self.number = 0
+
+    def __iter__(self) -> Iterator[Row]:
+        for line in lines_of(self._path, self._ledger):
+            try:
+                head = _DECODE(line)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                self._ledger.unreadable += 1
+                continue
+            self.number += 1
+            # Each record has a key: where those without one went would be left to chance.
+            key = head.tenant or head.gw
+            yield Row(head.seq, key, head.start_ms or head.time_ms, line.rstrip(b"\n"))

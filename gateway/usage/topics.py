@@ -1,0 +1,74 @@
+"""Reads records from topics that gateways sent them to, as `reading` does from folders.
+
+Each function reads from the first message that the topic keeps to its last one, and ends there.
+Functions raise `UnavailableError` if the brokers do not answer or refuse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from gateway.usage.client import Client, Service
+from gateway.usage.reading import Ledger
+from gateway.usage.records import Event, Identity, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from gateway.usage.client import Proof
+
+_Record = TypeVar("_Record", bound=Identity)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How to reach brokers. `token_file`: None: they ask for no token. `ca_file`: None: the
+    authorities that this machine trusts."""
+
+    token_file: Path | None = None
+    ca_file: Path | None = None
+
+    def proof(self) -> Proof:
+        """Return the token of now. Raises `OSError`."""
+        if self.token_file is None:
+            return "none", b""
+        return "token", self.token_file.read_bytes().strip()
+
+
+def usage(
+    url: str, topic: str, ledger: Ledger | None = None, access: Access | None = None
+) -> Iterator[Usage]:
+    """Yield the usage records of a topic. `url`: of the brokers."""
+    return _read(url, topic, msgspec.json.Decoder(Usage), ledger or Ledger(), access or Access())
+
+
+def events(
+    url: str, topic: str, ledger: Ledger | None = None, access: Access | None = None
+) -> Iterator[Event]:
+    """Yield the records of events of a topic."""
+    return _read(url, topic, msgspec.json.Decoder(Event), ledger or Ledger(), access or Access())
+
+
+def _read(
+    url: str,
+    topic: str,
+    decoder: msgspec.json.Decoder[_Record],
+    ledger: Ledger,
+    access: Access,
+) -> Iterator[_Record]:
+    client = Client(Service(url, str(access.ca_file) if access.ca_file else None), access.proof)
+    try:
+        for message in client.read(topic):
+            try:
+                record = decoder.decode(message)
+            except (msgspec.MsgspecError, UnicodeDecodeError):
+                ledger.unreadable += 1
+                continue
+            if ledger.note(record):
+                yield record
+    finally:
+        client.close()
