@@ -195,6 +195,11 @@ def _witness_of(*witnesses: Witness | None) -> Witness | None:
     return Witnesses(found) if found else None
 
 
+def _connection_ids(inherited: Inherited | None) -> count[int]:
+    """Return numbers of connections, each of which is one worker's alone."""
+    return count(1) if inherited is None else count(inherited.worker, inherited.workers)
+
+
 class Application:
     """All parts of one process, made from the configuration and connected.
 
@@ -233,12 +238,9 @@ class Application:
         self._denials = Denials()
         self._principals = {name: PrincipalBook() for name in configuration.clusters}
         self._open_accounts = OpenAccounts() if configuration.console is not None else None
+        told = _witness_of(self._denials, self._witness)
         self._limiting = assembly.make_rate_limiting(
-            configuration,
-            self._reactor,
-            store,
-            self._needs,
-            _witness_of(self._denials, self._witness),
+            configuration, self._reactor, store, self._needs, told
         )
         self._shared = Shared()
         self._sides: dict[str, Side] = {}
@@ -252,9 +254,7 @@ class Application:
         self._listeners = {listener.name: ListenerFigures() for listener in configuration.listeners}
         self._slow = SlowSends()
         self._latencies = self._make_latencies()
-        self._denials.follow(self._latencies, self._books())
-        # Each connection of a gateway has an id of its own, whichever worker has it.
-        ids = count(1) if inherited is None else count(inherited.worker, inherited.workers)
+        ids = _connection_ids(inherited)
         self._tracings = {
             it.name: Tracing(it.trace, everything=trace) for it in configuration.listeners
         }
@@ -293,6 +293,7 @@ class Application:
         if not self._is_read:
             return {}
         found = {name: ListenerLatencies(self._slow) for name in self._listeners}
+        self._denials.follow(found, self._books())
         if self._recording is not None:
             self._recording.time(found)
         return found
