@@ -32,6 +32,7 @@ from gateway.front.readiness import Readiness
 from gateway.front.tracing import Tracing, opening_watch
 from gateway.plane.reactor import Reactor
 from gateway.plane.stream import Stream, has_records
+from gateway.telemetry.witness import Ended
 from gateway.tls.handshake import reason_of, shake
 from gateway.wire.address import Address
 from gateway.wire.contract import (
@@ -519,8 +520,8 @@ class Server:
         seconds = self._clock() - connection.began
         self._tell_course(connection, reason.value, detail)
         if self._witness is not None:
-            told = self.settings.name, connection.id, str(connection.client), connection.caller
-            self._witness.ended(*told, reason, seconds, detail)
+            known = self.settings.name, connection.id, str(connection.client), connection.caller
+            self._witness.ended(Ended(*known, reason, seconds, detail))
         log = self._log.info if reason in _ORDINARY else self._log.warning
         log(
             "connection_ended",

@@ -23,7 +23,7 @@ from gateway.telemetry.writing import Queue, appending, writer_to
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gateway.wire.contract import EndReason
+    from gateway.telemetry.witness import Ended
     from gateway.wire.subject import Caller, Subject
 
 
@@ -55,27 +55,19 @@ class Audit:
     def opened(self, connection: int, caller: Caller) -> None:
         """Write nothing: an open connection has its line at its end."""
 
-    def ended(
-        self,
-        listener: str,
-        connection: int,
-        client: str,
-        caller: Caller | None,
-        reason: EndReason,
-        seconds: float,
-        detail: str,
-    ) -> None:
-        """Write that a connection ended. `caller`: None if nothing is known of its client."""
+    def ended(self, it: Ended) -> None:
+        """Write that a connection ended."""
+        caller = it.caller
         self._log.info(
             "connection",
-            listener=listener,
-            connection=connection,
-            client=client,
+            listener=it.listener,
+            connection=it.connection,
+            client=it.client,
             principal=None if caller is None else caller.principal,
             method=None if caller is None else caller.method,
-            reason=reason.value,
-            seconds=round(seconds, 3),
-            **({"detail": detail} if detail else {}),
+            reason=it.reason.value,
+            seconds=round(it.seconds, 3),
+            **({"detail": it.detail} if it.detail else {}),
         )
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gateway.telemetry.latency import ListenerLatencies
-    from gateway.wire.contract import EndReason
+    from gateway.telemetry.witness import Ended
     from gateway.wire.subject import Caller, Subject, TopicName
 
 
@@ -50,16 +50,7 @@ class Denials:
     def opened(self, connection: int, caller: Caller) -> None:
         """See `witness.Witness`."""
 
-    def ended(
-        self,
-        listener: str,
-        connection: int,
-        client: str,
-        caller: Caller | None,
-        reason: EndReason,
-        seconds: float,
-        detail: str,
-    ) -> None:
+    def ended(self, it: Ended) -> None:
         """See `witness.Witness`."""
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -11,27 +11,30 @@ if TYPE_CHECKING:
     from gateway.wire.subject import Caller, Subject
 
 
-class Witness(Protocol):
-    """Is told what happens to connections. Methods must not wait, and raise nothing.
+class Ended(NamedTuple):
+    """The end of a connection, whether it was open or not.
 
-    `connection`: its number in this process. `client`: its address. `caller`: None if nothing is
-    known of the client. `seconds`: since the connection was accepted.
+    `connection`: its number. `client`: its address. `caller`: None if nothing is known of the
+    client. `seconds`: since the connection was accepted.
     """
+
+    listener: str
+    connection: int
+    client: str
+    caller: Caller | None
+    reason: EndReason
+    seconds: float
+    detail: str
+
+
+class Witness(Protocol):
+    """Is told what happens to connections. Methods must not wait, and raise nothing."""
 
     def opened(self, connection: int, caller: Caller) -> None:
         """Note that a connection is open: its client is authenticated, and has a broker."""
 
-    def ended(
-        self,
-        listener: str,
-        connection: int,
-        client: str,
-        caller: Caller | None,
-        reason: EndReason,
-        seconds: float,
-        detail: str,
-    ) -> None:
-        """Note that a connection ended, whether it was open or not."""
+    def ended(self, it: Ended) -> None:
+        """Note that a connection ended."""
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
         """Note that a client was denied a right; `shadow`: would have been. `rule`: None if none
@@ -48,18 +51,9 @@ class Witnesses:
         for it in self._all:
             it.opened(connection, caller)
 
-    def ended(
-        self,
-        listener: str,
-        connection: int,
-        client: str,
-        caller: Caller | None,
-        reason: EndReason,
-        seconds: float,
-        detail: str,
-    ) -> None:
-        for it in self._all:
-            it.ended(listener, connection, client, caller, reason, seconds, detail)
+    def ended(self, it: Ended) -> None:
+        for witness in self._all:
+            witness.ended(it)
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
         for it in self._all:

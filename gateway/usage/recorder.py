@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gateway.telemetry.latency import ListenerLatencies
+    from gateway.telemetry.witness import Ended
     from gateway.usage.interval import Interval
     from gateway.wire.subject import Caller, Subject
 
@@ -160,24 +161,15 @@ class Events:
         """Write that a connection was opened."""
         self._write("connected", connection=connection, **self._client(caller))
 
-    def ended(
-        self,
-        listener: str,
-        connection: int,
-        client: str,
-        caller: Caller | None,
-        reason: EndReason,
-        seconds: float,
-        detail: str,
-    ) -> None:
+    def ended(self, it: Ended) -> None:
         """Write that a connection ended, or that its client was not authenticated."""
-        failed = reason is EndReason.AUTHENTICATION_FAILED
+        failed = it.reason is EndReason.AUTHENTICATION_FAILED
         self._write(
             "unauthenticated" if failed else "ended",
-            connection=connection,
-            reason=reason.value,
-            open_ms=round(seconds * 1000),
-            **({} if caller is None else self._client(caller)) | {"listener": listener},
+            connection=it.connection,
+            reason=it.reason.value,
+            open_ms=round(it.seconds * 1000),
+            **({} if it.caller is None else self._client(it.caller)) | {"listener": it.listener},
         )
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
@@ -280,22 +272,13 @@ class Recording:
         if self._events is not None:
             self._events.opened(connection, caller)
 
-    def ended(
-        self,
-        listener: str,
-        connection: int,
-        client: str,
-        caller: Caller | None,
-        reason: EndReason,
-        seconds: float,
-        detail: str,
-    ) -> None:
+    def ended(self, it: Ended) -> None:
         """See `telemetry.witness.Witness`."""
-        key = self._open.pop(connection, None)
+        key = self._open.pop(it.connection, None)
         if key is not None:
             self.meter.disconnected(key, self._clock())
         if self._events is not None:
-            self._events.ended(listener, connection, client, caller, reason, seconds, detail)
+            self._events.ended(it)
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
         """See `telemetry.witness.Witness`."""

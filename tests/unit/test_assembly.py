@@ -16,6 +16,7 @@ from gateway.config.load import build
 from gateway.config.model import Anonymous, Audit, Basic, Certificates, Configuration, Identity
 from gateway.errors import ConfigurationError
 from gateway.plane.state import PlaneSettings
+from gateway.telemetry.witness import Ended
 from gateway.verifiers import Needs
 from gateway.wire.contract import EndReason
 from tests.support.certificates import CertificateAuthority, Wanted
@@ -52,7 +53,7 @@ def test_lines_of_the_audit_name_the_worker_if_there_are_several(
     inherited = None if worker is None else assembly.Inherited({}, {}, worker, 3)
     audit = assembly.make_audit(configuration, inherited)
     assert audit is not None
-    audit.ended("clients", 1, "192.0.2.1:1", None, EndReason.CLIENT_CLOSED, 1.0, "")
+    audit.ended(Ended("clients", 1, "192.0.2.1:1", None, EndReason.CLIENT_CLOSED, 1.0, ""))
     audit.close()
     assert json.loads(file.read_text()).get("worker") == worker
 
@@ -65,7 +66,7 @@ async def test_an_audit_is_written_whole_when_a_bug_ends_the_gateway(
     assert audit is not None
 
     async def bug(_nursery: trio.Nursery) -> None:
-        audit.ended("clients", 1, "192.0.2.1:1", None, EndReason.INTERNAL_ERROR, 1.0, "")
+        audit.ended(Ended("clients", 1, "192.0.2.1:1", None, EndReason.INTERNAL_ERROR, 1.0, ""))
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(application, "_start_admin", bug)

@@ -18,6 +18,7 @@ import pytest
 from gateway.telemetry.audit import Audit, writer
 from gateway.telemetry.folding import INTERVAL, KINDS
 from gateway.telemetry.log import Style, Veiled
+from gateway.telemetry.witness import Ended
 from gateway.wire.contract import EndReason
 from gateway.wire.subject import NOBODY, Caller, Subject, TopicName
 from tests.support.subjects import topic_of
@@ -67,7 +68,7 @@ class Trial:
             "connection": 7,
             "client": "192.0.2.1:40000",
         }
-        self.audit.ended(**where | {"caller": caller} | usual | values)
+        self.audit.ended(Ended(**where | {"caller": caller} | usual | values))
 
     def denied(self, subject: Subject, *, shadow: bool = False) -> None:
         self.audit.denied(subject, "produce", "r1", shadow=shadow)
@@ -448,7 +449,7 @@ def test_a_disk_that_takes_a_byte_at_a_time_gets_whole_lines(
 def test_a_full_disk_stops_nobody_and_is_counted() -> None:
     audit = Audit(Style("json"), writer(Path("/dev/full"), "stdout"), 100, 1 << 20)
     for number in range(5):
-        audit.ended("clients", number, "192.0.2.1:1", CALLER, EndReason.IDLE, 1.0, "")
+        audit.ended(Ended("clients", number, "192.0.2.1:1", CALLER, EndReason.IDLE, 1.0, ""))
     audit.close(PATIENCE)
     assert audit.figures.dropped == 5
 
@@ -463,10 +464,10 @@ def test_a_reader_that_hangs_stops_nobody_and_is_counted() -> None:
         written.append(data)
 
     audit = Audit(Style("json"), write, 10, 1 << 20)
-    audit.ended("clients", 0, "192.0.2.1:1", CALLER, EndReason.IDLE, 1.0, "")
+    audit.ended(Ended("clients", 0, "192.0.2.1:1", CALLER, EndReason.IDLE, 1.0, ""))
     assert begun.acquire(timeout=PATIENCE)
     for number in range(1, 100):
-        audit.ended("clients", number, "192.0.2.1:1", CALLER, EndReason.IDLE, 1.0, "")
+        audit.ended(Ended("clients", number, "192.0.2.1:1", CALLER, EndReason.IDLE, 1.0, ""))
     assert audit.figures.dropped == 99 - 10
     may.set()
     audit.close(PATIENCE)

@@ -13,6 +13,7 @@ from trio.testing import MockClock
 
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.latency import BOUNDS, ListenerLatencies, SlowSends
+from gateway.telemetry.witness import Ended
 from gateway.usage import reading
 from gateway.usage.files import Closing
 from gateway.usage.meter import Naming
@@ -131,9 +132,9 @@ async def test_connects_denials_and_ends_are_events(trial: Trial) -> None:
     recording.opened(7, CALLER)
     denied = Subject(CALLER, topic_of("persistent://acme/web/orders"))
     recording.denied(denied, "produce", "r1", shadow=True)
-    recording.ended("clients", 7, "192.0.2.77:1", CALLER, EndReason.IDLE, 1.5, "")
+    recording.ended(Ended("clients", 7, "192.0.2.77:1", CALLER, EndReason.IDLE, 1.5, ""))
     failed = EndReason.AUTHENTICATION_FAILED
-    recording.ended("clients", 8, "192.0.2.78:1", None, failed, 0.1, "a secret detail")
+    recording.ended(Ended("clients", 8, "192.0.2.78:1", None, failed, 0.1, "a secret detail"))
     recording.finish()
     found = trial.events()
     assert [it.event for it in found] == ["connected", "denied", "ended", "unauthenticated"]
@@ -157,7 +158,7 @@ async def test_a_denial_without_a_topic_is_an_event(trial: Trial) -> None:
 async def test_a_flood_of_events_is_counted(trial: Trial) -> None:
     reason = EndReason.AUTHENTICATION_FAILED
     for number in range(MOST_EVENTS + 5):
-        trial.recording.ended("clients", number, "192.0.2.1:1", None, reason, 0.1, "")
+        trial.recording.ended(Ended("clients", number, "192.0.2.1:1", None, reason, 0.1, ""))
     trial.recording.finish()
     found = trial.events()
     assert len(found) == MOST_EVENTS + 1
