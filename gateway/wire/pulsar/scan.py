@@ -32,7 +32,8 @@ command itself must be canonical, as all others: clients would find another comm
 type. MESSAGEs of a consumer have commands of a few layouts, by the digits of their ids. The walk of
 one yields a *layout*: its first twelve bytes, from the command size to the length of the message
 id, which prove all but that id's digits. If they leave no room for a redelivery count, the next
-command with them has none either, and its account is found by one look at `_layouts`.
+command with them has none either, and its account is found by one look at `_layouts`. Layouts that
+end in a count of 0 are `_zeros`: with them a command whose last byte is 0 is a first delivery too.
 
 The loops are flat on purpose: a call costs as much as all other work for a frame.
 """
@@ -95,7 +96,8 @@ _LAYOUT = 16
 """End of a layout's bytes in its frame."""
 
 _MESSAGE_ID, _REDELIVERIES, _EPOCH = 0x12, 0x18, 0x28
-"""Tags in MESSAGE. Brokers write an epoch into all commands of a consumer or none."""
+"""Tags in MESSAGE. Brokers write fields in the order of their numbers, mostly no redelivery count of
+0, and an epoch into all commands of a consumer or none."""
 
 _MESSAGE_IDS = tuple(0x4A000800 | size - 4 << 16 if size > 5 else -1 for size in range(132))
 _RECEIPT_IDS = tuple(0x3A000800 | size - 4 << 16 if size > 5 else -1 for size in range(132))
@@ -472,7 +474,15 @@ class ToBrokerScanner(_FrameScanner):
 class ToClientScanner(_FrameScanner):
     """Counts MESSAGEs per consumer and receipts per producer. Frames of unknown ids pass."""
 
-    __slots__ = ("_command_bound", "_consumers", "_layouts", "_producers", "_walk", "unknown")
+    __slots__ = (
+        "_command_bound",
+        "_consumers",
+        "_layouts",
+        "_producers",
+        "_walk",
+        "_zeros",
+        "unknown",
+    )
 
     def __init__(
         self,
@@ -485,19 +495,19 @@ class ToClientScanner(_FrameScanner):
         self._command_bound = command_bound
         self._consumers = IdTable[Account]() if consumers is None else consumers
         self._producers: IdTable[Account] = IdTable()
-        self._layouts = _UNSEEN
+        self._layouts = self._zeros = _UNSEEN
         self.unknown = unknown
         self._walk: EntryWalk | MetadataWalk | None = None
 
     def open_consumer(self, consumer_id: int, account: Account) -> None:
         """See `scanning.ConsumerScanner`."""
         self._consumers.put(consumer_id, account)
-        self._layouts = _UNSEEN
+        self._layouts = self._zeros = _UNSEEN
 
     def close_consumer(self, consumer_id: int) -> None:
         """See `scanning.ConsumerScanner`."""
         self._consumers.pop(consumer_id)
-        self._layouts = _UNSEEN
+        self._layouts = self._zeros = _UNSEEN
 
     def open_producer(self, producer_id: int, account: Account) -> None:
         """See `scanning.ConsumerScanner`."""
@@ -514,7 +524,7 @@ class ToClientScanner(_FrameScanner):
             self._walk = self._walk.feed(chunk, start, end)
         pos = start + self.owed
         last = end - HEADER
-        layouts = self._layouts
+        layouts, zeros = self._layouts, self._zeros
         while pos <= last:
             total, size, lead = _lead(chunk, pos)
             if size < 2 or size + 4 > total:
@@ -541,11 +551,14 @@ class ToClientScanner(_FrameScanner):
                     first = 0
                     account = None  # there may be less than a layout
                 else:
-                    account = layouts.get(_layout(chunk, pos + 4)[0])
+                    layout = _layout(chunk, pos + 4)[0]
+                    account = layouts.get(layout)
+                    if account is None and not chunk[at - 1]:
+                        account = zeros.get(layout)
                 if account is None:
                     waits = end < metadata_end <= pos + _CARRY_BOUND
                     account = self._consumer(chunk, pos, at, passes=not waits)
-                    layouts = self._layouts
+                    layouts, zeros = self._layouts, self._zeros
                 if metadata_end > end:
                     if metadata_end - pos > _CARRY_BOUND:
                         walk = MetadataWalk(metadata_end - begin, account.count)
@@ -613,19 +626,19 @@ class ToClientScanner(_FrameScanner):
         account = self._consumers.get(consumer)
         if account is None:
             return self.unknown
+        if usual and pos + _LAYOUT <= at and chunk[pos + 14] == _MESSAGE_ID:
+            rest = pos + _LAYOUT + chunk[pos + 15]
+            layout = bytes(chunk[pos + 4 : pos + _LAYOUT])
+            if rest == at or (rest < at and chunk[rest] == _EPOCH):
+                self._layouts = _learned(self._layouts, layout, account)
+                return account
+            if rest == at - 2 and chunk[rest] == _REDELIVERIES and not chunk[rest + 1]:
+                self._zeros = _learned(self._zeros, layout, account)
+                return account
         body = pos + 12 if usual else find_body(chunk, pos + 8, at, at)
         if at - pos <= LARGE and walk_fields(chunk, body, at, _REDELIVERIES, 0)[1]:
             account.redelivered += passes
-        elif usual and pos + _LAYOUT <= at and chunk[pos + 14] == _MESSAGE_ID:
-            rest = pos + _LAYOUT + chunk[pos + 15]
-            if rest == at or (rest < at and chunk[rest] == _EPOCH):
-                self._learn_layout(bytes(chunk[pos + 4 : pos + _LAYOUT]), account)
         return account
-
-    def _learn_layout(self, layout: bytes, account: Account) -> None:
-        if self._layouts is _UNSEEN or len(self._layouts) >= MOST_LAYOUTS:
-            self._layouts = {}
-        self._layouts[layout] = account
 
     def _skip_entry(self, chunk: bytearray, pos: int, at: int, frame_end: int, end: int) -> None:
         """Begin to skip the broker entry metadata behind the command of the MESSAGE at `pos`."""
@@ -641,6 +654,16 @@ class ToClientScanner(_FrameScanner):
         if size > COMMAND_BOUND:
             _refuse(Kind.SEND_RECEIPT, size)
         return self._producers.get(id_of(chunk, pos + 8, pos + 8 + size))
+
+
+def _learned(
+    layouts: dict[bytes, Account], layout: bytes, account: Account
+) -> dict[bytes, Account]:
+    """Return the layouts with one more, or that alone where there are too many."""
+    if layouts is _UNSEEN or len(layouts) >= MOST_LAYOUTS:
+        layouts = {}
+    layouts[layout] = account
+    return layouts
 
 
 def _refuse(kind: Kind, size: int) -> NoReturn:

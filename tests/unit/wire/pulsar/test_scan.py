@@ -459,12 +459,24 @@ def consuming(to_client: ToClientScanner) -> Account:
         ([message(1)] * 5, 0),
         ([message(1), again(1), message(1), again(1), again(300), message(1)], 3),
         ([again(1)] * 4, 4),
+        ([again(0), again(1), again(0), again(256), again(128), again(0)], 3),
+        ([again(0, consumer_epoch=0), again(2, consumer_epoch=0)] * 2, 2),
         ([message(1, consumer_epoch=1), again(1, consumer_epoch=1)] * 3, 3),
         ([message(1, ack_set=[7]), again(1, ack_set=[7])] * 3, 3),
         ([message(1, ack_set=[7] * 40), again(2, ack_set=[7] * 40)], 1),
         ([message(1, tail(b"", length=100)), again(1)], 1),
     ],
-    ids=["none", "some", "all", "epochs", "sets", "long commands", "metadata that lies"],
+    ids=[
+        "none",
+        "some",
+        "all",
+        "zeros",
+        "zeros and epochs",
+        "epochs",
+        "sets",
+        "long commands",
+        "metadata that lies",
+    ],
 )
 @pytest.mark.parametrize("size", [*PARTS, None])
 def test_what_comes_again_is_counted_however_it_is_cut(
