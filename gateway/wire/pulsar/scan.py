@@ -96,8 +96,8 @@ _LAYOUT = 16
 """End of a layout's bytes in its frame."""
 
 _MESSAGE_ID, _REDELIVERIES, _EPOCH = 0x12, 0x18, 0x28
-"""Tags in MESSAGE. Brokers write fields in the order of their numbers, mostly no redelivery count of
-0, and an epoch into all commands of a consumer or none."""
+"""Tags in MESSAGE. Brokers write fields in the order of their numbers, mostly no redelivery count
+of 0, and an epoch into all commands of a consumer or none."""
 
 _MESSAGE_IDS = tuple(0x4A000800 | size - 4 << 16 if size > 5 else -1 for size in range(132))
 _RECEIPT_IDS = tuple(0x3A000800 | size - 4 << 16 if size > 5 else -1 for size in range(132))
