@@ -9,8 +9,6 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gateway.system.interpreter import collections_paused
-
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
@@ -169,10 +167,6 @@ class Live:
     def look(self, now: float, connections: int) -> Iterator[None]:
         """Take a look, and tell what came since the last one. Yields between slices. `now`:
         monotonic seconds."""
-        with collections_paused():
-            yield from self._look(now, connections)
-
-    def _look(self, now: float, connections: int) -> Iterator[None]:
         look, before = _Look(now), self._last
         for number, (cluster, figures) in enumerate(self._topics(), 1):
             look.add(cluster, figures)

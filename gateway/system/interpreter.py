@@ -5,8 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 _COLLECTIONS = (700, 10, 1000)
 """Thresholds of garbage collection. The oldest generation has little to find: pairs leave no cycles
@@ -26,19 +24,6 @@ def begin_collections() -> None:
     gc.freeze()
     gc.set_threshold(*_COLLECTIONS)
     gc.enable()
-
-
-@contextmanager
-def collections_paused() -> Iterator[None]:
-    """Collect nothing meanwhile: for work that makes many objects which live for some seconds. They
-    would be taken for garbage that does not die young, and so bring a collection of all nearer."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def command(module: str, *arguments: str) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import Any
 
 import pytest
@@ -168,17 +167,3 @@ def test_quantiles_end_at_the_bounds(seconds: float, told: float) -> None:
 
 def test_nothing_has_no_quantile() -> None:
     assert quantile(Histogram().counts, 0.5) is None
-
-
-def test_a_look_collects_no_garbage_and_leaves_that_as_it_was() -> None:
-    world = World()
-    for number in range(2 * TOPICS_AT_ONCE):
-        world.open(f"persistent://t/n/{number}")
-    look = world.facts.live.look(0.0, 0)
-    next(look)
-    assert not gc.isenabled()
-    look.close()  # type: ignore[attr-defined]
-    assert gc.isenabled()
-    for _ in world.facts.live.look(1.0, 0):
-        pass
-    assert gc.isenabled()
