@@ -112,6 +112,8 @@ class ActionTotals:
         return self.accounts is not None and len(self.accounts) > ACCOUNTS_AT_ONCE
 
     def totals(self) -> _Part:
+        if self.accounts is None and self.waits is None and not self.has_counts:
+            return _NOTHING  # most topics are used in one direction, and there are many
         return _sum(self, self.accounts or ())
 
     def parts(self) -> Iterator[_Part]:

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 # Topics copied, and lines written, between two chunks: half a millisecond each; twice that for new
 # topics, or if the lines are compressed.
 _TOPICS_PER_SLICE = 250
-_LINES_PER_SLICE = 1000
+_LINES_PER_SLICE = 600
 
 _ACCOUNTS_PER_TOPIC = 25
 """Producers and consumers whose numbers are added up in the time of copying one topic."""
