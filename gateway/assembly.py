@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from gateway.tls.sides import ClientSide, ServerSide, Side
     from gateway.tls.stream import Shared
     from gateway.usage.recorder import Recording
+    from gateway.usage.shipment import Brief
     from gateway.usage.shipping import Shipping
     from gateway.verifiers import Needs
 
@@ -312,19 +313,30 @@ def make_shipping(
 
     The client library is only looked for: this process must not import it (`usage.client`).
     """
-    usage = configuration.usage
-    if usage is None or usage.topic is None:
+    brief = make_brief(configuration)
+    if brief is None:
         return None
     if find_spec("pulsar") is None:
         raise explained(ModuleNotFoundError(name="pulsar"))
-    from gateway.usage.shipment import Brief
     from gateway.usage.shipping import Shipping
+
+    assert configuration.usage is not None
+    assert configuration.usage.topic is not None
+    return Shipping(brief, credential(configuration.usage.topic.cluster).current)
+
+
+def make_brief(configuration: model.Configuration) -> Brief | None:
+    """Return which records go to which topics; None: none do."""
+    usage = configuration.usage
+    if usage is None or usage.topic is None:
+        return None
+    from gateway.usage.shipment import Brief
 
     name = usage.topic.cluster
     cluster = configuration.clusters[name]
     tls = cluster.tls
     pair = None if tls is None else tls.certificate
-    brief = Brief(
+    return Brief(
         folder=str(usage.folder.absolute()),
         gateway=usage.gateway or machine.host_name(),
         topics=_topics_of(usage),
@@ -334,7 +346,6 @@ def make_shipping(
         key_file=_absolute(None if pair is None else pair.key_file),
         verify_host=tls is None or tls.verify_host,
     )
-    return Shipping(brief, credential(name).current)
 
 
 def _absolute(path: Path | None) -> str:

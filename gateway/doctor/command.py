@@ -15,7 +15,17 @@ from gateway.assembly import make_client_side
 from gateway.brokers.names import TemplateNames
 from gateway.config import model
 from gateway.config.load import load
-from gateway.doctor import brokers, files, handshakes, issuers, machine, ports, store, tls_files
+from gateway.doctor import (
+    brokers,
+    files,
+    handshakes,
+    issuers,
+    machine,
+    ports,
+    records,
+    store,
+    tls_files,
+)
 from gateway.doctor.checks import Plan
 from gateway.doctor.finding import Section, nothing_failed
 from gateway.doctor.reach import LONGEST_TIMEOUT, Network, run_all
@@ -62,6 +72,7 @@ async def examine(
     listening = partial(_examine_ports, configuration, folder, network)
     stores = [partial(_examine_store, configuration.store, network)] if configuration.store else []
     asked = [partial(_examine_issuers, configuration)] if issuers.has_any(configuration) else []
+    topics = [partial(_examine_records, configuration)] if records.has_any(configuration) else []
     clusters = [
         partial(_examine_brokers, configuration, name, network) for name in configuration.clusters
     ]
@@ -72,7 +83,7 @@ async def examine(
     )
     return [
         Section("files", held),
-        *await run_all([listening, *stores, *asked, *clusters]),
+        *await run_all([listening, *stores, *asked, *clusters, *topics]),
         Section("machine", tuple(machine.examine(configuration))),
     ]
 
@@ -90,6 +101,13 @@ async def _examine_store(configured: model.Store, network: Network) -> Section:
 
 async def _examine_issuers(configuration: model.Configuration) -> Section:
     return Section("issuers", tuple(await issuers.examine(configuration)))
+
+
+async def _examine_records(configuration: model.Configuration) -> Section:
+    assert configuration.usage is not None
+    assert configuration.usage.topic is not None
+    own = await _own_credential(configuration.clusters[configuration.usage.topic.cluster])
+    return Section("usage records", tuple(await records.examine(configuration, own)))
 
 
 async def _examine_brokers(

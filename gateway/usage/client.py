@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from gateway.usage.records import Identity
     from gateway.usage.sending import Row
+    from gateway.usage.shipment import Brief
 
 Proof = tuple[str, bytes]
 """A method to authenticate, and what is shown by it."""
@@ -68,6 +69,12 @@ class Service:
     ca_file: str | None = None
     certificate: tuple[str, str] | None = None
     verify_host: bool = True
+
+
+def service_of(brief: Brief) -> Service:
+    """Return the brokers that a brief names."""
+    pair = (brief.certificate_file, brief.key_file) if brief.certificate_file else None
+    return Service(brief.url, brief.ca_file or None, pair, brief.verify_host)
 
 
 class Client:
@@ -126,6 +133,14 @@ class Client:
                 while reader.has_message_available():
                     yield reader.read_next(OPERATION * 1000).data()
                 reader.close()
+        except pulsar.PulsarException as error:
+            raise _unavailable(error) from None
+
+    def partitions(self, topic: str) -> int:
+        """Return how many partitions a topic has; 1 where it has none, or may be made."""
+        _LOG.clear()
+        try:
+            return len(self._client.get_topic_partitions(topic))
         except pulsar.PulsarException as error:
             raise _unavailable(error) from None
 

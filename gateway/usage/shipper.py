@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
-from gateway.usage.client import Client, Service
+from gateway.usage.client import Client, service_of
 from gateway.usage.outbox import Outbox
 from gateway.usage.sending import Sending
 from gateway.usage.shipment import LONGEST, ORDERS, Away, Brief, Finish, Shown, line_of
@@ -121,12 +121,7 @@ def _is_alone(brief: Brief, inbox: Inbox, report: Callable[[Report], None]) -> b
 
 
 def _work(brief: Brief, inbox: Inbox, report: Callable[[Report], None]) -> None:
-    service = Service(
-        brief.url,
-        brief.ca_file or None,
-        (brief.certificate_file, brief.key_file) if brief.certificate_file else None,
-        brief.verify_host,
-    )
+    service = service_of(brief)
     outbox = Outbox(Path(brief.folder), brief.gateway, brief.topics)
     sending = Sending(outbox, brief.topics, lambda: Client(service, inbox.proof), report)
     back_off = FIRST

@@ -376,3 +376,29 @@ def test_fields_may_be_added_and_older_gateways_go_on(pulsar: Standalone) -> Non
         client.send(topic, Broken, "edge-4", rows(4, 4))
     assert numbers(client, topic) == [1, 2, 3]
     client.close()
+
+
+def test_the_doctor_asks_for_the_topics(
+    pulsar: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "gateway.yaml"
+
+    def asked(records: str) -> tuple[int, str]:
+        settings = {
+            "version": 1,
+            "listeners": [{"name": "clients", "bind": "127.0.0.1:0", "cluster": "main"}],
+            "clusters": {"main": {"brokers": pulsar.service_url}},
+            "usage": {
+                "folder": str(tmp_path / "usage"),
+                "topic": {"cluster": "main", "records": records},
+            },
+        }
+        path.write_text(json.dumps(settings))
+        return main(["doctor", str(path)]), " ".join(capsys.readouterr().out.split())
+
+    status, told = asked("persistent://public/default/records")
+    assert status == 0, told
+    assert "brokers answer for it: no partitions" in told
+    status, told = asked("persistent://nobody/made/records")
+    assert status == 1, told
+    assert "FAIL topic persistent://nobody/made/records" in told
