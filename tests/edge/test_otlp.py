@@ -130,6 +130,8 @@ def test_workers_send_under_their_own_names(
     reached: Collector,
 ) -> None:
     started = gateway(sandbox, replace(plan_of(PASS_THROUGH, reached), workers=2))
+    # It is ready with the first of them.
+    wait_until(lambda: started.log.read_text().count('"event": "listening"') == 2)
     client = connect(reach(sandbox, through=started).url)
     client.create_producer(fresh_topic())
     client.close()
