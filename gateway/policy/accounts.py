@@ -193,16 +193,19 @@ class _Topic:
     """`is_named`: the topic has figures of its own. `idle_since`: see `AccountBook.age`. `denied`:
     how often clients lacked a right; None if none did."""
 
-    __slots__ = ("consumed", "denied", "idle_since", "is_named", "name", "produced", "topic")
+    __slots__ = ("consumed", "denied", "idle_since", "is_named", "produced", "topic")
 
     def __init__(self, topic: TopicName) -> None:
         self.topic = topic
-        self.name = topic.name
         self.idle_since = 0.0
         self.is_named = True
         self.denied: Counter[str] | None = None
         self.produced = ActionTotals()
         self.consumed = _Consumed()
+
+    @property
+    def name(self) -> str:
+        return self.topic.name
 
     @property
     def is_idle(self) -> bool:

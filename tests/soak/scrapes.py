@@ -46,9 +46,9 @@ ADDED = 100.0
 """Milliseconds that the slowest of a hundred round trips may take longer because somebody looks.
 Slices are of a millisecond, but where other programs use both cores, that much comes by chance."""
 
-STEP = 250.0
-"""Milliseconds of CPU time of the longest step of a task, between two of which messages pass. The
-rare collection of all garbage takes 80, and a slow machine three times as long."""
+STEP = 50.0
+"""Milliseconds of CPU time of the longest step of a task, between two of which messages pass. A
+collection of garbage takes 10, and a slow machine three times as long."""
 
 SCRAPES = 10
 """Scrapes of a path, whose CPU time is counted in hundredths of a second."""

@@ -270,7 +270,7 @@ def test_an_idle_topic_costs_little() -> None:
             book.close(account)
     after, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (after - before) / 2000 < 1000
+    assert (after - before) / 2000 < 960
     assert sys.getsizeof(book) < 100
 
 
