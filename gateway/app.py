@@ -99,7 +99,7 @@ INFO_EVENTS = frozenset(
         *("own_token_back", "policy_agent_back"),
     }
 )
-"""Events of parts that log warnings otherwise."""
+"""The log has these events at level info; whatever else parts report is a warning."""
 
 
 def check(path: Path) -> str:

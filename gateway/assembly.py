@@ -308,8 +308,9 @@ def _topics_of(usage: model.Usage) -> dict[str, str]:
 def make_shipping(
     configuration: model.Configuration, credential: Callable[[str], OwnCredential]
 ) -> Shipping | None:
-    """Return what sends records to topics; None: nothing does. `credential`: returns that of a
-    cluster. Raises `ConfigurationError`.
+    """Make what sends usage records to topics; return None if no topic is configured.
+    `credential`: returns the gateway's credential for a cluster, by its name. Raises
+    `ConfigurationError`.
 
     The client library is only looked for: this process must not import it (`usage.client`).
     """

@@ -1,4 +1,4 @@
-"""How the console asks the processes of a gateway what they know, and to do something.
+"""The questions that the console puts to the processes of a gateway, and their answers.
 
 A question has a name and a value. A process answers in parts, each plain values for JSON, so that a
 long answer is a matter of slices. A part that is None says only that other tasks may run.

@@ -1,4 +1,4 @@
-"""What one process knows, as answers to the console's questions.
+"""Answers the console's questions from the state of one process.
 
 Each answer reads the state anew. `Live` alone keeps something: the counters of the last look, while
 somebody looks.
@@ -62,7 +62,8 @@ class Draining(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the facts come from. `descriptors`: open, and most."""
+    """The objects that facts are read from. `descriptors`: returns how many are open, and the
+    limit."""
 
     books: Mapping[str, TopicBook]
     accounts: OpenAccounts
@@ -212,7 +213,8 @@ class Facts:
         }
 
     def _topics(self, _: None) -> Iterator[list[dict[str, Any]]]:
-        """Answer with all topics: other processes may have other parts of them."""
+        """Yield all topics, in parts. The console picks the page, after it has added up the rows
+        that other processes have of the same topics."""
         yield []
         yield from _parts(self._topic_rows())
 

@@ -199,7 +199,8 @@ class _Look:
 
 
 class Live:
-    """Compares looks at books, by the names of their clusters. `shown`: rows of each table.
+    """Computes rates from two looks at the counters of `books`, which are by cluster. `shown`: the
+    number of rows in each table.
 
     `second`: what the last two looks say; empty before the second one.
     """

@@ -51,7 +51,7 @@ def state(answers: Sequence[Row]) -> Row:
 
 
 def _rules(answers: Sequence[Row]) -> list[Row]:
-    """Return the rules; the fullest limit is that of the process in which it is fullest."""
+    """Add up each rule's figures. Its fullest limit is the fullest that any process reports."""
     fullest: dict[tuple[str, str, str], tuple[float, str]] = {}
     for row in (row for it in answers for row in it["rules"]):
         key = row["rule"], row["what"], row["mode"]
