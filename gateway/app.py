@@ -705,7 +705,7 @@ class Application:
         principals = PrincipalExposition(self._principals, verified=verified)
 
         def write() -> Iterator[bytes]:
-            yield process.render()
+            yield from process.chunks()
             yield from latencies.chunks()
             yield from tenants.chunks()
             yield from principals.chunks()

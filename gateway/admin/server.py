@@ -7,8 +7,8 @@ h11 implements the protocol; this module adds sockets, deadlines and bounds.
 - Reading the head of a request, and making and sending its answer, may take `PATIENCE` each, or the
   connection is closed.
 - A head has at most `HEAD_SIZE` bytes. A body is not read: the connection closes after the answer.
-- An answer is made and sent in chunks, and other tasks run in between. Only some `Long` answers are
-  made at a time, each within `LONG_PATIENCE`.
+- An answer is made and sent in chunks, and other tasks run after each millisecond of them. Only
+  some `Long` answers are made at a time, each within `LONG_PATIENCE`.
 - A failure closes its own connection only.
 """
 
@@ -46,6 +46,10 @@ _READ_SIZE = 4096
 
 # Bytes sent at once, so that a short answer is one packet.
 _SEND_SIZE = 64 * 1024
+
+# Seconds for which chunks of an answer are made before other tasks run. Clients of the gateway wait
+# meanwhile; ten times shorter slices would cost a fifth more.
+_SLICE = 0.0007
 
 # Connections accepted, and started, before other tasks run: some 3 ms each.
 _ACCEPTS_AT_ONCE = 256
@@ -88,7 +92,7 @@ class Representation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP response. `body` is read in chunks; empty chunks only let other tasks run.
+    """An HTTP response. `body` is read in chunks, some empty; other tasks may run in between.
     `otherwise`: what the body is for clients that accept another type.
     """
 
@@ -279,13 +283,18 @@ class _Visitor:
         headers = (("Content-Type", answer.content_type), *answer.headers, *headers)
         response = h11.Response(status_code=answer.status, headers=list(headers))
         unsent = self._http.send(response) or b""
+        pause = trio.current_time() + _SLICE
         for chunk in answer.body:
-            unsent += self._http.send(h11.Data(data=chunk)) or b""
-            if len(unsent) < _SEND_SIZE:
-                await trio.lowlevel.checkpoint()
+            if chunk:
+                unsent += self._http.send(h11.Data(data=chunk)) or b""
+            if len(unsent) >= _SEND_SIZE:
+                await self._stream.send_all(unsent)
+                unsent = b""
+            elif trio.current_time() < pause:
                 continue
-            await self._stream.send_all(unsent)
-            unsent = b""
+            else:
+                await trio.lowlevel.checkpoint()
+            pause = trio.current_time() + _SLICE
         await self._stream.send_all(unsent + (self._http.send(h11.EndOfMessage()) or b""))
 
     def _is_renewed(self) -> bool:

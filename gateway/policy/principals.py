@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gateway.policy.accounts import ActionTotals
-from gateway.telemetry.figures import OTHER, PRINCIPALS, PrincipalFigures, Totals
+from gateway.telemetry.figures import NOTHING, OTHER, PRINCIPALS, PrincipalFigures
 from gateway.wire.account import Action
 
 if TYPE_CHECKING:
@@ -59,9 +59,6 @@ class PrincipalBook:
         """Yield the figures of all principals. One may come in several parts, which add up."""
         for name, found in tuple(self._principals.items()):
             for produced, waits in found.produced.parts():
-                yield PrincipalFigures(name, produced, _NOTHING, waits)
+                yield PrincipalFigures(name, produced, NOTHING, waits)
             for consumed, waits in found.consumed.parts():
-                yield PrincipalFigures(name, _NOTHING, consumed, None, waits)
-
-
-_NOTHING = Totals(0, 0, 0, 0, 0)
+                yield PrincipalFigures(name, NOTHING, consumed, None, waits)

@@ -369,6 +369,11 @@ class Totals(NamedTuple):
     redelivered: int = 0
 
 
+NOTHING = Totals(0, 0, 0, 0, 0)
+"""No traffic. Most topics have some in one direction only, so this is shared, and compared by
+identity."""
+
+
 class TopicFigures(NamedTuple):
     """The figures of one topic: `produced` went to the broker, `consumed` to clients. `waits`: of
     both, by rule; None if there were none. `denied`: how often clients lacked a right; likewise."""

@@ -25,11 +25,11 @@ _WITH_EXEMPLARS = f"{SEND_SECONDS.exposed}_bucket{{".encode()
 def converted(
     chunks: Iterable[bytes], exemplars: Mapping[str, str] | None = None
 ) -> Iterator[bytes]:
-    """Yield an exposition in OpenMetrics. Each chunk holds whole lines. `exemplars`: what to write
-    behind samples, by the sample without its value."""
+    """Yield an exposition in OpenMetrics. Each chunk holds whole lines, and begins with a comment
+    if it has some. `exemplars`: what to write behind samples, by the sample without its value."""
     for chunk in chunks:
         found = chunk
-        if found.startswith(b"#") or b"\n#" in found:
+        if found.startswith(b"#"):
             found = _converted(found)
         if exemplars and _WITH_EXEMPLARS in found:
             found = _exemplified(found, exemplars)

@@ -64,7 +64,7 @@ class Answers:
     async def metrics(self) -> Answer:
         """Return the metrics of all workers, and of this process, as those of one process."""
         texts = await self._expositions(METRICS)
-        return exposed(merge([[self._metrics.render().decode()], *texts]))
+        return exposed(merge([[it.decode() for it in self._metrics.chunks()], *texts]))
 
     async def topics(self) -> Answer:
         """Return the metrics of the topics of all workers."""

@@ -92,11 +92,11 @@ def exposition() -> str:
     )
     crew = CrewMetrics(lambda: CrewFigures(1, 0), LogFigures())
     worker = [
-        ProcessMetrics(sources).render(),
+        *ProcessMetrics(sources).chunks(),
         *LatencyExposition({"a": latencies}).chunks(),
         *TenantExposition({"b": book}, verified=True).chunks(),
         *PrincipalExposition({"b": principals}, verified=True).chunks(),
         *TopicExposition({"b": book}, verified=True).chunks(),
     ]
-    texts = [crew.render().decode()], [chunk.decode() for chunk in worker]
+    texts = [chunk.decode() for chunk in crew.chunks()], [chunk.decode() for chunk in worker]
     return b"".join(merge(texts)).decode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gzip
 import socket
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -581,6 +582,7 @@ async def test_other_tasks_run_while_a_long_answer_is_made(
     def long() -> Iterator[bytes]:
         for number in range(100):
             made.append(number)
+            time.sleep(0.001)  # as a slow chunk does
             yield b""
 
     async def watch() -> None:

@@ -118,7 +118,8 @@ def test_expositions_of_topics_are_merged(books: list[dict[str, int]]) -> None:
 
 
 def test_the_parent_exposes_the_number_of_workers() -> None:
-    text = CrewMetrics(lambda: CrewFigures(3, 7), LogFigures(2)).render().decode()
+    crew = CrewMetrics(lambda: CrewFigures(3, 7), LogFigures(2))
+    text = b"".join(crew.chunks()).decode()
     samples = {it.name: it.value for family in _families(text) for it in family.samples}
     assert (samples["gateway_workers"], samples["gateway_worker_restarts_total"]) == (3, 7)
     assert samples["gateway_log_lines_dropped_total"] == 2
