@@ -183,7 +183,10 @@ def _choice_of(settings: ServerSettings) -> Callable[[bytes], ssl.SSLContext]:
     if hasattr(first, "set_groups"):
         return lambda _: first
     liked = _server_context(settings, settings.pairs[0])
-    liked.set_ecdh_curve(LIKED_GROUP)  # a connection keeps it when its context is another later
+    try:
+        liked.set_ecdh_curve(LIKED_GROUP)  # a connection keeps it when its context is another later
+    except ssl.SSLError:  # Python 3.11.2, which Debian 12 has, cannot name this group
+        return lambda _: first
     liked.sni_callback = choose
     return lambda greeting: liked if X25519 in groups_shared(greeting) else first
 
