@@ -42,12 +42,13 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 test: lint ## all tests that this machine can run, real brokers included
 	@echo "== all tests (about 30 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
-	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone'
+	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark'
+	@$(BIN)/python -m pytest -q --durations=20 -m 'spark and not broker and not alone'
 	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone'
 	@$(BIN)/python -m pytest -q --durations=20 -m alone
 
 test-fast: lint ## about three minutes: no Java, and without what takes seconds against running processes
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long'
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long and not spark'
 
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar
 	@$(BIN)/python -m pytest tests/real

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gateway import __version__
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
+from gateway.pipeline import command as pipeline
 from gateway.rules import options as rules_options
 
 CONFIGURATION = "gateway.yaml"
@@ -138,6 +139,8 @@ def _parser() -> argparse.ArgumentParser:
     rules = "check, compare and explain rules of limits"
     rules_options.add_to(commands.add_parser("rules", help=rules, description=rules))
     _usage_options(add("usage", _usage, "sum up usage records"))
+    jobs = "make bills, limits and reports from usage records, on Spark"
+    pipeline.add_to(commands.add_parser("pipeline", help=jobs, description=jobs))
     _top_options(add("top", _top, "show a running gateway live, by its console"))
     _init_options(add("init", _init, "write an initial configuration with comments"))
     _sandbox_options(add("sandbox", _sandbox, "run brokers in memory, for trials and tests"))

@@ -1,0 +1,121 @@
+"""`gateway pipeline JOB`: runs a job on a folder of tables.
+
+Also an entry point of `spark-submit`: `spark-submit .../gateway/pipeline/command.py JOB ...`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from gateway.errors import BAD_CONFIGURATION, ConfigurationError
+from gateway.pipeline import sessions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from gateway.pipeline.ingest import Taken
+
+    Job = Callable[[SparkSession, argparse.Namespace], int]
+
+
+def add_to(parser: argparse.ArgumentParser) -> None:
+    """Add the jobs to a parser."""
+    jobs = parser.add_subparsers(required=True, metavar="JOB")
+
+    def add(name: str, job: Job, help: str) -> argparse.ArgumentParser:
+        subparser = jobs.add_parser(name, help=help, description=help)
+        subparser.add_argument("tables", help="folder of the tables; any URL that Spark reads")
+        subparser.set_defaults(command=run, job=job, job_name=name)
+        _add_session(subparser)
+        return subparser
+
+    taken = add("ingest", _ingest, "take new files of records into the tables")
+    taken.add_argument("source", help="folder of the records, as usage.folder names it")
+    add("rollup", _rollup, "sum up the days whose records have changed, by hour and by day")
+
+
+def _add_session(parser: argparse.ArgumentParser) -> None:
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument("--master", help="local[N], spark://HOST:PORT or k8s://... (this machine)")
+    where.add_argument("--remote", help="a Spark Connect server: sc://HOST:PORT")
+    parser.add_argument("--memory", default=sessions.MEMORY, help="of Spark here (%(default)s)")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run a job as its options say, and return the exit status."""
+    try:
+        spark = sessions.session(
+            options.job_name, master=options.master, remote=options.remote, memory=options.memory
+        )
+    except ModuleNotFoundError as missing:
+        raise ConfigurationError(
+            f"{missing.name} is missing; pip install 'broker-gateway[pipeline]'"
+        ) from None
+    try:
+        status: int = options.job(spark, options)
+        return status
+    finally:
+        spark.stop()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a job by its command line alone."""
+    parser = argparse.ArgumentParser(prog="gateway pipeline", description=__doc__)
+    add_to(parser)
+    try:
+        return run(parser.parse_args(arguments))
+    except ConfigurationError as error:
+        print(error, file=sys.stderr)
+        return BAD_CONFIGURATION
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+# -- jobs --------------------------------------------------------------------------------------
+# Each imports what it needs when it runs: Spark takes its time.
+
+
+def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline.ingest import ingest
+    from gateway.pipeline.lake import Lake
+    from gateway.pipeline.schema import RECORDS
+
+    lake, taken = Lake(spark, options.tables), list[Taken]()
+    for stream in RECORDS:
+
+        def told(batch: Taken, stream: str = stream) -> None:
+            _say(f"{stream}: {batch.files} files, {batch.records} records")
+
+        taken += ingest(lake, options.source, stream, _now_ms(), progress=told)
+    sums = [sum(column) for column in zip(*((it.files, it.records) for it in taken), strict=True)]
+    files, records = sums or (0, 0)
+    bad, missing = sum(it.quarantined for it in taken), sum(it.missing for it in taken)
+    days = len({day for it in taken for day in it.days})
+    _say(f"{files} new files, {records} records of {days} days; {bad} lines put aside")
+    if missing:
+        _say(f"{missing} records are missing in torn files; see the table `files`")
+    return 0
+
+
+def _rollup(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline.lake import Lake
+    from gateway.pipeline.rollup import rollup
+
+    days = rollup(Lake(spark, options.tables), _now_ms())
+    _say(f"{len(days)} days summed up" + (f": {days[0]} to {days[-1]}" if days else ""))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

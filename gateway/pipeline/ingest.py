@@ -1,0 +1,269 @@
+"""Ingest: files of records become tables by day, each record once.
+
+One run takes the files that no earlier run has taken, in batches. Of each batch
+
+1. every line is parsed by the schema; what is no record goes to `quarantine`, with the reason;
+2. the days of the records are found, and these days are made anew: what they had, and what came, by
+   (gateway, boot, sequence) once. A file that comes late, or twice, gives the same tables;
+3. one commit shows the days, the quarantined lines and the files that were taken.
+
+A record belongs to the day of its own time. Where one identity has several contents, which no
+gateway writes, the one with the smallest digest stays, whatever the order of files.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.storagelevel import StorageLevel
+
+from gateway.errors import ConfigurationError
+from gateway.pipeline.schema import RECORDS, TABLES, TIME, columns_of, defaults_of
+from gateway.usage.records import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+    from gateway.pipeline.lake import Lake, State
+
+FILES_AT_ONCE = 20_000
+"""Files of one commit, whose names pass through the driver: some megabytes."""
+
+LONGEST_LINE = 2_000
+"""Characters of a quarantined line that are kept: more than usual records have."""
+
+EARLIEST = "2020-01-01"
+"""Records of earlier days are wrong: there was no gateway."""
+
+AHEAD_MS = 86_400_000
+"""How far the clock of a gateway may be ahead of the time of the run. Its records count by their
+own time; beyond a day that is no clock any more."""
+
+MOST = 10**15
+"""Of each number of a record: a petabyte, or eleven days in nanoseconds. Sums of ten thousand
+larger ones could pass what 64 bits hold, which would fail a job."""
+
+_CORRUPT = "_corrupt"
+
+_NUMBERED = r"-(\d{12})-(\d{12})\.jsonl(\.[a-z0-9]+)?$"
+"""The end of the names that gateways give: the first and the last number in a file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a batch gave. `missing`: records that files lack, by their names. `days`: made anew."""
+
+    files: int
+    records: int
+    quarantined: int
+    missing: int
+    days: Sequence[str]
+
+
+def ingest(
+    lake: Lake,
+    source: str,
+    stream: str,
+    now_ms: int,
+    *,
+    files_at_once: int = FILES_AT_ONCE,
+    progress: Callable[[Taken], None] = lambda _: None,
+) -> list[Taken]:
+    """Take all new files of a stream (`usage`, `events`) below `source`, and return what each
+    batch gave. `now_ms`: milliseconds since 1970.
+
+    Raises `ConfigurationError` if there is no such folder.
+    """
+    found = list[Taken]()
+    while True:
+        state = lake.state()
+        new = _new_files(lake, source, stream, state, files_at_once)
+        if not new:
+            return found
+        found.append(_take(lake, stream, now_ms, state, new))
+        progress(found[-1])
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+def _new_files(
+    lake: Lake, source: str, stream: str, state: State, most: int
+) -> list[tuple[str, int]]:
+    """Return the paths and sizes of files that no commit names, in the order of their paths."""
+    listed = listing(lake.spark, f"{source.rstrip('/')}/{stream}")
+    known = lake.read("files", state=state).where(F.col("stream") == stream)
+    new = listed.join(known.select("path", "size"), ["path", "size"], "left_anti")
+    rows = new.orderBy("path").limit(most).collect()
+    return [(row.path, row.size) for row in rows]
+
+
+def listing(spark: SparkSession, folder: str) -> DataFrame:
+    """Return path and size of all files of lines below a folder; their content is not read. Names
+    that begin with a dot are of files that are still written, which Spark leaves out."""
+    reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+    try:
+        files = reader.option("pathGlobFilter", "*.jsonl*").load(folder)
+    except AnalysisException as error:
+        if error.getCondition() == "PATH_NOT_FOUND":
+            raise ConfigurationError(
+                f"{folder}: there is no such folder; name the one that usage.folder names"
+            ) from None
+        raise
+    return files.select("path", F.col("length").alias("size"))
+
+
+# -- a batch -----------------------------------------------------------------------------------
+
+
+def _take(
+    lake: Lake, stream: str, now_ms: int, state: State, new: Sequence[tuple[str, int]]
+) -> Taken:
+    lines = parsed(lake.spark, stream, [path for path, _ in new], now_ms)
+    lines.persist(StorageLevel.DISK_ONLY)  # parsing takes longer than all the rest
+    try:
+        good = lines.where(F.col("reason").isNull()).select(*_filled(stream), "day")
+        days = sorted(str(row.day) for row in good.select("day").distinct().collect())
+        files = _files(lake.spark, stream, new, lines)
+        change = lake.change("ingest", now_ms, state)
+        before = lake.read(stream, days, state=state)
+        change.replace(stream, once(before.unionByName(good)), days)
+        bad = _quarantined(stream, lines)
+        marks = sorted(str(row.day) for row in bad.select("day").distinct().collect())
+        if marks:
+            kept = lake.read("quarantine", marks, state=state)
+            change.replace("quarantine", kept.unionByName(bad), marks)
+        change.append("files", files)
+        sums = files.agg(*(F.sum(it).alias(it) for it in ("records", "quarantined", "missing")))
+        (row,) = sums.collect()
+        change.commit()
+    finally:
+        lines.unpersist()
+    return Taken(len(new), row.records, row.quarantined, row.missing, days)
+
+
+def parsed(spark: SparkSession, stream: str, paths: Sequence[str], now_ms: int) -> DataFrame:
+    """Return the lines of files: `path`, `line`, the `record`, the `reason` why it is none, and its
+    `day`. A torn file gives the lines before the tear."""
+    columns = columns_of(RECORDS[stream])
+    marked = StructType([*columns.fields, StructField(_CORRUPT, StringType())])
+    reader = spark.read.option("ignoreCorruptFiles", "true")
+    texts = reader.text([_plain(path) for path in paths]).select(_path(), "value")
+    read = F.from_json("value", marked, {"columnNameOfCorruptRecord": _CORRUPT})
+    lines = texts.select("path", F.col("value").alias("line"), read.alias("record"))
+    time = F.col(f"record.{TIME[stream]}")
+    day = F.date_format(F.timestamp_millis(time), "yyyy-MM-dd")
+    lines = lines.withColumn("reason", _reason(stream, now_ms))
+    return lines.withColumn("day", F.when(F.col("reason").isNull(), day))
+
+
+def _plain(path: str) -> str:
+    """Return a path that is no pattern of others."""
+    return re.sub(r"([\\*?\[\]{}])", r"\\\1", path)
+
+
+def _path() -> Column:
+    """Return the path of a line's file, as `listing` has it. Spark gives it with escapes, among
+    which a plus is itself."""
+    escaped = F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B"))
+    return F.url_decode(escaped).alias("path")
+
+
+def _reason(stream: str, now_ms: int) -> Column:
+    """Return why a line is no record; null if it is one."""
+    record, time = F.col("record"), F.col(f"record.{TIME[stream]}")
+    earliest = F.unix_millis(F.lit(EARLIEST).cast("timestamp"))
+    required = ("gw", "boot", "seq", TIME[stream], "op" if stream == "usage" else "event")
+    checks = [
+        (record.isNull() | F.col(f"record.{_CORRUPT}").isNotNull(), F.lit("no JSON of a record")),
+        (F.col("record.v").isNull(), F.lit("no version")),
+        (F.col("record.v") != VERSION, F.concat(F.lit("version "), F.col("record.v"))),
+        *((F.col(f"record.{name}").isNull(), F.lit(f"no {name}")) for name in required),
+        (F.col("record.seq") < 1, F.lit("seq below 1")),
+        ((time < earliest) | (time > F.lit(now_ms + AHEAD_MS)), F.lit("not of these days")),
+        *((F.col(f"record.{name}") < 0, F.lit(f"{name} below 0")) for name in _counts(stream)),
+        *(
+            (F.col(f"record.{name}") > MOST, F.lit(f"{name} above {MOST}"))
+            for name in _counts(stream)
+        ),
+    ]
+    if stream == "usage":
+        odd = F.exists("record.lat_bucket", lambda it: it.isNull() | (it < 0) | (it > MOST))
+        checks.append((odd, F.lit("lat_bucket with odd numbers")))
+    found = F.lit(None).cast("string")
+    for is_wrong, reason in reversed(checks):
+        found = F.when(is_wrong, reason).otherwise(found)
+    return found
+
+
+def _filled(stream: str) -> list[Column]:
+    """Return the fields of a record, with what those that are left out stand for."""
+    found = []
+    for name, value in defaults_of(RECORDS[stream]).items():
+        column = F.col(f"record.{name}")
+        if isinstance(value, list):
+            column = F.coalesce(column, F.array())
+        elif value is not None:
+            column = F.coalesce(column, F.lit(value))
+        found.append(column.alias(name))
+    return found
+
+
+def _counts(stream: str) -> list[str]:
+    """Return the fields that are numbers, none of which may be negative."""
+    columns = columns_of(RECORDS[stream]).fields
+    taken = {"v", "seq", TIME[stream]}
+    return [it.name for it in columns if it.dataType.typeName() == "long" and it.name not in taken]
+
+
+def once(records: DataFrame) -> DataFrame:
+    """Return each identity once."""
+    values = [name for name in records.columns if name != "day"]
+    digest = F.xxhash64(*values)
+    same = Window.partitionBy("gw", "boot", "seq").orderBy("digest")
+    ranked = records.withColumn("digest", digest).withColumn("rank", F.row_number().over(same))
+    return ranked.where(F.col("rank") == 1).drop("digest", "rank")
+
+
+def _quarantined(stream: str, lines: DataFrame) -> DataFrame:
+    """Return the lines that are no records. Their day is that in the path of their file."""
+    day = F.regexp_extract("path", r"/dt=(\d{4}-\d\d-\d\d)/", 1)
+    return lines.where(F.col("reason").isNotNull()).select(
+        F.lit(stream).alias("stream"),
+        "path",
+        "reason",
+        F.substring("line", 1, LONGEST_LINE).alias("line"),
+        F.when(day != "", day).otherwise(F.lit(EARLIEST)).alias("day"),
+    )
+
+
+def _files(
+    spark: SparkSession, stream: str, new: Sequence[tuple[str, int]], lines: DataFrame
+) -> DataFrame:
+    """Return a row for each file, with what it had. `missing`: of the numbers in its name, how many
+    it has no line for; 0 if its name has none."""
+    good = F.col("reason").isNull()
+    read = lines.groupBy("path").agg(
+        F.count_if(good).alias("records"), F.count_if(~good).alias("quarantined")
+    )
+    listed = spark.createDataFrame(list(new), "path string, size bigint")
+    first, last = (F.regexp_extract("path", _NUMBERED, it).try_cast("bigint") for it in (1, 2))
+    counted = listed.join(read, "path", "left").na.fill(0, ["records", "quarantined"])
+    lines_there = F.col("records") + F.col("quarantined")
+    missing = F.greatest(F.lit(0), last - first + 1 - lines_there)
+    rows = counted.withColumn("missing", F.coalesce(missing, F.lit(0)))
+    return rows.withColumn("stream", F.lit(stream)).select(*TABLES["files"].fieldNames())
+
+
+def new_days(state: State, stream: str) -> Iterator[tuple[str, str]]:
+    """Yield the days of a table, and the generation of each."""
+    for day, generations in sorted(state.days.get(stream, {}).items()):
+        yield day, generations[-1]

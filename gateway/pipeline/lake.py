@@ -1,0 +1,244 @@
+"""The tables of the pipeline in a folder: Parquet by day, replaced a day at a time.
+
+A folder, on any filesystem that Spark reads, holds
+
+    data/TABLE/GENERATION/dt=YYYY-MM-DD/*.parquet
+    commits/GENERATION/part-*.json
+
+A job writes its days as a new *generation*, which nobody reads yet, and then a *commit*: one small
+file that says which days of which tables the generation replaces. It appears by one rename (or one
+PUT, in an object store), so a reader sees all of a job's days or none of them, and a job that is
+killed at any point leaves nothing but files that no commit names.
+
+A commit has a number and names its parent. Two jobs that run at the same time write commits with
+the same parent, of which one wins: the one with the higher number, or among equals with the smaller
+id; the other one is on no chain, as if its job had never run. So nothing is merged wrongly: files
+whose commit lost are ingested again by the next run.
+
+Commits are read again for every view, which is a small job of Spark. A *checkpoint* is a commit
+that repeats all that its ancestors said, so that few have to be read.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F  # noqa: N812 - as everybody names it
+
+from gateway.errors import ConfigurationError
+from gateway.pipeline.schema import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+NO_DAY = ""
+"""Stands for the day of rows that have none. Generations of them add up."""
+
+CHECKPOINT = 50
+"""Commits in a chain, after which one repeats all: reading each takes milliseconds."""
+
+_COMMIT = "number bigint, id string, parent string, job string, at_ms bigint, checkpoint boolean, "
+_ENTRIES = "entries array<struct<table: string, day: string, generation: string>>"
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """`entries`: the generation that a day of a table has from this commit on; without a
+    generation, the day is gone."""
+
+    number: int
+    id: str
+    parent: str
+    job: str
+    at_ms: int
+    checkpoint: bool
+    entries: tuple[tuple[str, str, str], ...]
+
+    @property
+    def generation(self) -> str:
+        return f"{self.number:08d}-{self.id}"
+
+
+@dataclass(slots=True)
+class State:
+    """What readers see. `days`: generations by table and day; those without a day add up."""
+
+    head: Commit | None = None
+    length: int = 0
+    days: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+
+    def after(self, commit: Commit) -> Self:
+        """Add a commit."""
+        self.head, self.length = commit, 1 if commit.checkpoint else self.length + 1
+        for table, day, generation in commit.entries:
+            days = self.days.setdefault(table, {})
+            if day == NO_DAY:
+                days.setdefault(day, []).append(generation)
+            elif generation:
+                days[day] = [generation]
+            else:
+                days.pop(day, None)
+        return self
+
+    def entries(self) -> list[tuple[str, str, str]]:
+        """Return all that is seen, as one commit says it."""
+        return [
+            (table, day, generation)
+            for table, days in sorted(self.days.items())
+            for day, generations in sorted(days.items())
+            for generation in generations
+        ]
+
+
+def chain(commits: Iterable[Commit]) -> list[Commit]:
+    """Return the commits that count, oldest first: the head, and its ancestors up to a checkpoint.
+    Raises `ConfigurationError` where an ancestor is missing."""
+    known = {it.generation: it for it in commits}
+    if not known:
+        return []
+    highest = max(it.number for it in known.values())
+    at = min((it for it in known.values() if it.number == highest), key=lambda it: it.id)
+    found = [at]
+    while not at.checkpoint and at.parent:
+        if at.parent not in known:
+            raise ConfigurationError(
+                f"commit {at.parent} is missing, which {at.generation} follows; "
+                "restore the folder `commits`, or begin a new folder"
+            )
+        at = known[at.parent]
+        found.append(at)
+    return found[::-1]
+
+
+class Lake:
+    """The tables in a folder."""
+
+    def __init__(self, spark: SparkSession, base: str) -> None:
+        self.spark = spark
+        self.base = base.rstrip("/")
+
+    def state(self) -> State:
+        """Return what is committed now. Raises `ConfigurationError` if it cannot be read."""
+        state = State()
+        for commit in chain(self._commits()):
+            state.after(commit)
+        return state
+
+    def read(
+        self, table: str, days: Iterable[str] | None = None, *, state: State | None = None
+    ) -> DataFrame:
+        """Return a table, or some days of it. `state`: an earlier view, which stays as it was."""
+        found = (state or self.state()).days.get(table, {})
+        chosen = found if days is None else {day: found[day] for day in set(days) & set(found)}
+        paths = [
+            self._data(table, generation, day)
+            for day, generations in sorted(chosen.items())
+            for generation in generations
+        ]
+        if not paths:
+            return self.spark.createDataFrame([], TABLES[table])
+        return self.spark.read.schema(TABLES[table]).parquet(*paths)
+
+    def change(self, job: str, at_ms: int, state: State | None = None) -> Change:
+        """Begin a change. `state`: what it is made from, now by default."""
+        return Change(self, job, at_ms, state or self.state())
+
+    def _data(self, table: str, generation: str, day: str = NO_DAY) -> str:
+        folder = f"{self.base}/data/{table}/{generation}"
+        return folder if day == NO_DAY else f"{folder}/dt={day}"
+
+    def _commits(self) -> Iterator[Commit]:
+        reader = self.spark.read.schema(_COMMIT + _ENTRIES).option("recursiveFileLookup", "true")
+        try:
+            rows = reader.json(f"{self.base}/commits").collect()
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                return
+            raise
+        for row in rows:
+            if row.number is None or row.id is None:
+                raise ConfigurationError(f"{self.base}/commits: a file there is no commit")
+            entries = tuple((it.table, it.day, it.generation) for it in row.entries)
+            yield Commit(
+                row.number, row.id, row.parent, row.job, row.at_ms, row.checkpoint, entries
+            )
+
+
+class Change:
+    """Days that a job replaces. Nobody sees them before `commit`."""
+
+    def __init__(self, lake: Lake, job: str, at_ms: int, state: State) -> None:
+        self._lake = lake
+        self._job = job
+        self._at_ms = at_ms
+        self._state = state
+        self._entries: list[tuple[str, str, str]] = []
+        self._id = secrets.token_hex(6)
+        self._number = 1 if state.head is None else state.head.number + 1
+
+    @property
+    def generation(self) -> str:
+        return f"{self._number:08d}-{self._id}"
+
+    def replace(self, table: str, rows: DataFrame, days: Iterable[str]) -> None:
+        """Write these days of a table: they are gone where there are no rows. The rows of a day may
+        be many: they are divided into files of a bounded size."""
+        columns = TABLES[table].fieldNames()
+        placed = rows.select(*columns).withColumn("dt", F.col("day"))
+        # Adaptive execution splits what is large, and joins what is small.
+        placed = placed.hint("rebalance", F.col("dt"))
+        folder = self._lake._data(table, self.generation)
+        placed.write.partitionBy("dt").parquet(folder)
+        written = self._written(folder)
+        self._entries += [(table, day, self.generation * (day in written)) for day in set(days)]
+
+    def append(self, table: str, rows: DataFrame) -> None:
+        """Add rows to a table that has no days."""
+        folder = self._lake._data(table, self.generation)
+        rows.select(*TABLES[table].fieldNames()).coalesce(1).write.parquet(folder)
+        self._entries.append((table, NO_DAY, self.generation))
+
+    def commit(self) -> None:
+        """Make the change seen."""
+        parent = self._state.head
+        entries, checkpoint = self._entries, self._state.length + 1 >= CHECKPOINT
+        commit = self._commit("" if parent is None else parent.generation, entries)
+        if checkpoint:
+            everything = self._state.after(commit).entries()
+            commit = self._commit(commit.parent, everything, checkpoint=True)
+        line = json.dumps(_row(commit))
+        rows = self._lake.spark.createDataFrame([(line,)], "value string")
+        rows.coalesce(1).write.text(f"{self._lake.base}/commits/{self.generation}")
+
+    def _commit(
+        self, parent: str, entries: Iterable[tuple[str, str, str]], *, checkpoint: bool = False
+    ) -> Commit:
+        return Commit(
+            self._number, self._id, parent, self._job, self._at_ms, checkpoint, tuple(entries)
+        )
+
+    def _written(self, folder: str) -> set[str]:
+        rows = self._lake.spark.read.schema("dt string").parquet(folder).distinct().collect()
+        return {str(row.dt) for row in rows}
+
+
+def _row(commit: Commit) -> Mapping[str, object]:
+    entries = [
+        {"table": table, "day": day, "generation": generation}
+        for table, day, generation in sorted(commit.entries)
+    ]
+    return {
+        "number": commit.number,
+        "id": commit.id,
+        "parent": commit.parent,
+        "job": commit.job,
+        "at_ms": commit.at_ms,
+        "checkpoint": commit.checkpoint,
+        "entries": entries,
+    }

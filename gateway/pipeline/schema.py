@@ -1,0 +1,150 @@
+"""The columns of tables, as Spark types. Those of records are made from the records themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import inspect
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from gateway.usage.records import STREAMS, Event, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_PLAIN: dict[type, DataType] = {
+    inspect.IntType: LongType(),
+    inspect.FloatType: DoubleType(),
+    inspect.StrType: StringType(),
+    inspect.BoolType: BooleanType(),
+    inspect.LiteralType: StringType(),
+}
+
+
+def spark_type(kind: inspect.Type) -> DataType:
+    """Return the type of a column for a field of a record."""
+    if isinstance(kind, inspect.Metadata):
+        return spark_type(kind.type)
+    if isinstance(kind, inspect.UnionType):  # with None
+        (other,) = [it for it in kind.types if not isinstance(it, inspect.NoneType)]
+        return spark_type(other)
+    if isinstance(kind, inspect.ListType):
+        return ArrayType(spark_type(kind.item_type))
+    if isinstance(kind, inspect.StructType):
+        fields = (StructField(it.encode_name, spark_type(it.type)) for it in kind.fields)
+        return StructType(list(fields))
+    return _PLAIN[type(kind)]
+
+
+def columns_of(record: type[msgspec.Struct]) -> StructType:
+    """Return the columns of a kind of record: one for each field."""
+    found = spark_type(inspect.type_info(record))
+    assert isinstance(found, StructType)
+    return found
+
+
+def defaults_of(record: type[msgspec.Struct]) -> dict[str, object]:
+    """Return what a field stands for when it is left out, by its name; None of those that must not
+    be."""
+    found = dict[str, object]()
+    for it in msgspec.structs.fields(record):
+        if it.default_factory is not msgspec.NODEFAULT:
+            found[it.encode_name] = it.default_factory()
+        else:
+            found[it.encode_name] = None if it.default is msgspec.NODEFAULT else it.default
+    return found
+
+
+_NAMED: dict[str, DataType] = {
+    "bigint": LongType(),
+    "double": DoubleType(),
+    "string": StringType(),
+    "array<bigint>": ArrayType(LongType()),
+}
+
+
+def struct(*fields: str) -> StructType:
+    """Return columns by `name type`. (Spark's own reader of such texts needs a session.)"""
+    pairs = (field.split(" ") for field in fields)
+    return StructType([StructField(name, _NAMED[kind]) for name, kind in pairs])
+
+
+DAY = StructField("day", StringType())
+"""`YYYY-MM-DD` in UTC: of the record's own time."""
+
+RECORDS: dict[str, type[Usage | Event]] = STREAMS
+"""The kinds of records, by their table."""
+
+TIME = {"usage": "start_ms", "events": "time_ms"}
+"""The column with a record's own time, by table."""
+
+
+def _with_day(columns: StructType) -> StructType:
+    return StructType([*columns.fields, DAY])
+
+
+SUMS = (
+    *("msgs", "entries", "bytes_wire", "sent_msgs", "sent_bytes", "refused", "errors"),
+    *("throttle_count", "throttle_ms", "open_ms"),
+)
+"""Fields of usage records that are added up."""
+
+PEAKS = ("peak_msgs_1s", "peak_bytes_1s", "held_bytes_max", "clients")
+"""Fields of which the most counts."""
+
+KEYS = ("op", "cluster", "listener", "tenant", "namespace", "topic", "subscription", "principal")
+"""Fields by which usage is summed up."""
+
+
+def _longs(names: Iterable[str]) -> list[str]:
+    return [f"{name} bigint" for name in names]
+
+
+def _strings(names: Iterable[str]) -> list[str]:
+    return [f"{name} string" for name in names]
+
+
+_ROLLUP = (
+    *_strings(KEYS),
+    *_longs(SUMS),
+    *_longs(PEAKS),
+    "networks bigint",
+    "records bigint",
+)
+_LATENCY = (
+    *_strings(("listener", "tenant", "lat_what")),
+    "lat_bucket array<bigint>",
+    *_longs(("lat_count", "lat_sum_us")),
+    *(f"{name} double" for name in ("p50_s", "p95_s", "p99_s")),
+)
+
+TABLES: dict[str, StructType] = {
+    **{name: _with_day(columns_of(record)) for name, record in RECORDS.items()},
+    "quarantine": struct(
+        "stream string", "path string", "reason string", "line string", "day string"
+    ),
+    "files": struct(
+        *("stream string", "path string"),
+        *_longs(("size", "records", "quarantined", "missing")),
+    ),
+    "hourly": struct(*_ROLLUP, "hour_ms bigint", "day string"),
+    "daily": struct(*_ROLLUP, "day string"),
+    "latency_hourly": struct(*_LATENCY, "hour_ms bigint", "day string"),
+    "latency_daily": struct(*_LATENCY, "day string"),
+    "completeness": struct(
+        *("stream string", "gw string", "boot string"),
+        *_longs(("first_seq", "last_seq", "records")),
+        "day string",
+    ),
+}
+"""The columns of all tables. All but `files` have days."""
