@@ -87,12 +87,11 @@ def _now_ms() -> int:
 
 
 def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
-    from gateway.pipeline.ingest import ingest
+    from gateway.pipeline.ingest import ingest, streams
     from gateway.pipeline.lake import Lake
-    from gateway.pipeline.schema import RECORDS
 
-    lake, taken = Lake(spark, options.tables), list[Taken]()
-    for stream in RECORDS:
+    lake, taken = Lake(spark, options.tables), []
+    for stream in streams(spark, options.source):
 
         def told(batch: Taken, stream: str = stream) -> None:
             _say(f"{stream}: {batch.files} files, {batch.records} records")

@@ -77,8 +77,8 @@ def ingest(
     files_at_once: int = FILES_AT_ONCE,
     progress: Callable[[Taken], None] = lambda _: None,
 ) -> list[Taken]:
-    """Take all new files of a stream (`usage`, `events`) below `source`, and return what each
-    batch gave. `now_ms`: milliseconds since 1970.
+    """Take all new files of a stream below `source`, and return what each batch gave. `now_ms`:
+    milliseconds since 1970.
 
     Raises `ConfigurationError` if there is no such folder.
     """
@@ -104,6 +104,21 @@ def _new_files(
     new = listed.join(known.select("path", "size"), ["path", "size"], "left_anti")
     rows = new.orderBy("path").limit(most).collect()
     return [(row.path, row.size) for row in rows]
+
+
+def streams(spark: SparkSession, source: str) -> list[str]:
+    """Return the kinds of records that a folder has; gateways may write no events. Raises
+    `ConfigurationError` if it has none."""
+    found, missing = [], []
+    for stream in RECORDS:
+        try:
+            listing(spark, f"{source.rstrip('/')}/{stream}")
+            found.append(stream)
+        except ConfigurationError as error:
+            missing.append(error)
+    if not found:
+        raise missing[0]
+    return found
 
 
 def listing(spark: SparkSession, folder: str) -> DataFrame:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import ConfigurationError
-from gateway.pipeline.ingest import EARLIEST, LONGEST_LINE, MOST, Taken, ingest
+from gateway.pipeline.ingest import EARLIEST, LONGEST_LINE, MOST, Taken, ingest, streams
 from gateway.pipeline.lake import Lake
 from gateway.pipeline.schema import columns_of
 from gateway.usage.records import Usage
@@ -217,3 +217,7 @@ def test_lines_of_a_file_outside_of_days_are_put_aside_too(lake: Lake, records: 
 def test_a_folder_that_is_not_there_is_an_error(lake: Lake, records: Folder) -> None:
     with pytest.raises(ConfigurationError, match=r"there is no such folder; name the one"):
         take(lake, records)
+    with pytest.raises(ConfigurationError, match=r"there is no such folder; name the one"):
+        streams(lake.spark, records.url)
+    records.add([used(1)])
+    assert streams(lake.spark, records.url) == ["usage"]
