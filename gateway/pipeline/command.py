@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
@@ -37,6 +39,17 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     taken = add("ingest", _ingest, "take new files of records into the tables")
     taken.add_argument("source", help="folder of the records, as usage.folder names it")
     add("rollup", _rollup, "sum up the days whose records have changed, by hour and by day")
+    advised = add("recommend", _recommend, "recommend limits from what tenants used")
+    advised.add_argument(
+        "--rules",
+        type=Path,
+        default=Path("rules/recommended/tenants.yaml"),
+        help="file to write (%(default)s)",
+    )
+    advised.add_argument("--days", type=int, default=14, help="days to look at (%(default)s)")
+    advised.add_argument(
+        "--headroom", type=float, default=1.5, help="limits are this many times use (%(default)s)"
+    )
 
 
 def _add_session(parser: argparse.ArgumentParser) -> None:
@@ -113,6 +126,25 @@ def _rollup(spark: SparkSession, options: argparse.Namespace) -> int:
 
     days = rollup(Lake(spark, options.tables), _now_ms())
     _say(f"{len(days)} days summed up" + (f": {days[0]} to {days[-1]}" if days else ""))
+    return 0
+
+
+def _recommend(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline.lake import Lake
+    from gateway.pipeline.limits import writing
+    from gateway.pipeline.limits.deciding import Policy
+    from gateway.pipeline.recommend import recommend
+
+    today, policy = datetime.now(UTC).date(), Policy(headroom=options.headroom)
+    days = [(today - timedelta(days=it)).isoformat() for it in range(options.days)]
+    usage, current = Lake(spark, options.tables).read("usage", days), writing.current(options.rules)
+    limits, undecided = recommend(usage, policy, current)
+    before = writing.expiry(options.rules)
+    until = writing.good_until(today, policy.valid_days, before)
+    changed = writing.write(options.rules, writing.document(limits, until))
+    for it in undecided:
+        _say(f"no limit of {it.seen.what} for {it.seen.tenant!a}: {it.reason}")
+    _say(f"{len(limits)} limits in {options.rules}" + ("" if changed else ", as before"))
     return 0
 
 
