@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.pipeline import sessions
+from gateway.rules.options import RECOMMENDED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,7 +44,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     advised.add_argument(
         "--rules",
         type=Path,
-        default=Path("rules/recommended/tenants.yaml"),
+        default=RECOMMENDED,
         help="file to write (%(default)s)",
     )
     advised.add_argument("--days", type=int, default=14, help="days to look at (%(default)s)")

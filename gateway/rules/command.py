@@ -1,4 +1,4 @@
-"""`gateway rules check`, `diff`, `explain` and `schema`. Each returns an exit status.
+"""`gateway rules check`, `diff`, `explain`, `promote` and `schema`. Each returns an exit status.
 
 Wrong files raise `ConfigurationError`, which becomes status 2.
 """
@@ -9,11 +9,12 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import RulesDocument
 from gateway.protocols import DEFAULT, PLUGINS
-from gateway.rules import files, text
+from gateway.rules import files, promoting, text
 from gateway.wire.subject import Caller, Subject
 
 SAME, DIFFERENT = 0, 1
@@ -44,6 +45,13 @@ def explain(options: Options) -> int:
     return 0
 
 
+def promote(options: Options) -> int:
+    """Have a rule enforced that so far only counts."""
+    today = datetime.now(UTC).date()
+    _print([promoting.promote(options.id, options.source, options.target, today)])
+    return 0
+
+
 def schema(_: Options) -> int:
     """Print the JSON schema of a file of rules, for editors."""
     dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
@@ -70,5 +78,6 @@ COMMANDS: Mapping[str, Callable[[Options], int]] = {
     "check": check,
     "diff": diff,
     "explain": explain,
+    "promote": promote,
     "schema": schema,
 }

@@ -9,6 +9,9 @@ from pathlib import Path
 FOLDER = Path("rules")
 """Read if the command line names no files."""
 
+RECOMMENDED, PROMOTED = FOLDER / "recommended" / "tenants.yaml", FOLDER / "promoted.yaml"
+"""What `gateway pipeline recommend` writes, and where promoted rules go."""
+
 ACTIONS = ("produce", "consume", "lookup", "connect", "administer")
 
 Options = argparse.Namespace
@@ -31,6 +34,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     _takes_rules(add("check", "check files of rules"))
     _diff_options(add("diff", "show differences; the status is 1 if there are any"))
     _explain_options(add("explain", "show which limits apply to a client, and why"))
+    _promote_options(add("promote", "have a recommended limit enforced, which so far only counts"))
     add("schema", "print the JSON schema of a file of rules, for editors")
 
 
@@ -44,6 +48,14 @@ def _takes_rules(parser: argparse.ArgumentParser) -> None:
 def _diff_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("old", type=Path, metavar="OLD", help="a file of rules, or a folder")
     parser.add_argument("new", type=Path, metavar="NEW", help="its new version")
+
+
+def _promote_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("id", help="id of the rule: recommended.…")
+    source, target = RECOMMENDED, PROMOTED
+    add = parser.add_argument
+    add("--from", dest="source", type=Path, default=source, help="its file (%(default)s)")
+    add("--to", dest="target", type=Path, default=target, help="where it goes (%(default)s)")
 
 
 def _explain_options(parser: argparse.ArgumentParser) -> None:

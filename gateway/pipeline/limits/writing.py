@@ -17,6 +17,7 @@ import yaml
 from gateway.errors import InternalError
 from gateway.pipeline.limits.deciding import Limit, What
 from gateway.rules import files
+from gateway.rules.promoting import RECOMMENDED
 
 _UNITS = {What.PUBLISH_BYTES: "B", What.DISPATCH_BYTES: "B"}
 
@@ -66,7 +67,7 @@ def identifier(tenant: str, what: What) -> str:
     """Return the id of a rule: readable, and another one for each tenant."""
     kept = "".join(it if it.isascii() and it.isalnum() else "-" for it in tenant)[:24].strip("-")
     digest = hashlib.blake2s(tenant.encode(errors="surrogatepass"), digest_size=3).hexdigest()
-    return f"recommended.{kept or 'tenant'}.{digest}.{what.replace('.', '-')}"
+    return f"{RECOMMENDED}{kept or 'tenant'}.{digest}.{what.replace('.', '-')}"
 
 
 def _number(value: float) -> str:

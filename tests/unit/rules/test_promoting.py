@@ -1,0 +1,83 @@
+"""Recommended limits that are enforced from now on."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import ConfigurationError
+from gateway.pipeline.limits.deciding import Limit, Seen, What
+from gateway.pipeline.limits.writing import document, identifier, write
+from gateway.rules import files
+from gateway.rules.promoting import promote
+
+TODAY, UNTIL = date(2026, 11, 24), date(2026, 12, 24)
+
+ID = identifier("acme", What.PUBLISH_MESSAGES)
+PROMOTED = ID.replace("recommended.", "promoted.")
+
+
+def recommended(folder: Path, rate: int = 1500) -> Path:
+    """Write recommendations for two tenants; return the file."""
+    path = folder / "rules" / "recommended" / "tenants.yaml"
+    seen = [Seen(it, What.PUBLISH_MESSAGES, 10, 99, 900, 1000, 1100, 0) for it in ("acme", "best")]
+    write(path, document([Limit(it, rate, 200) for it in seen], UNTIL))
+    return path
+
+
+def test_a_promoted_rule_is_enforced_and_keeps_its_evidence(tmp_path: Path) -> None:
+    source, target = recommended(tmp_path), tmp_path / "rules" / "promoted.yaml"
+    assert "is added" in promote(ID, source, target, TODAY)
+    (rule,) = files.rules_of(files.load([target]))
+    assert (rule.id, rule.mode) == (PROMOTED, "enforce")
+    assert "  # usual 900/s" in target.read_text()
+    assert "  # promoted 2026-11-24" in target.read_text()
+    both = files.rules_of(files.load([target, source]))
+    assert [it.mode for it in both] == ["enforce", "shadow", "shadow"]
+
+
+def test_a_newer_recommendation_takes_the_place_of_the_older(tmp_path: Path) -> None:
+    source, target = recommended(tmp_path), tmp_path / "promoted.yaml"
+    promote(ID, source, target, TODAY)
+    recommended(tmp_path, rate=3000)
+    assert "is replaced" in promote(ID, source, target, TODAY)
+    (rule,) = files.rules_of(files.load([target]))
+    assert [value for _, value in rule.limits] == [3000.0]
+
+
+def test_promoted_rules_stand_in_the_order_of_their_ids(tmp_path: Path) -> None:
+    source, target = recommended(tmp_path), tmp_path / "promoted.yaml"
+    other = identifier("best", What.PUBLISH_MESSAGES)
+    for id in (other, ID):
+        promote(id, source, target, TODAY)
+    assert [it.id for it in files.rules_of(files.load([target]))] == [
+        PROMOTED,
+        other.replace("recommended.", "promoted."),
+    ]
+
+
+def test_an_unknown_rule_is_an_error_that_names_the_others(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=f"has no rule x; one of {ID}, "):
+        promote("x", recommended(tmp_path), tmp_path / "promoted.yaml", TODAY)
+
+
+def test_an_old_recommendation_is_not_promoted(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="was good until 2026-12-24"):
+        promote(ID, recommended(tmp_path), tmp_path / "promoted.yaml", date(2026, 12, 25))
+    assert not (tmp_path / "promoted.yaml").exists()
+
+
+def test_a_rule_that_is_enforced_cannot_be_promoted(tmp_path: Path) -> None:
+    source, target = recommended(tmp_path), tmp_path / "promoted.yaml"
+    promote(ID, source, target, TODAY)
+    with pytest.raises(ConfigurationError, match="is no shadow"):
+        promote(PROMOTED, target, tmp_path / "x.yaml", TODAY)
+
+
+def test_a_wrong_file_is_an_error_with_its_line(tmp_path: Path) -> None:
+    source = recommended(tmp_path)
+    source.write_text(source.read_text().replace("1500/s", "fast"))
+    with pytest.raises(ConfigurationError, match=r"tenants.yaml:\d+"):
+        promote(ID, source, tmp_path / "promoted.yaml", TODAY)
