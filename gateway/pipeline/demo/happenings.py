@@ -69,12 +69,14 @@ class Happenings:
         self._plan = plan
         self._rng = dice(seed, "events")
         self._numbers: dict[tuple[str, str], int] = {}
+        self._begun: dict[tuple[str, str], int] = {}
         planned = _planned(plan, dice(seed, "planned events"))
         coming = sorted(planned, key=lambda it: it.time_ms)
         self._coming = {gw: deque(it for it in coming if it.gw == gw) for gw in GATEWAYS}
 
     def events(self, span: Span, *, begins: bool, ends: bool) -> list[Event]:
         """Return the events of a span by time. `begins`, `ends`: the process does, with it."""
+        self._begun.setdefault((span.gw, span.boot), span.start_ms)
         found = [*self._planned(span), *self._ordinary(span, at_work=not begins)]
         if begins:
             found += self._rush(span)
@@ -106,9 +108,8 @@ class Happenings:
             yield self._denied(span)
 
     def _reconnected(self, span: Span, client: Client) -> Iterator[Event]:
-        lived = min(int(self._rng.expovariate(1 / _LIFE_MS)) + 1000, 10 * _LIFE_MS)
         at = self._some_time(span)
-        yield self._event(span, at, "ended", client, self._rng.choice(_ENDS), lived)
+        yield self._event(span, at, "ended", client, self._rng.choice(_ENDS), self._lived(span, at))
         back = min(at + self._rng.randint(50, 2_000), span.start_ms + span.dur_ms - 1)
         yield self._event(span, back, "connected", client)
 
@@ -153,9 +154,8 @@ class Happenings:
         end = span.start_ms + span.dur_ms
         for it in self._there(span):
             for _ in range(it.number):
-                lived = int(self._rng.expovariate(1 / _LIFE_MS)) + 1000
                 at = end - 1 - self._rng.randrange(min(2_000, span.dur_ms))
-                yield self._event(span, at, "ended", it.client, DRAINED, lived)
+                yield self._event(span, at, "ended", it.client, DRAINED, self._lived(span, at))
 
     # -- parts -------------------------------------------------------------------------------
 
@@ -174,6 +174,11 @@ class Happenings:
         tenants = self._plan.tenants
         clients = [it.client for t in tenants for it in t.connections if it.client.gw == span.gw]
         return self._rng.choice(clients)
+
+    def _lived(self, span: Span, end_ms: int) -> int:
+        """Return for how long a connection was open, at most as long as the process was there."""
+        lived = int(self._rng.expovariate(1 / _LIFE_MS))
+        return min(lived, end_ms - self._begun[span.gw, span.boot])
 
     def _some_time(self, span: Span) -> int:
         return span.start_ms + self._rng.randrange(span.dur_ms)

@@ -1,7 +1,8 @@
 """When what happens in a made-up month: growth, incidents, attacks and mistakes.
 
 Days are spread over the month by its length. What belongs to one tenant is at different times, and
-hours of incidents have no damaged file (`damage`), so each can be found alone.
+hours of incidents have no damaged file (`damage`), so each can be found alone. An interval has
+what is true at its begin.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _NOISE = 0.15
 _SLOWER: dict[What, float] = {"send": 12.0, "own": 2.0, "lookup": 3.0, "first_message": 4.0}
 """Factors of durations beside a noisy neighbour: the broker is late more than the gateway."""
 
-_ERRORS, _REFUSALS = 0.002, 0.001
+_ERRORS, _REFUSALS = 0.003, 0.003
 """Shares of records of sends with some entries that the broker, or a rule, refused."""
 
 _LATE = 0.03
