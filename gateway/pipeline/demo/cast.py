@@ -1,7 +1,7 @@
 """Who lives in a made-up month: tenants, their topics, their clients, and how much each sends.
 
 The load of tenants, and of the topics of one, falls as by Zipf: the n-th has 1/n of the first. One
-topic of the first tenant has as much as all others together. Tenants of two listeners use two
+topic of the first tenant has about as much as all others together. Tenants of two listeners use two
 clusters, so what one cluster suffers, the other does not.
 """
 
@@ -45,9 +45,11 @@ _NETWORKS = ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")
 behind a provider's NAT."""
 
 _BASE = 400.0
-"""Messages a second, on average, of all topics but the busy one; and of that one."""
+"""Messages a second, on average, of all topics but the busy one, before anybody grows."""
 
-IDLE_CLIENTS = 1
+_BUSY = 470.0
+"""The same of the busy topic: what all others have over a month, as some of them grow."""
+
 STORM_CLIENTS = 200
 """Connections whose token expires at the same minute."""
 
@@ -196,26 +198,26 @@ def _tenant(rank: int, rate: float, roles: Roles, rng: Random) -> Tenant:
 
 
 def _clients(rank: int, rng: Random) -> list[Client]:
-    """Return one to six principals; each has its place, and two of the largest tenant's have
-    both gateways."""
+    """Return one to six principals. Each has its network and gateway; those of the largest tenant
+    have two of both."""
     name, listener = NAMES[rank], listener_of(rank)
     networks = (rng.choice(_NETWORKS), network(0x100 + rank))
     method = "tls" if listener == "partners" else rng.choice(("token", "basic"))
     home = rank % len(GATEWAYS)
     number = 2 if rank == 0 else min(rng.randint(1, 6), rng.randint(1, 6))
     found = []
-    for role in _ROLES[:number]:
+    for at, role in enumerate(_ROLES[:number]):
         client = Client(
             GATEWAYS[home],
             listener,
             f"{name}-{role}",
             method,
-            rng.choice(networks),
+            networks[at % 2],
             rng.choice(_LIBRARIES),
         )
         found.append(client)
         if rank == 0:
-            found.append(client._replace(gw=GATEWAYS[1 - home]))
+            found.append(client._replace(gw=GATEWAYS[1 - home], network=networks[1 - at % 2]))
     return found
 
 
@@ -244,7 +246,7 @@ def _busy(tenant: str, clients: list[Client]) -> Topic:
         tenant,
         f"{tenant}/{_NAMESPACES[0]}",
         f"persistent://{tenant}/{_NAMESPACES[0]}/{_TOPICS[0]}",
-        _BASE,
+        _BUSY,
         size=1_000,
         batch=50,
         window=Window(),
@@ -257,11 +259,11 @@ def _fleet(principal: str, tenant: str, clients: list[Client]) -> list[Connectio
     """Return many clients of one principal in two networks."""
     usual = clients[0]._replace(principal=principal, method="token", library=_LIBRARIES[0])
     half = STORM_CLIENTS // 2
-    networks = dict.fromkeys((usual.network, network(0x900), network(0x901)))
-    return [Connections(tenant, usual._replace(network=it), half) for it in list(networks)[:2]]
+    networks = usual.network, network(0x900)
+    return [Connections(tenant, usual._replace(network=it), half) for it in networks]
 
 
 def _idle(name: str) -> Tenant:
     """Return a tenant that sends some messages a day, and holds one connection."""
     client = Client(GATEWAYS[0], "clients", f"{name}-app", "token", network(0x1FF), _LIBRARIES[1])
-    return Tenant(name, "clients", 12.0, 0.0, 1.0, (), (Connections(name, client, IDLE_CLIENTS),))
+    return Tenant(name, "clients", 12.0, 0.0, 1.0, (), (Connections(name, client, 1),))

@@ -37,6 +37,7 @@ _CUT = 13
 """Bytes of a member that are left of it: its header, and too few to unpack anything of it."""
 
 _HUGE = 10**12
+"""Messages and bytes that a hostile record claims: they would be seen in any sum."""
 
 
 class Place(NamedTuple):

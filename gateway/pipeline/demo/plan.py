@@ -34,7 +34,11 @@ FEWEST_DAYS = 3
 
 NOISY_FACTOR = 10.0
 LAUNCH_FACTOR = 3.0
+"""More than a day's rhythm does, and less than noise, so that growth alone tells nothing."""
+
 DAILY_GROWTH = 1.04
+"""Threefold in a month: to be seen through noise and weekends."""
+
 HEADROOM_DAYS = 10
 """After the end of the month, until the growing tenant reaches its limit."""
 
@@ -42,14 +46,25 @@ LIMIT_FACTOR = 1.1
 """What the limited tenant may send, as a multiple of its mean: less than it wants at noon."""
 
 LIMITED_RULES = ("bronze-messages", "bronze-bytes")
+"""Of the limited tenant; it waits longest for the first."""
+
 GROWTH_RULE = "silver-messages"
+"""Of the growing tenant, which has never waited for it yet."""
+
 SHARED_RULE = "cluster-bytes"
 """Of the limit that all tenants of a cluster share; who suffers from a noisy one waits for it."""
 
 SPRAYED = 60
+"""Principals that are tried: many more than one site has."""
+
 SHARED_NETWORKS = 12
+"""More than anybody is in within a day."""
+
 GUESSES = 40
+"""More than a person mistypes."""
+
 STORM_MINUTES = 60
+"""As long as it takes people to renew a token everywhere."""
 
 SUCCESS_MS = 5_000
 """Before the end of a guess: the success, which is a part of it."""

@@ -79,7 +79,7 @@ def test_tenants_are_of_the_promised_size(seed: int) -> None:
     rates = [it.rate for it in cast]
     assert rates == sorted(rates, reverse=True)
     busiest = max(topic.rate for it in cast for topic in it.topics)
-    assert busiest == pytest.approx(sum(rates) / 2)
+    assert 0.5 < busiest / sum(rates) < 0.55
     for it in cast[:-1]:
         assert 1 <= len(it.topics) <= 8
         assert 1 <= len({topic.namespace for topic in it.topics}) <= 3

@@ -122,7 +122,7 @@ def test_one_principal_comes_from_many_networks_for_a_day(month: Month) -> None:
     assert len(it.networks) == SHARED_NETWORKS
     assert sum(len(some) >= SHARED_NETWORKS - 1 for some in during) > 0.9 * len(during) > 0
     assert set[str | None]().union(*during) == {*it.networks, *usual}
-    assert len(usual) == 1
+    assert 1 <= len(usual) <= 2
     connected = {e.client_net for e in month.events if e.principal == principal}
     assert set(it.networks) <= connected
 
