@@ -15,7 +15,7 @@ from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import FRAME_PADDING
 from gateway.wire.subject import Caller, Subject
-from tests.support.subjects import topic_of
+from tests.support.subjects import CONNECTION, HOST, topic_of
 
 from .frames import (
     LATER,
@@ -291,6 +291,17 @@ def test_a_client_that_cannot_be_verified_is_refused_before_any_broker_is_dialle
 ) -> None:
     farewell = opening(mode).client_says(said).refused(EndReason.AUTHENTICATION_FAILED)
     assert told(farewell) == (NO_REQUEST, ServerError.AuthenticationError, text)
+
+
+@pytest.mark.parametrize("mode", VERIFYING)
+def test_it_is_known_where_a_refused_client_came_from(mode: Mode) -> None:
+    """Whoever guesses passwords is found by it."""
+    said = connect(auth_data=b"guessed", auth_method_name="token", client_version="lib 1")
+    outcome = opening(mode).client_says(said).outcome
+    assert isinstance(outcome, Refused)
+    assert outcome.reason is EndReason.AUTHENTICATION_FAILED
+    caller = ("pulsar", "clients", "main", CONNECTION, HOST, None, "lib 1", "token")
+    assert outcome.caller == Caller(*caller)
 
 
 @pytest.mark.parametrize("mode", VERIFYING)

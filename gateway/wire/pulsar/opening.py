@@ -84,7 +84,8 @@ def open_pair(listener: ListenerContext, origin: Origin) -> Opening:
             if delay:
                 yield Wait(delay, yields=True)
             refused = _refused(EndReason.AUTHENTICATION_FAILED, client)
-            return replace(refused, caller=Caller("pulsar", method=_method_of(connect)))
+            nobody = Principal("", verified=False)
+            return replace(refused, caller=_subject(connect, listener, origin, nobody).caller)
         outcome = yield from _let_in(listener, client, text(connect.proxy_to_broker_url))
         caller = client.subject.caller
         return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome
