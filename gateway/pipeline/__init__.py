@@ -1,0 +1,1 @@
+"""Turns usage records into bills, reports and recommended rules."""
