@@ -67,7 +67,8 @@ class Line(NamedTuple):
     the price. `raw`: the figure, of this tier alone. `quantity`: the same in `unit`s.
     `price`: of one unit; None if the line is a part of a bill. `listed`: the exact amount at
     prices without overrides, and `list_price` its price, if it is one.
-    `exact` and `amount`: before and after rounding. `share`: which part of a bill it is.
+    `exact` and `amount`: before and after rounding. `share`: which part of a bill it is. `above`:
+    the quantity at which the tier begins.
     """
 
     tenant: str
@@ -82,6 +83,7 @@ class Line(NamedTuple):
     exact: Fraction
     amount: Decimal
     share: Fraction | None = None
+    above: Fraction = Fraction(0)
 
 
 class Unpriced(NamedTuple):
@@ -232,6 +234,7 @@ def _metered(card: RateCard, terms: Terms, used: Used, meter: Meter) -> Iterator
             listed=_cost(listed, low, low + quantity),
             exact=quantity * Fraction(unit_price),
             amount=Decimal(0),
+            above=low,
         )
 
 

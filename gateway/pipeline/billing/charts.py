@@ -72,7 +72,7 @@ def ceiling(most: int) -> int:
     """Return the end of a scale: a round number that is not below `most` and divides by steps."""
     power = 1
     while True:
-        for lead in (4, 8, 12, 20, 40):
+        for lead in (4, 8, 12, 16, 20, 24, 32, 40):
             if lead * power >= most:
                 return lead * power
         power *= 10

@@ -20,7 +20,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from gateway.pipeline.billing.amounts import UNALLOCATED, Charges, Line
 from gateway.pipeline.billing.meters import BY_FIGURE
 from gateway.pipeline.billing.tables import Cell, csv_text
-from gateway.pipeline.billing.wording import describe, invoice_id
+from gateway.pipeline.billing.wording import (
+    describe,
+    describe_adjustment,
+    invoice_id,
+    title_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -123,7 +128,7 @@ def _of_line(setting: Setting, line: Line) -> Row:
         "ListCost": line.listed,
         "ChargeCategory": "Usage" if is_usage else "Purchase",
         "ChargeClass": None,
-        "ChargeDescription": describe(line.charge, line.tier),
+        "ChargeDescription": describe(line),
         "ChargeFrequency": "Usage-Based" if is_usage else "Recurring",
         "ChargePeriodStart": setting.month.start,
         "ChargePeriodEnd": setting.month.end,
@@ -131,7 +136,7 @@ def _of_line(setting: Setting, line: Line) -> Row:
         "PricingQuantity": line.quantity,
         "PricingUnit": meter.focus if meter else "Units",
         "SkuId": line.charge,
-        "SkuMeter": meter.title if meter else describe(line.charge, 0),
+        "SkuMeter": title_of(line.charge),
         "SkuPriceId": f"{line.charge}/{line.tier}",
         "x_BillShare": line.share,
         "x_ExactCost": line.exact,
@@ -146,7 +151,7 @@ def _of_line(setting: Setting, line: Line) -> Row:
 
 def _of_adjustment(adjustment: Adjustment) -> Row:
     """Return the row of a correction, whose quantities may be null in 1.2, and its prices too."""
-    what = describe(adjustment.charge, adjustment.tier)
+    what = describe_adjustment(adjustment)
     meter = BY_FIGURE.get(adjustment.charge)
     return {
         "BilledCost": adjustment.amount,
@@ -162,6 +167,6 @@ def _of_adjustment(adjustment: Adjustment) -> Row:
         "ConsumedQuantity": adjustment.quantity if meter else None,
         "ConsumedUnit": meter.focus if meter else None,
         "SkuId": adjustment.charge,
-        "SkuMeter": meter.title if meter else what,
+        "SkuMeter": title_of(adjustment.charge),
         "x_ExactCost": adjustment.amount,
     }

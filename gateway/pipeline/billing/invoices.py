@@ -25,11 +25,13 @@ from gateway.pipeline.billing.tables import csv_text
 from gateway.pipeline.billing.texts import visible
 from gateway.pipeline.billing.topics import topic_table
 from gateway.pipeline.billing.wording import (
+    above_text,
     completeness_text,
-    describe,
+    describe_adjustment,
     invoice_id,
     percent,
     quantity,
+    title_of,
 )
 
 if TYPE_CHECKING:
@@ -140,8 +142,8 @@ def _incomplete(invoice: Invoice) -> Markup | None:
         f"{completeness.missing:,} usage records are not there yet",
         paragraphs(
             f"Figures below are counted from {percent(completeness.part)} of the records that "
-            "gateways numbered in this month. Which tenants the missing ones are of cannot be "
-            "known. You are not charged for them now; if they come later, a later invoice has an "
+            "gateways numbered in this month. It cannot be known to which tenants the missing "
+            "ones belong. You are not charged for them now; if they come later, a later invoice has an "
             "adjustment that refers to this month."
         ),
         kind="warning",
@@ -174,15 +176,18 @@ def _charges(invoice: Invoice) -> Markup:
 
 
 def _charge(currency: Currency, line: Line, known: str) -> Record:
-    what = join((describe(line.charge, line.tier), _share_of(line)))
+    what = join((title_of(line.charge), _beside(line)))
     much = f"{quantity(line.quantity)} {line.unit}" if line.unit else ""
     each = "" if line.price is None else f"{price_text(line.price)} {currency.code}"
     cells = (what, much, each, known if line.unit else "", currency.text(line.amount))
     return Record(cells)
 
 
-def _share_of(line: Line) -> Markup | None:
-    return None if line.share is None else tag("small", f"{percent(line.share)} of the bill")
+def _beside(line: Line) -> Markup | None:
+    """Return what tells a line from others of its charge: its tier, or its part of the bill."""
+    if line.share is not None:
+        return tag("small", f"{percent(line.share)} of the bill")
+    return tag("small", above_text(line)) if line.tier else None
 
 
 def price_text(price: Decimal) -> str:
@@ -209,7 +214,7 @@ def _adjustments(invoice: Invoice) -> Markup | None:
             (
                 join(
                     (
-                        describe(it.charge, it.tier),
+                        describe_adjustment(it),
                         tag("small", f"of {it.original.title}"),
                     )
                 ),
@@ -248,7 +253,7 @@ def _unpriced(invoice: Invoice) -> Markup | None:
         Record(
             (
                 name(it.operation),
-                describe(it.figure, 0) if it.unit else "",
+                title_of(it.figure) if it.unit else "",
                 f"{quantity(it.quantity)} {it.unit}".rstrip(),
             )
         )
@@ -295,8 +300,9 @@ def _footer(invoice: Invoice) -> Markup:
         tag("p", how),
         tag(
             "p",
-            "A GB is 10^9 bytes, of frames as they pass the gateway. Sent is what brokers have "
-            "confirmed, and each message of a batch counts. Days are in UTC. No tax is computed.",
+            "In is what producers sent and brokers confirmed, out is what consumers got. A GB is "
+            "10^9 bytes, of frames as they pass the gateway; each message of a batch counts. Days "
+            "are in UTC. No tax is computed.",
         ),
     )
 

@@ -162,7 +162,7 @@ def _row(overview: Overview, sums: _Sum) -> Record:
     whole = max(currency.units(overview.total), 1)
     units = max(currency.units(sums.total), 0)
     part = percent(Fraction(min(units, whole), whole))
-    kind = "in" if sums.tenant != UNALLOCATED else "gap"
+    kind = "in" if sums.tenant != UNALLOCATED else "nobody"
     return Record(
         (
             _called(overview, sums.tenant, sums.statement),
@@ -201,7 +201,7 @@ def _unallocated(overview: Overview) -> Markup:
     rows = [
         Record(
             (
-                describe(it.charge, it.tier),
+                describe(it),
                 f"{quantity(it.quantity)} {it.unit}" if it.unit else "",
                 currency.text(it.amount),
             )

@@ -53,8 +53,8 @@ section > :last-child { margin-bottom: 0; }
 section p { margin: .3rem 0 .7rem; max-width: 68ch; }
 .warning { border-color: var(--warn); border-left-width: .4rem; background: var(--warn-soft); }
 .quiet { color: var(--quiet); }
-.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(10.5rem, 1fr));
-  gap: .8rem 1.5rem; margin: 0; padding: 0; }
+.facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.8rem, 1fr));
+  gap: .8rem 1.1rem; margin: 0; padding: 0; }
 .facts div { border-left: 3px solid var(--line); padding-left: .8rem; min-width: 0; }
 .facts .good { border-color: var(--good); } .facts .bad { border-color: var(--warn); }
 .facts dt { color: var(--quiet); font-size: .87rem; }
@@ -80,11 +80,14 @@ figcaption h3 { margin-right: auto; }
 .key { color: var(--quiet); font-size: .87rem; }
 .key::before { content: ""; display: inline-block; width: .75rem; height: .75rem;
   border-radius: .15rem; margin-right: .4rem; vertical-align: -.06em; background: var(--in); }
-.key.out::before { background: var(--out); } .key.gap::before { background: var(--gap); }
+.key.out::before { background: var(--out); }
+.key.gap::before { background: var(--gap); border: 1px dashed var(--warn); }
 svg { display: block; width: 100%; height: auto; min-width: 34rem; }
 svg.small { width: 6.5rem; min-width: 0; height: .65rem; margin-top: .45rem; }
 svg text { fill: var(--quiet); font-size: 11px; }
-svg .in { fill: var(--in); } svg .out { fill: var(--out); } svg .gap { fill: var(--gap); }
+svg .in { fill: var(--in); } svg .out { fill: var(--out); }
+svg .gap { fill: var(--gap); stroke: var(--warn); stroke-dasharray: 3 3; }
+svg .nobody { fill: var(--warn); }
 svg path { fill: none; stroke: var(--line); stroke-width: 1; }
 svg path.axis { stroke: var(--quiet); }
 summary { cursor: pointer; color: var(--quiet); padding: .3rem 0; }

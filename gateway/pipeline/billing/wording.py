@@ -13,6 +13,8 @@ from gateway.pipeline.billing.months import month_name
 if TYPE_CHECKING:
     from datetime import date
 
+    from gateway.pipeline.billing.adjustments import Adjustment
+    from gateway.pipeline.billing.amounts import Line
     from gateway.pipeline.billing.months import Month
 
 _SHOWN: Final = 6
@@ -28,10 +30,26 @@ _TITLES: Final = {
 }
 
 
-def describe(charge: str, tier: int) -> str:
-    """Return what a line is about, for readers."""
+def title_of(charge: str) -> str:
+    """Return what a charge is called: `Data in`."""
     meter = BY_FIGURE.get(charge)
-    title = meter.title if meter else _TITLES.get(charge, charge)
+    return meter.title if meter else _TITLES.get(charge, charge)
+
+
+def describe(line: Line) -> str:
+    """Return what a line is about: `Data in, above 1,000 GB`."""
+    title = title_of(line.charge)
+    return f"{title}, {above_text(line)}" if line.tier else title
+
+
+def above_text(line: Line) -> str:
+    """Return where the tier of a line begins: `above 1,000 GB`."""
+    return f"above {quantity(line.above)} {line.unit}"
+
+
+def describe_adjustment(adjustment: Adjustment) -> str:
+    """Return what an adjustment is about; its tier counts from 1, as the first has no number."""
+    title, tier = title_of(adjustment.charge), adjustment.tier
     return f"{title}, tier {tier + 1}" if tier else title
 
 
