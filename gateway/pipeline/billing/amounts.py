@@ -64,17 +64,15 @@ class Line(NamedTuple):
     """One line of an invoice.
 
     `charge`: the figure that is billed, or `MINIMUM`, `SHARE`, `LEFT`. `tier`: 0, or which tier of
-    the price. `raw`: the figure, of this tier alone. `quantity`: the same in `unit`s.
-    `price`: of one unit; None if the line is a part of a bill. `listed`: the exact amount at
-    prices without overrides, and `list_price` its price, if it is one.
-    `exact` and `amount`: before and after rounding. `share`: which part of a bill it is. `above`:
-    the quantity at which the tier begins.
+    the price, which begins `above` a quantity. `quantity`: of this tier alone, in `unit`s.
+    `price`: of one unit; None if the line is a part of a bill, whose `share` it is. `listed`: the
+    exact amount at prices without overrides, and `list_price` its price, if it is one. `exact` and
+    `amount`: before and after rounding.
     """
 
     tenant: str
     charge: str
     tier: int
-    raw: int | None
     quantity: Fraction
     unit: str
     price: Decimal | None
@@ -226,7 +224,6 @@ def _metered(card: RateCard, terms: Terms, used: Used, meter: Meter) -> Iterator
             tenant=used.tenant,
             charge=meter.figure,
             tier=tier,
-            raw=int(ends) - int(low * meter.per),
             quantity=quantity,
             unit=meter.unit,
             price=unit_price,
@@ -279,7 +276,6 @@ def _whole_line(tenant: str, charge: str, exact: Fraction, share: Fraction | Non
         tenant=tenant,
         charge=charge,
         tier=0,
-        raw=None,
         quantity=Fraction(1),
         unit="",
         price=None,
@@ -363,7 +359,6 @@ def _proportional(bill: Bill, sums: Mapping[str, Used]) -> Iterator[Line]:
                 tenant=tenant,
                 charge=meter.figure,
                 tier=0,
-                raw=raw,
                 quantity=Fraction(raw, meter.per),
                 unit=meter.unit,
                 price=None,

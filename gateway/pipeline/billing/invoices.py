@@ -143,8 +143,8 @@ def _incomplete(invoice: Invoice) -> Markup | None:
         paragraphs(
             f"Figures below are counted from {percent(completeness.part)} of the records that "
             "gateways numbered in this month. It cannot be known to which tenants the missing "
-            "ones belong. You are not charged for them now; if they come later, a later invoice has an "
-            "adjustment that refers to this month."
+            "ones belong. You are not charged for them now; if they come later, a later invoice "
+            "has an adjustment that refers to this month."
         ),
         kind="warning",
     )

@@ -77,7 +77,7 @@ def _number(value: object, example: str) -> Decimal:
         raise ValueError(f"begins with a 0; {example}")
     if len(whole) > MOST_DIGITS or len(part) > MOST_DIGITS:
         raise ValueError(f"has more than {MOST_DIGITS} digits before or after the point; {example}")
-    return Decimal(f"{whole}.{part or '0'}")
+    return Decimal(f"{whole}.{part}" if part else whole)
 
 
 def _amount(value: object) -> Decimal:
@@ -361,6 +361,32 @@ def _digits(data: Any, node: yaml.Node | None) -> Any:
     if isinstance(data, dict) and "version" in data:
         found["version"] = data["version"]
     return found
+
+
+def to_data(card: RateCard) -> dict[str, Any]:
+    """Return plain data that `build` makes the same card of. Numbers are texts."""
+    data: dict[str, Any] = _plain(card)
+    if card.bill is not None and card.bill.shares is not None:
+        data["bill"]["shares"] = {name: f"{it:f}%" for name, it in card.bill.shares.items()}
+    return data
+
+
+def _plain(value: Any) -> Any:
+    # Not pydantic's own dump, which takes the result of a wrapped validator for its input.
+    match value:
+        case Part():
+            names = [it for it in type(value).model_fields if it in value.model_fields_set]
+            return {name: _plain(getattr(value, name)) for name in names}
+        case Currency():
+            return value.code
+        case Decimal():
+            return format(value, "f")
+        case tuple():
+            return [_plain(it) for it in value]
+        case Mapping():
+            return {key: _plain(it) for key, it in value.items()}
+        case _:
+            return value
 
 
 class _Digits:

@@ -96,7 +96,8 @@ footer p { margin: .3rem 0; max-width: 78ch; }
 @media (max-width: 40rem) {
   header, main, footer { padding-left: .8rem; padding-right: .8rem; }
   header .sum { text-align: left; } h1 { font-size: 1.5rem; } .sum .amount { font-size: 1.7rem; }
-  section { padding: .9rem .8rem; }
+  section { padding: .9rem .8rem; } svg.small { width: 3.5rem; }
+  .number { white-space: normal; } th, td { padding-right: .7rem; } tbody th { min-width: 6rem; }
 }
 @page { size: A4; margin: 16mm 14mm; }
 @media print {

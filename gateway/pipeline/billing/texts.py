@@ -25,9 +25,9 @@ _STEM: Final = 60
 def visible(name: str) -> str:
     """Return a name in which each character can be seen: others are shown as `\\u202e`.
 
-    A longer name is cut, and ends with a hash that keeps it different from others.
+    Different names stay different: a backslash is doubled, and a name that is cut ends with a hash.
     """
-    shown = "".join(it if it.isprintable() else ascii(it)[1:-1] for it in name)
+    shown = "".join(it if it.isprintable() and it != "\\" else ascii(it)[1:-1] for it in name)
     return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…{_hash(name)}"
 
 
@@ -38,10 +38,14 @@ def harmless(text: str) -> str:
 
 
 def file_stem(name: str) -> str:
-    """Return the name of a file for a tenant, without suffix: never a path, different for each."""
-    stem = _OTHER.sub("-", name)[:_STEM].strip("-")
-    plain = stem == name and stem == stem.lower()  # some disks do not tell cases apart
-    return stem if plain else f"{stem or 'tenant'}.{_hash(name)}"
+    """Return the name of a tenant's invoice as a file, without suffix: `invoice-acme`.
+
+    It is never a path, different for each tenant, also where a disk does not tell cases apart, and
+    never the name of another page.
+    """
+    stem = _OTHER.sub("-", name)[:_STEM]
+    is_plain = stem == name and stem and stem == stem.lower()
+    return f"invoice-{stem}" if is_plain else f"invoice-{stem}.{_hash(name)}"
 
 
 def _hash(name: str) -> str:
