@@ -133,30 +133,34 @@ def _incomplete(invoice: Invoice) -> Markup | None:
         return section(
             "It is not known whether records are missing",
             paragraphs(
-                "No usage record of this month was numbered by a gateway, so figures below are "
-                "what is known now. If records come later, a later invoice adjusts this month."
+                "How many records the gateways wrote in this month is not known. Figures below "
+                "are counted from what is there; if more come later, a later invoice has an "
+                "adjustment that refers to this month."
             ),
             kind="warning",
         )
+    charged = (
+        "You are not charged for them now."
+        if invoice.card.bill is None
+        else "The bill was divided by what is there."
+    )
     return section(
         f"{completeness.missing:,} usage records are not there yet",
         paragraphs(
             f"Figures below are counted from {percent(completeness.part)} of the records that "
             "gateways numbered in this month. It cannot be known to which tenants the missing "
-            "ones belong. You are not charged for them now; if they come later, a later invoice "
-            "has an adjustment that refers to this month."
+            f"ones belong. {charged} If they come later, a later invoice has an adjustment that "
+            "refers to this month."
         ),
         kind="warning",
     )
 
 
-_LINES: Final = (
-    Column("Charge"),
-    Column("Quantity", is_number=True),
-    Column("Price", is_number=True),
-    Column("Records", is_number=True),
-    Column("Amount", is_number=True),
-)
+def _columns(card: RateCard) -> tuple[Column, ...]:
+    """Return the columns of charges: each has a price, or is a part of a bill."""
+    each = "Price" if card.bill is None else "Part of the bill"
+    numbers = (Column(it, is_number=True) for it in ("Quantity", each, "Records", "Amount"))
+    return (Column("Charge"), *numbers)
 
 
 def _charges(invoice: Invoice) -> Markup:
@@ -172,22 +176,28 @@ def _charges(invoice: Invoice) -> Markup:
         )
     rows.append(Record(("Total", "", "", "", currency.text(invoice.total)), "total"))
     nothing = tag("p", "Nothing is charged for this month.") if not statement.lines else None
-    return section("Charges", nothing, table("Charges of the month", _LINES, rows))
+    return section("Charges", nothing, table("Charges of the month", _columns(invoice.card), rows))
 
 
 def _charge(currency: Currency, line: Line, known: str) -> Record:
-    what = join((title_of(line.charge), _beside(line)))
+    tier = tag("small", above_text(line)) if line.tier else None
+    what = join((title_of(line.charge), tier))
     much = f"{quantity(line.quantity)} {line.unit}" if line.unit else ""
-    each = "" if line.price is None else f"{price_text(line.price)} {currency.code}"
-    cells = (what, much, each, known if line.unit else "", currency.text(line.amount))
+    cells = (
+        what,
+        much,
+        _each(currency, line),
+        known if line.unit else "",
+        currency.text(line.amount),
+    )
     return Record(cells)
 
 
-def _beside(line: Line) -> Markup | None:
-    """Return what tells a line from others of its charge: its tier, or its part of the bill."""
+def _each(currency: Currency, line: Line) -> str:
+    """Return what a unit costs, or which part of the bill the line is."""
     if line.share is not None:
-        return tag("small", f"{percent(line.share)} of the bill")
-    return tag("small", above_text(line)) if line.tier else None
+        return percent(line.share)
+    return "" if line.price is None else f"{price_text(line.price)} {currency.code}"
 
 
 def price_text(price: Decimal) -> str:
