@@ -1,0 +1,56 @@
+"""What a page shows beside money: use by day and topic, and how complete it is known."""
+
+from __future__ import annotations
+
+from datetime import date
+from fractions import Fraction
+from typing import NamedTuple
+
+
+class Completeness(NamedTuple):
+    """How many records are there, of those that gateways have numbered."""
+
+    present: int
+    expected: int
+
+    @property
+    def part(self) -> Fraction | None:
+        """The part that is there, from 0 to 1; None if no record was ever numbered."""
+        if self.expected <= 0:
+            return None
+        return Fraction(min(max(self.present, 0), self.expected), self.expected)
+
+    @property
+    def missing(self) -> int:
+        """How many records are missing."""
+        return max(self.expected - max(self.present, 0), 0)
+
+
+class Day(NamedTuple):
+    """What one tenant used on a day in UTC, and the completeness of that day's records."""
+
+    day: date
+    bytes_in: int
+    bytes_out: int
+    msgs_in: int
+    msgs_out: int
+    connection_ms: int
+    completeness: Completeness
+
+
+class Topic(NamedTuple):
+    """What one tenant used by a topic."""
+
+    name: str
+    bytes_in: int
+    bytes_out: int
+    msgs_in: int
+    msgs_out: int
+
+
+class Use(NamedTuple):
+    """What a page shows of a tenant's month. Topics come in any order, all or the largest."""
+
+    completeness: Completeness
+    days: tuple[Day, ...] = ()
+    topics: tuple[Topic, ...] = ()

@@ -1,0 +1,172 @@
+"""Lines as rows of FOCUS 1.2, the FinOps Open Cost and Usage Specification (focus.finops.org).
+
+All columns that 1.2 makes mandatory are here, and those conditional ones that apply to unit prices,
+SKUs and sub accounts; a tenant is a sub account, null if a charge is nobody's. Prices of a rate
+card are of no negotiated kind but its overrides, so the list cost is the cost without them.
+
+BilledCost and EffectiveCost are the rounded amounts, which sum to the invoice. ListCost and
+ContractedCost are unit price times quantity, as 1.2 demands, before rounding. An adjustment is a
+correction: its charge period is the original month, its billing period the present one.
+
+What falls short of 1.2: a line under an override has no ListUnitPrice where two tiers of the list
+apply to it, and a part of a split bill has no unit prices.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from gateway.pipeline.billing.amounts import UNALLOCATED, Charges, Line
+from gateway.pipeline.billing.meters import BY_FIGURE
+from gateway.pipeline.billing.tables import Cell, csv_text
+from gateway.pipeline.billing.wording import (
+    describe,
+    describe_adjustment,
+    invoice_id,
+    title_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from gateway.pipeline.billing.adjustments import Adjustment
+    from gateway.pipeline.billing.months import Month
+    from gateway.pipeline.billing.prices import RateCard
+
+VERSION: Final = "1.2"
+"""Of FOCUS. Later versions add columns for allocation; this one is what most tools read."""
+
+MANDATORY: Final = (
+    *("BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency"),
+    *("BillingPeriodEnd", "BillingPeriodStart", "ChargeCategory", "ChargeClass"),
+    *("ChargeDescription", "ChargePeriodEnd", "ChargePeriodStart", "ContractedCost"),
+    *("EffectiveCost", "InvoiceIssuer", "ListCost", "PricingQuantity", "PricingUnit"),
+    *("Provider", "Publisher", "ServiceCategory", "ServiceName"),
+)
+"""Columns that each data set of 1.2 has."""
+
+COLUMNS: Final = tuple(
+    sorted(
+        (
+            *MANDATORY,
+            *("BillingAccountType", "ChargeFrequency", "ConsumedQuantity", "ConsumedUnit"),
+            *("ContractedUnitPrice", "InvoiceId", "ListUnitPrice", "PricingCategory"),
+            *("ResourceId", "ResourceName", "ResourceType", "ServiceSubcategory"),
+            *("SkuId", "SkuMeter", "SkuPriceId", "SubAccountId", "SubAccountName"),
+            "SubAccountType",
+        )
+    )
+)
+"""Columns of the specification that are written, in order."""
+
+OWN: Final = ("x_BillShare", "x_Completeness", "x_ExactCost")
+"""Columns of our own: which part of a bill a line is, which part of the month's records is there,
+and the amount before rounding."""
+
+
+class Setting(NamedTuple):
+    """What all rows of a month have. `completeness`: the part of records that are there, or None
+    if it is not known."""
+
+    card: RateCard
+    month: Month
+    completeness: Fraction | None = None
+
+
+Row = dict[str, Cell]
+
+
+def rows(
+    setting: Setting, charges: Charges, adjustments: Iterable[Adjustment] = ()
+) -> Iterator[Row]:
+    """Yield a row for each line and each adjustment that the month's invoices have."""
+    for line in charges.lines():
+        yield _base(setting, line.tenant) | _of_line(setting, line)
+    for adjustment in adjustments:
+        yield _base(setting, adjustment.tenant) | _of_adjustment(adjustment)
+
+
+def to_csv(setting: Setting, charges: Charges, adjustments: Iterable[Adjustment] = ()) -> str:
+    """Return the rows as a CSV table with all columns."""
+    columns = (*COLUMNS, *OWN)
+    found = rows(setting, charges, adjustments)
+    return csv_text(columns, ([row.get(it) for it in columns] for row in found))
+
+
+def _base(setting: Setting, tenant: str) -> Row:
+    card, month = setting.card, setting.month
+    is_somebody = tenant != UNALLOCATED
+    return {
+        "BillingAccountId": card.account,
+        "BillingAccountName": card.account,
+        "BillingAccountType": "Billing Account",
+        "BillingCurrency": card.currency.code,
+        "BillingPeriodStart": month.start,
+        "BillingPeriodEnd": month.end,
+        "InvoiceId": invoice_id(tenant, month) if is_somebody else None,
+        "InvoiceIssuer": card.issuer,
+        "Provider": card.issuer,
+        "Publisher": card.issuer,
+        "ServiceCategory": "Integration",
+        "ServiceName": card.service,
+        "ServiceSubcategory": "Messaging",
+        "SubAccountId": tenant if is_somebody else None,
+        "SubAccountName": tenant if is_somebody else None,
+        "SubAccountType": "Tenant" if is_somebody else None,
+        "x_Completeness": setting.completeness,
+    }
+
+
+def _of_line(setting: Setting, line: Line) -> Row:
+    meter = BY_FIGURE.get(line.charge)
+    is_usage = meter is not None
+    found: Row = {
+        "BilledCost": line.amount,
+        "EffectiveCost": line.amount,
+        "ContractedCost": line.exact,
+        "ListCost": line.listed,
+        "ChargeCategory": "Usage" if is_usage else "Purchase",
+        "ChargeClass": None,
+        "ChargeDescription": describe(line),
+        "ChargeFrequency": "Usage-Based" if is_usage else "Recurring",
+        "ChargePeriodStart": setting.month.start,
+        "ChargePeriodEnd": setting.month.end,
+        "PricingCategory": "Standard" if line.share is None else "Other",
+        "PricingQuantity": line.quantity,
+        "PricingUnit": meter.focus if meter else "Units",
+        "SkuId": line.charge,
+        "SkuMeter": title_of(line.charge),
+        "SkuPriceId": f"{line.charge}/{line.tier}",
+        "x_BillShare": line.share,
+        "x_ExactCost": line.exact,
+    }
+    if meter is not None:
+        found |= {"ConsumedQuantity": line.quantity, "ConsumedUnit": meter.focus}
+    if line.share is None:
+        found["ContractedUnitPrice"] = line.exact if line.price is None else line.price
+        found["ListUnitPrice"] = line.listed if line.price is None else line.list_price
+    return found
+
+
+def _of_adjustment(adjustment: Adjustment) -> Row:
+    """Return the row of a correction, whose quantities may be null in 1.2, and its prices too."""
+    what = describe_adjustment(adjustment)
+    meter = BY_FIGURE.get(adjustment.charge)
+    return {
+        "BilledCost": adjustment.amount,
+        "EffectiveCost": adjustment.amount,
+        "ContractedCost": adjustment.amount,
+        "ListCost": adjustment.amount,
+        "ChargeCategory": "Usage" if meter else "Purchase",
+        "ChargeClass": "Correction",
+        "ChargeDescription": f"Correction of {adjustment.original}: {what}",
+        "ChargeFrequency": "One-Time",
+        "ChargePeriodStart": adjustment.original.start,
+        "ChargePeriodEnd": adjustment.original.end,
+        "ConsumedQuantity": adjustment.quantity if meter else None,
+        "ConsumedUnit": meter.focus if meter else None,
+        "SkuId": adjustment.charge,
+        "SkuMeter": title_of(adjustment.charge),
+        "x_ExactCost": adjustment.amount,
+    }

@@ -1,0 +1,83 @@
+"""A closed month is read back as it was written, or refused."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.errors import ConfigurationError
+from gateway.pipeline.billing.amounts import MOST, Used, charge
+from gateway.pipeline.billing.closing import dump, load
+from gateway.pipeline.billing.months import Month
+from gateway.pipeline.billing.prices import RateCard, read
+
+OCTOBER = Month(2026, 10)
+
+CARDS = [
+    read(f"version: 1\ncurrency: KWD\n{text}", Path("prices.yaml"))
+    for text in (
+        "prices: {gb_in: {price: 0.000000000001, tiers: [{above: 0.5, price: 7}]}}\nnote: x",
+        "prices: {connection_hour: 0.7}\ntenants: {a: {minimum: 0.001}, 'b*': {minimum: 1}}",
+        "bill: {amount: 10, split: proportional, by: {bytes_in: 1, connection_ms: 0.5}}",
+        "bill: {amount: 10, split: fixed, shares: {a: 33.3%}}",
+        "bill: {amount: 10, split: even}",
+    )
+]
+ROWS = [Used("a", MOST, connection_ms=7), Used("\u202e\n", 5, connection_ms=1), Used("", 3)]
+
+
+@pytest.mark.parametrize("card", CARDS)
+def test_a_closed_month_is_read_back_as_it_was(card: RateCard) -> None:
+    lines = tuple(charge(card, ROWS).lines())
+    assert lines
+    data = dump(OCTOBER, card, lines)
+    found = load(data, "closed.json")
+    assert found == (OCTOBER, card, lines)
+    assert dump(*found) == data
+
+
+def test_no_number_of_money_is_a_float_in_the_file() -> None:
+    data = dump(OCTOBER, CARDS[0], charge(CARDS[0], ROWS).lines())
+    assert b'"0.000000000001"' in data
+    assert b"e-" not in data
+
+
+GOOD = dump(OCTOBER, CARDS[1], charge(CARDS[1], ROWS).lines())
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b"[" * 100_000,
+        GOOD[:-20],
+        GOOD.replace(b"2026-10", b"2026-99"),
+        GOOD.replace(b'"v":1', b'"v":2'),
+        GOOD.replace(b'"KWD"', b'"XXX"'),
+        GOOD.replace(b'"0.001"', b'"NaN"'),
+        GOOD.replace(b'"0.001"', b'"0.0001"'),
+        GOOD.replace(b'"0.000"', b'"1e999999999"'),
+        GOOD.replace(b'"0.000"', b'"-Infinity"'),
+        GOOD.replace(b"7/3600000", b"7/0"),
+        GOOD.replace(b"7/3600000", b"7/" + b"9" * 5000),
+        GOOD.replace(b'"lines"', b'"line"'),
+    ],
+)
+def test_another_file_is_refused_with_its_name(data: bytes) -> None:
+    assert data != GOOD
+    with pytest.raises(ConfigurationError, match=r"^closed\.json: "):
+        load(data, "closed.json")
+
+
+@given(st.binary(max_size=60), st.integers(0, len(GOOD)))
+def test_a_damaged_file_is_refused_or_read(junk: bytes, at: int) -> None:
+    try:
+        found = load(GOOD[:at] + junk + GOOD[at + len(junk) :], "closed.json")
+    except ConfigurationError:
+        return
+    assert all(isinstance(it.amount, Decimal) for it in found.lines)
