@@ -15,11 +15,11 @@ import msgspec
 from gateway.config.mistakes import format_place
 from gateway.errors import ConfigurationError
 from gateway.pipeline.billing import prices
+from gateway.pipeline.billing.adjustments import Adjustment
 from gateway.pipeline.billing.amounts import Line
 from gateway.pipeline.billing.months import Month
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from decimal import Decimal
 
     from gateway.pipeline.billing.prices import RateCard
@@ -37,6 +37,7 @@ class Closed(NamedTuple):
     month: Month
     card: RateCard
     lines: tuple[Line, ...]
+    adjustments: tuple[Adjustment, ...] = ()
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -44,11 +45,13 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     month: str
     card: dict[str, Any]
     lines: list[Line]
+    adjustments: list[Adjustment] = []
 
 
-def dump(month: Month, card: RateCard, lines: Iterable[Line]) -> bytes:
+def dump(closed: Closed) -> bytes:
     """Return a closed month as JSON; the same one gives the same bytes."""
-    file = _File(VERSION, str(month), prices.to_data(card), list(lines))
+    month, card, lines, adjustments = closed
+    file = _File(VERSION, str(month), prices.to_data(card), list(lines), list(adjustments))
     return msgspec.json.encode(file, enc_hook=_written) + b"\n"
 
 
@@ -66,9 +69,10 @@ def load(data: bytes, title: str) -> Closed:
     if file.v != VERSION or card is None:
         wrong = [f"{format_place(it.place)} {it.text}" for it in mistakes] or [f"version {file.v}"]
         raise ConfigurationError(f"{title}: is not a closed month: {wrong[0]}; {_ADVICE}")
-    for line in file.lines:
-        _check(card, line, title)
-    return Closed(month, card, tuple(file.lines))
+    billed: list[Line | Adjustment] = [*file.lines, *file.adjustments]
+    for it in billed:
+        _check(card, it, title)
+    return Closed(month, card, tuple(file.lines), tuple(file.adjustments))
 
 
 _ADVICE: Final = "restore the file that was written when the month was closed"
@@ -78,9 +82,10 @@ _LONGEST: Final = 100
 """Digits of an amount or a price: far above those that come about, and quick to compute with."""
 
 
-def _check(card: RateCard, line: Line, title: str) -> None:
+def _check(card: RateCard, line: Line | Adjustment, title: str) -> None:
     """Refuse amounts that the currency does not have: sums of them would not be exact."""
-    found = (it for it in (line.amount, line.price, line.list_price) if it is not None)
+    of_line = (line.price, line.list_price) if isinstance(line, Line) else ()
+    found = (it for it in (line.amount, *of_line) if it is not None)
     if not all(map(_is_short, found)):
         raise ConfigurationError(f"{title}: an amount is not finite or too long; {_ADVICE}")
     try:

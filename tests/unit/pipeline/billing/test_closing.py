@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import ConfigurationError
+from gateway.pipeline.billing.adjustments import adjust
 from gateway.pipeline.billing.amounts import MOST, Used, charge
-from gateway.pipeline.billing.closing import dump, load
+from gateway.pipeline.billing.closing import Closed, dump, load
 from gateway.pipeline.billing.months import Month
 from gateway.pipeline.billing.prices import RateCard, read
 
@@ -30,23 +31,40 @@ CARDS = [
 ROWS = [Used("a", MOST, connection_ms=7), Used("\u202e\n", 5, connection_ms=1), Used("", 3)]
 
 
+def closed_with(card: RateCard) -> Closed:
+    """Return the month by a rate card."""
+    return Closed(OCTOBER, card, tuple(charge(card, ROWS).lines()))
+
+
 @pytest.mark.parametrize("card", CARDS)
 def test_a_closed_month_is_read_back_as_it_was(card: RateCard) -> None:
-    lines = tuple(charge(card, ROWS).lines())
-    assert lines
-    data = dump(OCTOBER, card, lines)
+    closed = closed_with(card)
+    assert closed.lines
+    data = dump(closed)
     found = load(data, "closed.json")
-    assert found == (OCTOBER, card, lines)
-    assert dump(*found) == data
+    assert found == closed
+    assert dump(found) == data
+
+
+def test_adjustments_that_were_billed_are_read_back() -> None:
+    before, now = (
+        charge(CARDS[1], rows).lines()
+        for rows in (ROWS, [*ROWS, Used("a", 0, 0, connection_ms=9**9)])
+    )
+    months = Month(2026, 9), OCTOBER
+    adjusted = adjust(CARDS[1].currency, months, before, now)
+    assert adjusted
+    closed = closed_with(CARDS[1])._replace(adjustments=adjusted)
+    assert load(dump(closed), "closed.json") == closed
 
 
 def test_no_number_of_money_is_a_float_in_the_file() -> None:
-    data = dump(OCTOBER, CARDS[0], charge(CARDS[0], ROWS).lines())
+    data = dump(closed_with(CARDS[0]))
     assert b'"0.000000000001"' in data
     assert b"e-" not in data
 
 
-GOOD = dump(OCTOBER, CARDS[1], charge(CARDS[1], ROWS).lines())
+GOOD = dump(closed_with(CARDS[1]))
 
 
 @pytest.mark.parametrize(

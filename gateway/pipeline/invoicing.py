@@ -1,0 +1,107 @@
+"""Writes a month's invoices, its overview and its FOCUS rows, and closes months.
+
+    FOLDER/2026-11/overview.html, focus.csv, invoice-TENANT.html, invoice-TENANT.csv
+    FOLDER/closed/2026-10.json
+
+A closed month is what was billed; it never changes. What late records change of it becomes
+adjustments in the next month that is written.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, time, timedelta
+from typing import TYPE_CHECKING
+
+from gateway.errors import ConfigurationError
+from gateway.pipeline.billing import closing, focus, invoices, overview
+from gateway.pipeline.billing.adjustments import adjust
+from gateway.pipeline.billing.amounts import charge
+from gateway.pipeline.billing.closing import Closed
+from gateway.pipeline.billing.figures import Use
+from gateway.pipeline.billing.texts import file_stem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from gateway.pipeline.billing.adjustments import Adjustment
+    from gateway.pipeline.billing.amounts import Charges
+    from gateway.pipeline.billing.months import Month
+    from gateway.pipeline.billing.prices import RateCard
+    from gateway.pipeline.chargeback import MonthlyUse
+
+GRACE = timedelta(hours=72)
+"""After the end of a month, before it may be closed: gateways that were cut off deliver late."""
+
+ADJUSTED = 3
+"""Closed months that are looked at for late records: older records were dropped long ago by the
+gateways' own disks."""
+
+
+def closed_months(folder: Path) -> list[Closed]:
+    """Return what was closed, oldest first. Raises `ConfigurationError` if a file is wrong."""
+    paths = sorted((folder / "closed").glob("*.json"))
+    return [closing.load(path.read_bytes(), str(path)) for path in paths]
+
+
+def corrections(
+    month: Month, closed: Sequence[Closed], look: Callable[[Month], MonthlyUse]
+) -> tuple[Adjustment, ...]:
+    """Return what late records change of closed months. `look`: reads what was used in a month."""
+    earlier = [it for before in closed for it in before.adjustments]
+    found: list[Adjustment] = []
+    for before in [it for it in closed if it.month < month][-ADJUSTED:]:
+        now = charge(before.card, look(before.month).used)
+        months = before.month, month
+        found += adjust(before.card.currency, months, before.lines, now.lines(), earlier)
+    return tuple(found)
+
+
+def write(
+    folder: Path,
+    month: Month,
+    card: RateCard,
+    use: MonthlyUse,
+    adjustments: Sequence[Adjustment] = (),
+) -> Charges:
+    """Write all files of a month; return its charges."""
+    charges = charge(card, use.used)
+    into = folder / str(month)
+    into.mkdir(parents=True, exist_ok=True)
+    setting = focus.Setting(card, month, use.completeness.part)
+    _write(into / "focus.csv", focus.to_csv(setting, charges, adjustments))
+    for statement in charges.statements:
+        tenant = statement.tenant
+        own = tuple(it for it in adjustments if it.tenant == tenant)
+        seen = use.uses.get(tenant, Use(use.completeness))
+        invoice = invoices.Invoice(card, month, statement, seen, own)
+        stem = into / file_stem(tenant)
+        _write(stem.with_name(f"{stem.name}.html"), invoices.to_html(invoice))
+        _write(stem.with_name(f"{stem.name}.csv"), invoices.to_csv(invoice))
+    whole = overview.Overview(
+        card, month, charges, use.completeness, tuple(adjustments), has_links=True
+    )
+    _write(into / "overview.html", overview.to_html(whole))
+    return charges
+
+
+def close(folder: Path, closed: Closed, now: datetime) -> Path:
+    """Close a month; return its file. `now`: in UTC. Raises `ConfigurationError` before the grace
+    is over."""
+    month = closed.month
+    if now < datetime.combine(month.next().first, time(), UTC) + GRACE:
+        hours = GRACE // timedelta(hours=1)
+        raise ConfigurationError(
+            f"{month} cannot be closed yet: records may come until {hours} hours after its end"
+        )
+    path = folder / "closed" / f"{month}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _write(path, closing.dump(closed).decode())
+    return path
+
+
+def _write(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text)
+    temporary.replace(path)
