@@ -11,12 +11,13 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.pipeline.billing.months import Month
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from gateway.pipeline.billing.amounts import Line
     from gateway.pipeline.billing.money import Currency
-    from gateway.pipeline.billing.months import Month
 
 
 class Adjustment(NamedTuple):
