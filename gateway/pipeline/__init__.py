@@ -1,0 +1,1 @@
+"""From usage records to bills, limits and alerts: jobs on Spark."""

@@ -1,0 +1,256 @@
+"""Reads from a ZooKeeper what brokers keep there about their topics. Nothing is written, ever.
+
+    /managed-ledgers/TENANT/NAMESPACE/persistent/TOPIC              the ledgers of a topic
+    /managed-ledgers/TENANT/NAMESPACE/persistent/TOPIC/CURSOR       the position of a subscription
+
+Older namespaces have a cluster between tenant and namespace. Names of topics and cursors are
+URL-encoded (`names`).
+
+The walk asks for one namespace after the other and yields topic by topic. So many requests are
+under way at a time that a distant ensemble is read at speed, and so few that neither side holds
+many values: see `WINDOW`. What it holds beside them are the names of one namespace. A node that
+vanishes between its listing and its reading was deleted meanwhile: it is counted and left out.
+
+The topic and its cursors are read one after the other, not at one moment: a cursor may already be
+in a ledger that was created in between.
+
+kazoo reads in a thread of its own; all functions here block.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from kazoo.client import (  # type: ignore[import-untyped, unused-ignore]  # ships no types
+    KazooClient,
+)
+from kazoo.exceptions import (  # type: ignore[import-untyped, unused-ignore]
+    ConnectionLoss,
+    KazooException,
+    NoAuthError,
+    NoNodeError,
+    OperationTimeoutError,
+    SessionExpiredError,
+)
+from kazoo.handlers.threading import (  # type: ignore[import-untyped, unused-ignore]
+    KazooTimeoutError,
+)
+
+from gateway.errors import ConfigurationError, UpstreamError
+from gateway.pipeline.ledgers.metadata import (
+    CursorInfo,
+    Refusal,
+    TopicInfo,
+    cursor_of,
+    topic_of,
+)
+from gateway.pipeline.ledgers.names import decoded
+from gateway.pipeline.ledgers.snapshot import Seen, Walked
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+ROOT = "/managed-ledgers"
+
+_DOMAIN = "persistent"
+
+WINDOW = 16
+"""Topics, or cursors of one topic, that are asked for at a time. Values are 1 KB as a rule and
+10 MB at worst, so this holds some 160 MB at worst."""
+
+TIMEOUT = 10.0
+"""Seconds for the connection, and for each answer. An ensemble chooses a leader within
+this time."""
+
+TRIES = 3
+"""Of one request. A lost connection is made again, which takes one try; a second one is for the
+member of the ensemble that goes next in a rolling restart."""
+
+_HOSTS = re.compile(r"[^\s,/:\[\]]+:\d{1,5}(,[^\s,/:\[\]]+:\d{1,5})*(/[^\s,]*)?")
+
+_LOST = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, KazooTimeoutError)
+
+Value = tuple[bytes, object]
+Info = TypeVar("Info", TopicInfo, CursorInfo)
+
+
+class Answer(Protocol):
+    """An answer that is under way: kazoo's `IAsyncResult`."""
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: FBT001, FBT002
+        """Return the answer, or raise what the server said."""
+
+
+class Reading(Protocol):
+    """The part of kazoo's client that is used here: what reads."""
+
+    def get_async(self, path: str) -> Answer:
+        """Ask for a node's value."""
+
+    def get_children_async(self, path: str) -> Answer:
+        """Ask for the names of a node's children."""
+
+
+@contextmanager
+def connected(hosts: str) -> Iterator[KazooClient]:
+    """Yield a connection to an ensemble, `host:port[,host:port…][/root]`. Raises
+    `ConfigurationError` and `UpstreamError`."""
+    if not _HOSTS.fullmatch(hosts):
+        raise ConfigurationError(
+            f"--zookeeper {hosts}: is no ensemble; host:port, further ones behind commas"
+        )
+    # kazoo logs what is raised here as well.
+    silent = logging.getLogger("gateway.pipeline.kazoo")
+    silent.addHandler(logging.NullHandler())
+    silent.propagate = False
+    client = KazooClient(hosts, timeout=TIMEOUT, read_only=True, logger=silent)
+    try:
+        client.start(timeout=TIMEOUT)
+    except (KazooException, KazooTimeoutError, OSError) as error:
+        client.close()
+        raise UpstreamError(f"{hosts}: no connection within {TIMEOUT:.0f} s") from error
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def topics(client: Reading, walked: Walked) -> Iterator[Seen]:
+    """Yield all topics. Raises `UpstreamError` if there is no answer, or the wrong one."""
+    tenants = _answered(lambda: client.get_children_async(ROOT))
+    if tenants is None:
+        raise UpstreamError(f"no {ROOT}: brokers keep no topics in this ZooKeeper")
+    for tenant in sorted(tenants):
+        for namespace in _children(client, f"{ROOT}/{tenant}", walked):
+            path = f"{ROOT}/{tenant}/{namespace}"
+            for below in _children(client, path, walked):
+                if below == _DOMAIN:
+                    yield from _namespace(client, f"{path}/{_DOMAIN}", walked)
+                else:  # the namespace of a cluster, by its older name
+                    yield from _namespace(client, f"{path}/{below}/{_DOMAIN}", walked)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A request: how to make it again, and the answer that is under way."""
+
+    ask: Callable[[], Answer]
+    answer: Answer
+
+
+def _asked(ask: Callable[[], Answer]) -> _Asked:
+    return _Asked(ask, ask())
+
+
+def _namespace(client: Reading, path: str, walked: Walked) -> Iterator[Seen]:
+    """Yield the topics below `…/persistent`, in order."""
+    under_way: deque[tuple[str, _Asked, _Asked]] = deque()
+    for name in _children(client, path, walked):
+        under_way.append((f"{path}/{name}", *_topic_asked(client, f"{path}/{name}")))
+        if len(under_way) == WINDOW:
+            yield from _topic(client, *under_way.popleft(), walked)
+    while under_way:
+        yield from _topic(client, *under_way.popleft(), walked)
+
+
+def _topic_asked(client: Reading, path: str) -> tuple[_Asked, _Asked]:
+    value = _asked(lambda: client.get_async(path))
+    return value, _asked(lambda: client.get_children_async(path))
+
+
+def _topic(
+    client: Reading, path: str, value: _Asked, children: _Asked, walked: Walked
+) -> Iterator[Seen]:
+    """Yield the topic, unless it is gone."""
+    found = _value(value, topic_of)
+    names: list[str] | None = _answer(children)
+    if found is None or names is None:
+        walked.vanished += 1
+        return
+    cursors = tuple(_cursors(client, path, sorted(names), walked))
+    yield Seen(name_of(path), found, cursors)
+
+
+def _cursors(
+    client: Reading, path: str, names: Iterable[str], walked: Walked
+) -> Iterator[tuple[str, CursorInfo | Refusal]]:
+    under_way: deque[tuple[str, _Asked]] = deque()
+
+    def first() -> Iterator[tuple[str, CursorInfo | Refusal]]:
+        name, asked = under_way.popleft()
+        found = _value(asked, cursor_of)
+        if found is None:
+            walked.vanished += 1
+        else:
+            yield decoded(name), found
+
+    for name in names:
+        under_way.append((name, _cursor_asked(client, f"{path}/{name}")))
+        if len(under_way) == WINDOW:
+            yield from first()
+    while under_way:
+        yield from first()
+
+
+def _cursor_asked(client: Reading, path: str) -> _Asked:
+    return _asked(lambda: client.get_async(path))
+
+
+def name_of(path: str) -> str:
+    """Return the whole name of the topic at a path. Only its last part is encoded."""
+    *namespace, domain, name = path.removeprefix(f"{ROOT}/").split("/")
+    return f"{domain}://{'/'.join(namespace)}/{decoded(name)}"
+
+
+# -- answers --------------------------------------------------------------------------------------
+
+
+def _children(client: Reading, path: str, walked: Walked) -> list[str]:
+    """Return the names of a node's children; none, and counted, if it is gone."""
+    found: list[str] | None = _answered(lambda: client.get_children_async(path))
+    if found is None:
+        walked.vanished += 1
+        return []
+    return sorted(found)
+
+
+def _value(asked: _Asked, decode: Callable[[bytes], Info | Refusal]) -> Info | Refusal | None:
+    """Return what a node's value says; None: the node is gone."""
+    try:
+        found: Value | None = _answer(asked)
+    except NoAuthError:
+        return Refusal("ZooKeeper lets this client not read the node")
+    return None if found is None else decode(found[0] or b"")
+
+
+def _answered(ask: Callable[[], Answer]) -> Any:
+    return _answer(_asked(ask))
+
+
+def _answer(asked: _Asked) -> Any:
+    """Return the answer; None: there is no such node. Raises `UpstreamError`, `NoAuthError`."""
+    answer = asked.answer
+    for left in reversed(range(TRIES)):
+        try:
+            return answer.get(timeout=TIMEOUT)
+        except NoNodeError:
+            return None
+        except NoAuthError:
+            raise
+        except _LOST as error:
+            if not left:
+                raise UpstreamError(f"ZooKeeper does not answer: {_why(error)}") from error
+            answer = asked.ask()
+        except KazooException as error:
+            raise UpstreamError(f"ZooKeeper refuses: {_why(error)}") from error
+    raise AssertionError("the last try returns or raises")
+
+
+def _why(error: BaseException) -> str:
+    return str(error) or type(error).__name__
