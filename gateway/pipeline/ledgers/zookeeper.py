@@ -123,7 +123,7 @@ def connected(hosts: str) -> Iterator[KazooClient]:
 
 def topics(client: Reading, walked: Walked) -> Iterator[Seen]:
     """Yield all topics. Raises `UpstreamError` if there is no answer, or the wrong one."""
-    tenants = _answered(lambda: client.get_children_async(ROOT))
+    tenants = _names(_asked(lambda: client.get_children_async(ROOT)), ROOT)
     if tenants is None:
         raise UpstreamError(f"no {ROOT}: brokers keep no topics in this ZooKeeper")
     for tenant in sorted(tenants):
@@ -169,7 +169,7 @@ def _topic(
 ) -> Iterator[Seen]:
     """Yield the topic, unless it is gone."""
     found = _value(value, topic_of)
-    names: list[str] | None = _answer(children)
+    names = _names(children, path)
     if found is None or names is None:
         walked.vanished += 1
         return
@@ -210,31 +210,36 @@ def name_of(path: str) -> str:
 
 # -- answers --------------------------------------------------------------------------------------
 
+_FORBIDDEN = Refusal("ZooKeeper does not let this client read the node")
+
 
 def _children(client: Reading, path: str, walked: Walked) -> list[str]:
     """Return the names of a node's children; none, and counted, if it is gone."""
-    found: list[str] | None = _answered(lambda: client.get_children_async(path))
+    found = _names(_asked(lambda: client.get_children_async(path)), path)
     if found is None:
         walked.vanished += 1
         return []
     return sorted(found)
 
 
+def _names(asked: _Asked, path: str) -> list[str] | None:
+    """Return the names of a node's children; None: the node is gone."""
+    found: list[str] | Refusal | None = _answer(asked)
+    if isinstance(found, Refusal):
+        raise UpstreamError(f"ZooKeeper refuses: the children of {path} may not be listed")
+    return found
+
+
 def _value(asked: _Asked, decode: Callable[[bytes], Info | Refusal]) -> Info | Refusal | None:
     """Return what a node's value says; None: the node is gone."""
-    try:
-        found: Value | None = _answer(asked)
-    except NoAuthError:
-        return Refusal("ZooKeeper lets this client not read the node")
-    return None if found is None else decode(found[0] or b"")
-
-
-def _answered(ask: Callable[[], Answer]) -> Any:
-    return _answer(_asked(ask))
+    found: Value | Refusal | None = _answer(asked)
+    if found is None or isinstance(found, Refusal):
+        return found
+    return decode(found[0] or b"")
 
 
 def _answer(asked: _Asked) -> Any:
-    """Return the answer; None: there is no such node. Raises `UpstreamError`, `NoAuthError`."""
+    """Return the answer, a refusal, or None: there is no such node. Raises `UpstreamError`."""
     answer = asked.answer
     for left in reversed(range(TRIES)):
         try:
@@ -242,7 +247,7 @@ def _answer(asked: _Asked) -> Any:
         except NoNodeError:
             return None
         except NoAuthError:
-            raise
+            return _FORBIDDEN
         except _LOST as error:
             if not left:
                 raise UpstreamError(f"ZooKeeper does not answer: {_why(error)}") from error
