@@ -7,9 +7,10 @@ A value is a protobuf, `ManagedLedgerInfo` of a topic and `ManagedCursorInfo` of
     2 bytes  4 bytes, big endian    Managed…InfoMetadata   the rest
 
 The metadata names the compression and the size without it. LZ4 and SNAPPY are blocks without a
-frame, ZSTD is a frame, ZLIB has zlib's header. A plain value cannot begin with these two bytes:
-0x47 would be a field of wire type 7, which protobuf does not have. Brokers compress only what is
-larger than a threshold, so both forms stand side by side. (Layout: MetaStoreImpl of Pulsar 4.)
+frame, ZSTD is a frame, ZLIB has zlib's header and is flushed without an end. A plain value cannot
+begin with these two bytes: 0x47 would be a field of wire type 7, which protobuf does not have.
+Brokers compress only what is larger than a threshold, so both forms stand side by side. (Layout:
+MetaStoreImpl of Pulsar 4; the rest as seen of 4.2.4.)
 
 Values come from outside. One that cannot be decoded, or is larger than the bounds here, becomes a
 `Refusal`; nothing is raised.
@@ -93,7 +94,8 @@ class TopicInfo(NamedTuple):
 class CursorInfo(NamedTuple):
     """The position of a subscription. `mark`: all entries up to it are acknowledged; None: not
     known. `deleted`: what was acknowledged beyond it. `lagging`: the position is older than now,
-    because the cursor is open and keeps it in a ledger of its own. `transient`: it ends with its
+    because the cursor is open and keeps it in a ledger of its own: the value has it as it was when
+    that ledger was begun, without ranges. `transient`: it ends with its
     consumer, as those of readers do; no ledger is kept for it."""
 
     mark: Position | None
@@ -225,12 +227,12 @@ def _expanded(name: str, packed: memoryview, size: int) -> bytes | None:
 
 
 def _inflated(packed: memoryview, size: int) -> bytes | None:
-    unpacking = zlib.decompressobj()
+    """Return what was deflated, with a byte more than `size` if there is more. Brokers flush the
+    stream and do not end it, so that its size alone tells that it is whole."""
     try:
-        found = unpacking.decompress(packed, size + 1)
+        return zlib.decompressobj().decompress(packed, size + 1)
     except zlib.error:
         return None
-    return found if unpacking.eof or len(found) > size else None
 
 
 def _lz4(packed: memoryview, room: bytearray) -> int:

@@ -10,13 +10,21 @@ import cramjam
 from gateway.pipeline.ledgers._proto import managed_ledger_pb2 as pb
 from gateway.pipeline.ledgers.metadata import MAGIC, CursorInfo, LedgerInfo, Position, Range
 
+
+def flushed(data: bytes) -> bytes:
+    """Return zlib's stream as brokers write it: without its end."""
+    packing = zlib.compressobj()
+    return packing.compress(data) + packing.flush(zlib.Z_SYNC_FLUSH)
+
+
 COMPRESSIONS: Mapping[str, Callable[[bytes], bytes]] = {
     "NONE": bytes,
     "LZ4": lambda data: bytes(cramjam.lz4.compress_block(data, store_size=False)),
-    "ZLIB": zlib.compress,
+    "ZLIB": flushed,
     "ZSTD": lambda data: bytes(cramjam.zstd.compress(data)),
     "SNAPPY": lambda data: bytes(cramjam.snappy.compress_raw(data)),
 }
+
 
 CLOSED = 1_795_500_000_000
 
