@@ -204,9 +204,11 @@ def _topic(stats: Stats) -> TopicInfo | Refusal:
         LedgerInfo(it.ledgerId, it.entries, it.size, None, it.offloaded) for it in stats.ledgers
     ]
     open_ledger = None
-    if ledgers and not ledgers[-1].entries and stats.state not in _CLOSED:
-        open_ledger = ledgers[-1].id
-        ledgers[-1] = LedgerInfo(open_ledger, stats.currentLedgerEntries, stats.currentLedgerSize)
+    # Of the last ledger the list tells nothing until it is closed, or opened anew.
+    if ledgers and not (ledgers[-1].entries or ledgers[-1].bytes):
+        last = ledgers[-1].id
+        ledgers[-1] = LedgerInfo(last, stats.currentLedgerEntries, stats.currentLedgerSize)
+        open_ledger = None if stats.state in _CLOSED else last
     return checked(TopicInfo(tuple(ledgers), open_ledger, open_known=open_ledger is not None))
 
 

@@ -83,8 +83,9 @@ class LedgerInfo(NamedTuple):
 
 
 class TopicInfo(NamedTuple):
-    """The ledgers of a topic, oldest first. `open_ledger`: the one that is written, or was when its
-    broker died; None: there is none. `open_known`: its entries and bytes are those of now."""
+    """The ledgers of a topic, oldest first. `open_ledger`: the last one, if nobody has noted its
+    end: it is written, or the topic was not loaded or was terminated since; None: there is none.
+    `open_known`: its entries and bytes are those of now."""
 
     ledgers: tuple[LedgerInfo, ...]
     open_ledger: int | None = None
@@ -95,8 +96,8 @@ class CursorInfo(NamedTuple):
     """The position of a subscription. `mark`: all entries up to it are acknowledged; None: not
     known. `deleted`: what was acknowledged beyond it. `lagging`: the position is older than now,
     because the cursor is open and keeps it in a ledger of its own: the value has it as it was when
-    that ledger was begun, without ranges. `transient`: it ends with its
-    consumer, as those of readers do; no ledger is kept for it."""
+    that ledger was begun, without ranges. `transient`: it ends with its consumer, as those of
+    readers do; no ledger is kept for it."""
 
     mark: Position | None
     deleted: tuple[Range, ...] = ()
@@ -113,7 +114,7 @@ def topic_of(value: bytes) -> TopicInfo | Refusal:
         return Refusal(f"{len(found.ledgerInfo)} ledgers: more than {MOST}")
     ledgers = tuple(map(_ledger, found.ledgerInfo))
     open_ledger = _open_ledger(ledgers)
-    # The entries and bytes of an open ledger are written only when it is closed.
+    # Entries and bytes are noted when the next ledger is begun, or when the topic is loaded.
     return checked(TopicInfo(ledgers, open_ledger, open_known=False))
 
 

@@ -102,7 +102,11 @@ class Snapshot(msgspec.Struct, omit_defaults=True, kw_only=True):
     partition: Annotated[str | None, Meta(description="Whole name with that number.")] = None
     ledgers: Annotated[list[Ledger], Meta(description="Oldest first.")] = []
     open_ledger: Annotated[
-        int | None, Meta(description="Id of the ledger that is written; one of `ledgers`.")
+        int | None,
+        Meta(
+            description="Id of the last ledger, if its end was not noted yet: it is written, or "
+            "the topic was not loaded, or was terminated, since."
+        ),
     ] = None
     open_known: Annotated[
         bool, Meta(description="The entries and bytes of the open ledger are known.")

@@ -126,7 +126,9 @@ Global___OffloadContext: _TypeAlias = OffloadContext  # noqa: Y015
 
 @_typing.final
 class NestedPositionInfo(_message.Message):
-    """The ledgers of a topic, oldest first. `entries` and `size` are 0 while a ledger is open."""
+    """The ledgers of a topic, oldest first. `entries` and `size` are noted at the end of a ledger; that of the last one
+    is noted when the topic is loaded again.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

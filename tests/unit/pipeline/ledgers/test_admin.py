@@ -67,7 +67,7 @@ def test_a_topic_that_is_not_written_has_no_open_ledger(state: str) -> None:
     found = seen(state=state).topic
     assert isinstance(found, TopicInfo)
     assert (found.open_ledger, found.open_known) == (None, False)
-    assert [it.entries for it in found.ledgers] == [5, 0]
+    assert [it.entries for it in found.ledgers] == [5, 2]
 
 
 def test_a_last_ledger_with_entries_is_closed() -> None:
