@@ -22,10 +22,9 @@ from __future__ import annotations
 import re
 import ssl
 import time
-from collections import deque
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import quote, urljoin, urlsplit
@@ -34,6 +33,7 @@ import httpx
 import msgspec
 
 from gateway.errors import ConfigurationError, UpstreamError
+from gateway.pipeline.ledgers.ahead import in_order
 from gateway.pipeline.ledgers.metadata import (
     MOST,
     CursorInfo,
@@ -49,7 +49,6 @@ from gateway.pipeline.ledgers.snapshot import Seen, Walked
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from concurrent.futures import Future
 
 TIMEOUT = 30.0
 """Seconds for one answer: the broker may have to load the topic, which it does within 60 s or not
@@ -159,20 +158,11 @@ def topics(asking: Asking, walked: Walked) -> Iterator[Seen]:
 
 def _all(asking: Asking, names: list[str], walked: Walked) -> Iterator[Seen]:
     """Yield these topics, in order."""
-    under_way: deque[Future[Seen | None]] = deque()
-    # Its threads end with the requests that are under way, also when nobody reads on.
-    with ThreadPoolExecutor(WINDOW) as threads:
-        for at in range(len(names) + WINDOW):
-            if at < len(names):
-                under_way.append(threads.submit(_seen, asking, names[at]))
-            if at >= WINDOW or at >= len(names):
-                if not under_way:
-                    return
-                found = under_way.popleft().result()
-                if found is None:
-                    walked.vanished += 1
-                else:
-                    yield found
+    for found in in_order(partial(_seen, asking), names, WINDOW):
+        if found is None:
+            walked.vanished += 1
+        else:
+            yield found
 
 
 def _seen(asking: Asking, name: str) -> Seen | None:

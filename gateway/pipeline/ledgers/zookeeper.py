@@ -6,24 +6,25 @@
 Older namespaces have a cluster between tenant and namespace. Names of topics and cursors are
 URL-encoded (`names`).
 
-The walk asks for one namespace after the other and yields topic by topic. So many requests are
-under way at a time that a distant ensemble is read at speed, and so few that neither side holds
-many values: see `WINDOW`. What it holds beside them are the names of one namespace. A node that
+The walk asks for one namespace after the other and yields topic by topic. Some topics are under way
+at a time, so that a distant ensemble is read at speed, and few, so that neither side holds many
+values: see `WINDOW`. What it holds beside them are the names of one namespace. A node that
 vanishes between its listing and its reading was deleted meanwhile: it is counted and left out.
 
 The topic and its cursors are read one after the other, not at one moment: a cursor may already be
 in a ledger that was created in between.
 
-kazoo reads in a thread of its own; all functions here block.
+kazoo reads in a thread of its own, and topics are put together in threads too; all functions here
+block.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from kazoo.client import (  # type: ignore[import-untyped, unused-ignore]  # ships no types
@@ -42,6 +43,7 @@ from kazoo.handlers.threading import (  # type: ignore[import-untyped, unused-ig
 )
 
 from gateway.errors import ConfigurationError, UpstreamError
+from gateway.pipeline.ledgers.ahead import in_order
 from gateway.pipeline.ledgers.metadata import (
     CursorInfo,
     Refusal,
@@ -53,19 +55,18 @@ from gateway.pipeline.ledgers.names import decoded
 from gateway.pipeline.ledgers.snapshot import Seen, Walked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
 ROOT = "/managed-ledgers"
 
 _DOMAIN = "persistent"
 
-WINDOW = 16
-"""Topics, or cursors of one topic, that are asked for at a time. Values are 1 KB as a rule and
-10 MB at worst, so this holds some 160 MB at worst."""
+WINDOW = 8
+"""Topics that are asked for at a time, and cursors of each: 64 values, of 1 KB as a rule and 10 MB
+at worst. An ensemble on the same machine is hardly read faster with more: kazoo takes a core."""
 
 TIMEOUT = 10.0
-"""Seconds for the connection, and for each answer. An ensemble chooses a leader within
-this time."""
+"""Seconds for the connection, and for each answer. An ensemble chooses a leader within them."""
 
 TRIES = 3
 """Of one request. A lost connection is made again, which takes one try; a second one is for the
@@ -74,6 +75,9 @@ member of the ensemble that goes next in a rolling restart."""
 _HOSTS = re.compile(r"[^\s,/:\[\]]+:\d{1,5}(,[^\s,/:\[\]]+:\d{1,5})*(/[^\s,]*)?")
 
 _LOST = (ConnectionLoss, OperationTimeoutError, SessionExpiredError, KazooTimeoutError)
+
+_SILENT = logging.Logger("kazoo")  # noqa: LOG001  # of no hierarchy: what kazoo logs is raised too
+_SILENT.addHandler(logging.NullHandler())
 
 Value = tuple[bytes, object]
 Info = TypeVar("Info", TopicInfo, CursorInfo)
@@ -104,11 +108,7 @@ def connected(hosts: str) -> Iterator[KazooClient]:
         raise ConfigurationError(
             f"--zookeeper {hosts}: is no ensemble; host:port, further ones behind commas"
         )
-    # kazoo logs what is raised here as well.
-    silent = logging.getLogger("gateway.pipeline.kazoo")
-    silent.addHandler(logging.NullHandler())
-    silent.propagate = False
-    client = KazooClient(hosts, timeout=TIMEOUT, read_only=True, logger=silent)
+    client = KazooClient(hosts, timeout=TIMEOUT, read_only=True, logger=_SILENT)
     try:
         client.start(timeout=TIMEOUT)
     except (KazooException, KazooTimeoutError, OSError) as error:
@@ -150,52 +150,34 @@ def _asked(ask: Callable[[], Answer]) -> _Asked:
 
 def _namespace(client: Reading, path: str, walked: Walked) -> Iterator[Seen]:
     """Yield the topics below `…/persistent`, in order."""
-    under_way: deque[tuple[str, _Asked, _Asked]] = deque()
-    for name in _children(client, path, walked):
-        under_way.append((f"{path}/{name}", *_topic_asked(client, f"{path}/{name}")))
-        if len(under_way) == WINDOW:
-            yield from _topic(client, *under_way.popleft(), walked)
-    while under_way:
-        yield from _topic(client, *under_way.popleft(), walked)
+    paths = [f"{path}/{name}" for name in _children(client, path, walked)]
+    for found, vanished in in_order(partial(_topic, client), paths, WINDOW):
+        walked.vanished += vanished
+        if found is not None:
+            yield found
 
 
-def _topic_asked(client: Reading, path: str) -> tuple[_Asked, _Asked]:
-    value = _asked(lambda: client.get_async(path))
-    return value, _asked(lambda: client.get_children_async(path))
-
-
-def _topic(
-    client: Reading, path: str, value: _Asked, children: _Asked, walked: Walked
-) -> Iterator[Seen]:
-    """Yield the topic, unless it is gone."""
-    found = _value(value, topic_of)
-    names = _names(children, path)
-    if found is None or names is None:
-        walked.vanished += 1
-        return
-    cursors = tuple(_cursors(client, path, sorted(names), walked))
-    yield Seen(name_of(path), found, cursors)
+def _topic(client: Reading, path: str) -> tuple[Seen | None, int]:
+    """Return the topic, unless it is gone, and how many nodes are gone."""
+    asked = _asked(lambda: client.get_async(path))
+    listing = _asked(lambda: client.get_children_async(path))
+    value, names = _value(asked, topic_of), _names(listing, path)
+    if value is None or names is None:
+        return None, 1
+    cursors = tuple(_cursors(client, path, sorted(names)))
+    return Seen(name_of(path), value, cursors), len(names) - len(cursors)
 
 
 def _cursors(
-    client: Reading, path: str, names: Iterable[str], walked: Walked
+    client: Reading, path: str, names: list[str]
 ) -> Iterator[tuple[str, CursorInfo | Refusal]]:
-    under_way: deque[tuple[str, _Asked]] = deque()
-
-    def first() -> Iterator[tuple[str, CursorInfo | Refusal]]:
-        name, asked = under_way.popleft()
-        found = _value(asked, cursor_of)
-        if found is None:
-            walked.vanished += 1
-        else:
-            yield decoded(name), found
-
-    for name in names:
-        under_way.append((name, _cursor_asked(client, f"{path}/{name}")))
-        if len(under_way) == WINDOW:
-            yield from first()
-    while under_way:
-        yield from first()
+    """Yield the cursors of a topic that are still there."""
+    for begin in range(0, len(names), WINDOW):
+        some = names[begin : begin + WINDOW]
+        asked = [_cursor_asked(client, f"{path}/{name}") for name in some]
+        for name, it in zip(some, asked, strict=True):
+            if (found := _value(it, cursor_of)) is not None:
+                yield decoded(name), found
 
 
 def _cursor_asked(client: Reading, path: str) -> _Asked:
