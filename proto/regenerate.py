@@ -1,4 +1,4 @@
-"""Writes the modules of gateway/wire/pulsar/_proto from the .proto files beside this script.
+"""Writes the modules of each `_proto` package from the .proto files beside this script.
 
     python proto/regenerate.py              after any change of a .proto file
     python proto/regenerate.py DIRECTORY    the same tree below DIRECTORY, to compare
@@ -17,8 +17,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-# protoc sees proto/ at this path and writes its imports and its output accordingly.
-PACKAGE = "gateway/wire/pulsar/_proto"
+PACKAGES = {
+    "gateway/wire/pulsar/_proto": "pulsar_*.proto",
+    "gateway/pipeline/ledgers/_proto": "managed_ledger.proto",
+}
+"""The pattern of the .proto files of each package. protoc sees proto/ at the package's path, and
+writes its imports and its output accordingly."""
 
 
 def missing_tools() -> list[str]:
@@ -46,15 +50,17 @@ def generate(target: Path) -> None:
     """
     target.mkdir(parents=True, exist_ok=True)
     plugin = Path(sysconfig.get_path("scripts")) / "protoc-gen-mypy"
-    command = [
-        *(sys.executable, "-m", "grpc_tools.protoc"),
-        f"-I{PACKAGE}={HERE}",
-        f"--plugin=protoc-gen-mypy={plugin}",
-        f"--python_out={target}",
-        f"--mypy_out=quiet:{target}",
-        *(f"{PACKAGE}/{source.name}" for source in sorted(HERE.glob("*.proto"))),
-    ]
-    subprocess.run(command, check=True)
+    for package, pattern in PACKAGES.items():
+        sources = sorted(HERE.glob(pattern))
+        command = [
+            *(sys.executable, "-m", "grpc_tools.protoc"),
+            f"-I{package}={HERE}",
+            f"--plugin=protoc-gen-mypy={plugin}",
+            f"--python_out={target}",
+            f"--mypy_out=quiet:{target}",
+            *(f"{package}/{source.name}" for source in sources),
+        ]
+        subprocess.run(command, check=True)
 
 
 def main(arguments: list[str]) -> None:

@@ -1,0 +1,1 @@
+"""Snapshots of what a cluster stores, topic by topic."""
