@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.pipeline import sessions
+from gateway.pipeline.ledgers import options as snapshot_options
 from gateway.rules.options import RECOMMENDED
 
 if TYPE_CHECKING:
@@ -40,6 +41,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     taken = add("ingest", _ingest, "take new files of records into the tables")
     taken.add_argument("source", help="folder of the records, as usage.folder names it")
     add("rollup", _rollup, "sum up the days whose records have changed, by hour and by day")
+    billed = add("chargeback", _chargeback, "write the invoices of a month")
+    billed.add_argument("--prices", type=Path, required=True, help="rate card, in YAML")
+    billed.add_argument("--month", help="2026-11 (the month before this one)")
+    billed.add_argument("--out", type=Path, default=Path("invoices"), help="(%(default)s)")
+    billed.add_argument("--close", action="store_true", help="the month changes no more")
     advised = add("recommend", _recommend, "recommend limits from what tenants used")
     advised.add_argument(
         "--rules",
@@ -51,6 +57,24 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     advised.add_argument(
         "--headroom", type=float, default=1.5, help="limits are this many times use (%(default)s)"
     )
+
+    help = "write down what a cluster stores, from ZooKeeper or its brokers"
+    taken = jobs.add_parser("snapshot", help=help, description=help)
+    snapshot_options.add_arguments(taken)
+    taken.set_defaults(command=_snapshot)
+
+
+def _snapshot(options: argparse.Namespace) -> int:
+    try:
+        from gateway.pipeline.ledgers import command
+
+        return command.run(options)
+    except ModuleNotFoundError as missing:
+        raise _explained(missing) from None
+
+
+def _explained(missing: ModuleNotFoundError) -> ConfigurationError:
+    return ConfigurationError(f"{missing.name} is missing; pip install 'broker-gateway[pipeline]'")
 
 
 def _add_session(parser: argparse.ArgumentParser) -> None:
@@ -67,9 +91,7 @@ def run(options: argparse.Namespace) -> int:
             options.job_name, master=options.master, remote=options.remote, memory=options.memory
         )
     except ModuleNotFoundError as missing:
-        raise ConfigurationError(
-            f"{missing.name} is missing; pip install 'broker-gateway[pipeline]'"
-        ) from None
+        raise _explained(missing) from None
     try:
         status: int = options.job(spark, options)
         return status
@@ -82,7 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="gateway pipeline", description=__doc__)
     add_to(parser)
     try:
-        return run(parser.parse_args(arguments))
+        options = parser.parse_args(arguments)
+        status: int = options.command(options)
+        return status
     except ConfigurationError as error:
         print(error, file=sys.stderr)
         return BAD_CONFIGURATION
@@ -127,6 +151,35 @@ def _rollup(spark: SparkSession, options: argparse.Namespace) -> int:
 
     days = rollup(Lake(spark, options.tables), _now_ms())
     _say(f"{len(days)} days summed up" + (f": {days[0]} to {days[-1]}" if days else ""))
+    return 0
+
+
+def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline import invoicing
+    from gateway.pipeline.billing import prices
+    from gateway.pipeline.billing.closing import Closed
+    from gateway.pipeline.billing.months import Month
+    from gateway.pipeline.chargeback import month_of
+    from gateway.pipeline.lake import Lake
+
+    card, now = prices.load(options.prices), datetime.now(UTC)
+    try:
+        month = Month.read(options.month or f"{now.replace(day=1) - timedelta(days=1):%Y-%m}")
+    except ValueError as error:
+        raise ConfigurationError(f"--month {options.month}: {error}") from None
+    closed, lake = invoicing.closed_months(options.out), Lake(spark, options.tables)
+    if month in {it.month for it in closed}:
+        _say(f"{month} is closed: what changes it now is on the invoices of a later month")
+        return 0
+    use = month_of(lake, month)
+    adjustments = invoicing.corrections(month, closed, lambda it: month_of(lake, it))
+    charges = invoicing.write(options.out, month, card, use, adjustments)
+    if options.close:
+        this = Closed(month, card, tuple(charges.lines()), adjustments)
+        _say(f"closed: {invoicing.close(options.out, this, now)}")
+    known = use.completeness
+    _say(f"{len(charges.statements)} invoices in {options.out / str(month)}")
+    _say(f"the whole: {card.currency.text(charges.total)}; {known.missing} records are missing")
     return 0
 
 

@@ -17,6 +17,7 @@ import pytest
 
 from gateway.pipeline.ledgers import command
 from gateway.pipeline.ledgers.metadata import MAGIC
+from gateway.pipeline.ledgers.options import add_arguments
 from gateway.pipeline.ledgers.snapshot import Cursor, Snapshot
 from gateway.pipeline.ledgers.zookeeper import ROOT, connected
 
@@ -123,7 +124,7 @@ def subscribed(client: Client, name: str) -> Any:
 def snapshot(kept: Kept, source: str, folder: Path) -> dict[str, Snapshot]:
     """Return the records of a snapshot by the names of topics."""
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
+    add_arguments(parser)
     where = kept.zookeeper.address if source == "zookeeper" else kept.admin.url
     words = [f"--{source}", where, "--cluster", "real", str(folder)]
     assert command.run(parser.parse_args(words)) == command.COMPLETE

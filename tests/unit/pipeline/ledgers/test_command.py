@@ -14,6 +14,7 @@ import pytest
 from gateway.errors import ConfigurationError, UpstreamError
 from gateway.pipeline.ledgers import command, zookeeper
 from gateway.pipeline.ledgers.metadata import Refusal, TopicInfo
+from gateway.pipeline.ledgers.options import add_arguments
 from gateway.pipeline.ledgers.snapshot import Seen, Snapshot, Walked
 from tests.unit.pipeline.ledgers.samples import closed
 
@@ -24,7 +25,7 @@ ZOOKEEPER = ("--zookeeper", "127.0.0.1:1", "--cluster", "main")
 
 def options(*words: str | Path) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
-    command.add_arguments(parser)
+    add_arguments(parser)
     return parser.parse_args([str(it) for it in words])
 
 
