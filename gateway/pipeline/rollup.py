@@ -90,18 +90,23 @@ def quantile(part: float, bounds: Sequence[float] = BOUNDS) -> Column:
     """Return a quantile of `lat_bucket`, in seconds: within the bucket that it falls into, between
     its bounds in proportion, as Prometheus does. Beyond the last bound it is that bound; null
     without waits."""
-    total = F.aggregate("lat_bucket", F.lit(0).cast("bigint"), lambda before, it: before + it)
+    reached = F.transform(  # of each bucket: how many waits are in it or below
+        F.sequence(F.lit(1), F.lit(len(bounds) + 1)),
+        lambda at: _sum(F.slice("lat_bucket", 1, at)),
+    )
+    total = _sum("lat_bucket")
     rank = total * part
-    found, before = F.lit(bounds[-1]), F.lit(0).cast("bigint")
-    choices = []
-    for at, bound in enumerate(bounds):
-        count, low = F.get("lat_bucket", F.lit(at)), bounds[at - 1] if at else 0.0
-        within = F.lit(low) + (rank - before) / count * (bound - low)
-        before = before + count
-        choices.append((before >= rank, within))
-    for is_here, value in reversed(choices):
-        found = F.when(is_here, value).otherwise(found)
-    return F.when(total > 0, found)
+    at = F.array_position(F.transform(reached, lambda it: it >= rank), F.lit(True)).cast("int")
+    lows, highs = (F.array(*map(F.lit, it)) for it in ((0.0, *bounds), (*bounds, bounds[-1])))
+    before = F.coalesce(F.get(reached, at - 2), F.lit(0))
+    here = (rank - before) / F.element_at("lat_bucket", at)
+    low, high = F.element_at(lows, at), F.element_at(highs, at)
+    return F.when(total > 0, low + here * (high - low))
+
+
+def _sum(numbers: Column | str) -> Column:
+    """Return the sum of an array."""
+    return F.aggregate(numbers, F.lit(0).cast("bigint"), lambda before, it: before + it)
 
 
 def numbered(stream: str, records: DataFrame) -> DataFrame:
