@@ -156,7 +156,7 @@ def test_a_part_of_a_bill_says_which_part() -> None:
 
 
 def test_a_month_without_use_has_an_invoice() -> None:
-    statement = Statement("acme", (), PRICES.currency.amount(0), ())
+    statement = Statement.empty("acme", PRICES.currency)
     page = read_page(Invoice(PRICES, NOVEMBER, statement, Use(ALL)))
     assert "Nothing is charged" in page.text
     assert "Total 0.00 EUR" in page.text
