@@ -266,7 +266,7 @@ def test_the_overview_shows_all_tenants_and_what_is_nobodys() -> None:
     assert of_a < text.index("b 0.50 EUR 99 % 0.50 EUR")
     assert "Unallocated 1.00 EUR" in text
     assert "The whole 3.50 EUR" in text
-    assert "1 rows were not billed" in text
+    assert "1 row is not billed" in text
     assert "10 usage records are not there yet" in text
 
 
