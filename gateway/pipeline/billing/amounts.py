@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
 
 from gateway.pipeline.billing.meters import BY_FIGURE, METERS, Meter
 from gateway.pipeline.billing.money import Currency, apportion
@@ -101,6 +101,11 @@ class Statement(NamedTuple):
     lines: tuple[Line, ...]
     total: Decimal
     unpriced: tuple[Unpriced, ...]
+
+    @classmethod
+    def empty(cls, tenant: str, currency: Currency) -> Self:
+        """Return the statement of a tenant that owes nothing but adjustments."""
+        return cls(tenant, (), currency.amount(0), ())
 
 
 class Charges(NamedTuple):

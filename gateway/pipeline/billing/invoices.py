@@ -27,6 +27,7 @@ from gateway.pipeline.billing.topics import topic_table
 from gateway.pipeline.billing.wording import (
     above_text,
     completeness_text,
+    count_are,
     describe_adjustment,
     invoice_id,
     percent,
@@ -145,7 +146,7 @@ def _incomplete(invoice: Invoice) -> Markup | None:
         else "The bill was divided by what is there."
     )
     return section(
-        f"{completeness.missing:,} usage records are not there yet",
+        f"{count_are(completeness.missing, 'usage record')} not there yet",
         paragraphs(
             f"Figures below are counted from {percent(completeness.part)} of the records that "
             "gateways numbered in this month. It cannot be known to which tenants the missing "

@@ -18,7 +18,13 @@ from gateway.pipeline.billing.sheet import (
     table,
 )
 from gateway.pipeline.billing.texts import file_stem
-from gateway.pipeline.billing.wording import completeness_text, describe, percent, quantity
+from gateway.pipeline.billing.wording import (
+    completeness_text,
+    count_are,
+    describe,
+    percent,
+    quantity,
+)
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -88,7 +94,7 @@ def _incomplete(overview: Overview) -> Markup | None:
     if completeness.part in (1, None):
         return None
     return section(
-        f"{completeness.missing:,} usage records are not there yet",
+        f"{count_are(completeness.missing, 'usage record')} not there yet",
         paragraphs(
             "All figures are counted from what is there. Records that come after the month is "
             "closed become adjustments of a later month."
@@ -102,7 +108,7 @@ def _refused(overview: Overview) -> Markup | None:
     if not number:
         return None
     return section(
-        f"{number:,} rows were not billed",
+        f"{count_are(number, 'row')} not billed",
         paragraphs("Their figures are negative or impossible. They are in no sum of this page."),
         kind="warning",
     )

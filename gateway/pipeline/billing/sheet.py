@@ -106,7 +106,7 @@ footer p { margin: .3rem 0; max-width: 78ch; }
   header, main, footer { max-width: none; padding-left: 0; padding-right: 0; }
   header { padding-top: 0; }
   section { border: 0; border-radius: 0; padding: .2rem 0 .6rem; }
-  .warning { border-left: .4rem solid var(--warn); padding-left: .8rem; }
+  .warning { border-left: .4rem solid var(--warn); padding: .5rem .8rem .6rem; }
   h2, h3, figcaption { break-after: avoid; }
   tr, figure, .facts, .warning { break-inside: avoid; }
   thead { display: table-header-group; }

@@ -58,6 +58,11 @@ def invoice_id(tenant: str, month: Month) -> str:
     return f"{month}/{tenant}"
 
 
+def count_are(number: int, noun: str) -> str:
+    """Return a number with its noun and verb: `1 record is`, `2,000 records are`."""
+    return f"1 {noun} is" if number == 1 else f"{number:,} {noun}s are"
+
+
 def quantity(value: Fraction) -> str:
     """Return a quantity with six decimals at most: `1,234.5`; a smaller one is not zero."""
     shown = decimal_text(abs(value), _SHOWN)

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -322,6 +323,17 @@ def test_units_are_apportioned_to_floors_and_what_is_left(parts: dict[int, Fract
     rest = Counter(found[it] - parts[it].numerator // parts[it].denominator for it in parts)
     assert set(rest) <= {0, 1}
     assert all(found[it] == part for it, part in parts.items() if part.denominator == 1)
+
+
+def test_the_largest_remainder_is_first_to_be_rounded_up() -> None:
+    parts = {"a": Fraction("1.2"), "b": Fraction("1.5"), "c": Fraction("1.3")}
+    assert apportion(4, parts) == {"a": 1, "b": 2, "c": 1}
+
+
+def test_of_equal_remainders_the_smaller_key_is_first_in_whatever_order() -> None:
+    third = Fraction(1, 3)
+    for order in permutations("abc"):
+        assert apportion(1, dict.fromkeys(order, third)) == {"a": 1, "b": 0, "c": 0}
 
 
 @pytest.mark.parametrize("whole", [-1, 3])

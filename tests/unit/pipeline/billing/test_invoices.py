@@ -156,7 +156,7 @@ def test_a_part_of_a_bill_says_which_part() -> None:
 
 
 def test_a_month_without_use_has_an_invoice() -> None:
-    statement = Statement("acme", (), PRICES.currency.amount(0), ())
+    statement = Statement.empty("acme", PRICES.currency)
     page = read_page(Invoice(PRICES, NOVEMBER, statement, Use(ALL)))
     assert "Nothing is charged" in page.text
     assert "Total 0.00 EUR" in page.text
@@ -266,7 +266,7 @@ def test_the_overview_shows_all_tenants_and_what_is_nobodys() -> None:
     assert of_a < text.index("b 0.50 EUR 99 % 0.50 EUR")
     assert "Unallocated 1.00 EUR" in text
     assert "The whole 3.50 EUR" in text
-    assert "1 rows were not billed" in text
+    assert "1 row is not billed" in text
     assert "10 usage records are not there yet" in text
 
 

@@ -25,8 +25,9 @@ HOSTILE = st.one_of(
 
 
 @pytest.mark.parametrize("first", list("=+-@\uff1d\uff0b\uff0d\uff20"))
-def test_a_formula_becomes_a_text(first: str) -> None:
-    assert harmless(f"{first}cmd|'/c calc'!A1").startswith("'")
+@pytest.mark.parametrize("before", ["", " "])
+def test_a_formula_becomes_a_text(first: str, before: str) -> None:
+    assert harmless(f"{before}{first}cmd|'/c calc'!A1").startswith("'")
 
 
 @pytest.mark.parametrize("plain", ["acme", "2026-11/acme", "a=b", ""])
