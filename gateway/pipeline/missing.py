@@ -1,7 +1,8 @@
 """How many records are missing: gaps in the numbers of each gateway's process.
 
-A gap counts for the day of the record behind it. What a process wrote last and was lost is seen by
-nobody, and neither is a process of which nothing came.
+A gap counts for the day of the record behind it. A process numbers its records in the order of
+their time; where a clock was set back by days, more may count as missing than is. What a process
+wrote last and was lost is seen by nobody, and neither is a process of which nothing came.
 """
 
 from __future__ import annotations

@@ -34,12 +34,16 @@ HOST = "127.0.0.1"
 PATIENCE = 120
 
 NOT_OURS = "a command of Pulsar's own distribution"
+SPARK = "each starts Spark: tests/pipeline/test_commands.py runs them one after the other"
 BENCHES = "a benchmark takes minutes: only what the command line says is tried"
 
 NOT_RUN = {
     r"bin/pulsar tokens create .*": NOT_OURS,
     r"bin/pulsar-admin .*": NOT_OURS,
     r"BENCH_PYTHON=\S+ make bench": "it names an interpreter that this machine may lack",
+    r"gateway pipeline (ingest|rollup|chargeback|recommend) .*": SPARK,
+    r"gateway rules promote .*": SPARK,
+    r"gateway pipeline snapshot .*": "tests/real/test_ledgers.py runs it on a real ZooKeeper",
     r"make test": "it runs these very tests",
     r"make shaping( .*)?": "it takes half an hour; tests/shaping has a short run of all",
     r"\.venv/bin/python -m tests\.shaping .*": "the same, and the tables of such a run",

@@ -1,0 +1,139 @@
+"""From records to invoices: what tenants used in a month, and what late records change."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from gateway.errors import ConfigurationError
+from gateway.pipeline.billing.amounts import UNALLOCATED
+from gateway.pipeline.billing.closing import Closed
+from gateway.pipeline.billing.figures import Completeness
+from gateway.pipeline.billing.months import Month
+from gateway.pipeline.billing.prices import read
+from gateway.pipeline.chargeback import month_of
+from gateway.pipeline.ingest import ingest
+from gateway.pipeline.invoicing import close, closed_months, corrections, write
+from gateway.pipeline.lake import Lake
+from gateway.pipeline.rollup import rollup
+from tests.pipeline.samples import NOW, Folder, ms, used
+
+OCTOBER, NOVEMBER = Month(2026, 10), Month(2026, 11)
+
+HOUR = 3_600_000
+
+CARD = read(
+    "version: 1\ncurrency: EUR\n"
+    "prices: {gb_in: 1, gb_out: 2, million_messages_in: 3, connection_hour: 0.5}\n",
+    Path("prices.yaml"),
+)
+
+GB = 10**9
+
+
+def taken(lake: Lake, records: Folder) -> None:
+    ingest(lake, records.url, "usage", ms(NOW))
+    rollup(lake, ms(NOW))
+
+
+@pytest.fixture
+def october(lake: Lake, records: Folder) -> Lake:
+    """Return tables of a month: alice uses topics of two tenants, bob connects and uses none."""
+    topic = "persistent://acme/web/orders"
+    alice, day = {"principal": "alice"}, "2026-10-05T01:00"
+    records.add(
+        [
+            used(1, day, bytes_wire=3 * GB, msgs=10**6, topic=topic, **alice),
+            used(2, day, op="deliver", bytes_wire=GB, msgs=5, topic=topic, **alice),
+            used(3, day, op="connect", tenant=None, open_ms=10 * HOUR, **alice),
+            used(4, day, op="connect", tenant=None, open_ms=HOUR, principal="bob"),
+            used(5, day, tenant="__other__", bytes_wire=GB),
+            used(6, "2026-10-06T01:00", tenant="best", bytes_wire=1),
+            used(8, "2026-10-31T23:00", tenant="best", bytes_wire=GB, msgs=7, **alice),
+            used(9, "2026-11-01T00:00", bytes_wire=100 * GB),
+        ],
+        name="october.jsonl.gz",
+    )
+    taken(lake, records)
+    return lake
+
+
+def test_a_month_is_summed_up_by_tenant(october: Lake) -> None:
+    found = month_of(october, OCTOBER)
+    sums = {it.tenant: (it.bytes_in, it.bytes_out, it.msgs_in, it.msgs_out) for it in found.used}
+    assert sums == {
+        "acme": (3 * GB, GB, 10**6, 5),
+        "best": (GB + 1, 0, 7, 0),
+        UNALLOCATED: (GB, 0, 0, 0),
+    }
+    assert found.completeness == Completeness(7, 8)
+
+
+def test_the_time_of_connections_is_divided_by_use(october: Lake) -> None:
+    """Four of alice's five gigabytes are acme's; bob used nothing of anybody."""
+    times = {it.tenant: it.connection_ms for it in month_of(october, OCTOBER).used}
+    assert times == {"acme": 8 * HOUR, "best": 2 * HOUR, UNALLOCATED: HOUR}
+
+
+def test_an_invoice_knows_days_and_topics(october: Lake) -> None:
+    use = month_of(october, OCTOBER).uses["acme"]
+    busy = [it for it in use.days if it.bytes_in]
+    assert [it.day for it in busy] == [date(2026, 10, 5)]
+    assert busy[0].connection_ms == 8 * HOUR
+    assert len(use.days) == 31
+    assert [(it.name, it.bytes_in) for it in use.topics] == [
+        ("persistent://acme/web/orders", 3 * GB)
+    ]
+
+
+def test_the_files_of_a_month_are_written(october: Lake, tmp_path: Path) -> None:
+    charges = write(tmp_path, OCTOBER, CARD, month_of(october, OCTOBER))
+    totals = {it.tenant: it.total for it in charges.statements}
+    # 3 GB in, 1 GB out, a million messages and 8 of the 10 hours; 1 GB in and 2 hours.
+    assert totals == {"acme": Decimal("12.00"), "best": Decimal("2.00")}
+    assert charges.unallocated.total == Decimal("1.50")
+    assert charges.total == Decimal("15.50")
+    assert {it.name for it in (tmp_path / "2026-10").iterdir()} == {
+        *("overview.html", "focus.csv", "invoice-acme.html", "invoice-acme.csv"),
+        *("invoice-best.html", "invoice-best.csv"),
+    }
+    assert "12.00" in (tmp_path / "2026-10" / "invoice-acme.html").read_text()
+
+
+def test_late_records_adjust_a_closed_month_once(
+    october: Lake, records: Folder, tmp_path: Path
+) -> None:
+    def closed(month: Month, *adjusted: object) -> None:
+        charges = write(tmp_path, month, CARD, month_of(october, month))
+        lines = tuple(charges.lines())
+        later = datetime(2026, 12, 30, tzinfo=UTC)
+        close(tmp_path, Closed(month, CARD, lines, adjusted), later)  # type: ignore[arg-type]
+
+    def look() -> list[tuple[str, str, Decimal]]:
+        found = corrections(NOVEMBER, closed_months(tmp_path), lambda it: month_of(october, it))
+        return [(it.tenant, str(it.original), it.amount) for it in found]
+
+    closed(OCTOBER)
+    assert look() == []
+    records.add([used(7, "2026-10-07T01:00", bytes_wire=GB)], closed="2026-11-20T01:00")
+    taken(october, records)
+    assert look() == [("acme", "2026-10", Decimal("1.00"))]
+    found = corrections(NOVEMBER, closed_months(tmp_path), lambda it: month_of(october, it))
+    closed(NOVEMBER, *found)
+    december = corrections(
+        NOVEMBER.next(), closed_months(tmp_path), lambda it: month_of(october, it)
+    )
+    assert december == ()
+
+
+def test_a_month_is_closed_when_the_grace_is_over(tmp_path: Path) -> None:
+    month = Closed(OCTOBER, CARD, ())
+    ends = datetime(2026, 11, 1, tzinfo=UTC)
+    with pytest.raises(ConfigurationError, match="2026-10 cannot be closed yet"):
+        close(tmp_path, month, ends + timedelta(hours=71))
+    assert closed_months(tmp_path) == []
+    close(tmp_path, month, ends + timedelta(hours=72))
+    assert [it.month for it in closed_months(tmp_path)] == [OCTOBER]

@@ -1,0 +1,69 @@
+"""The commands of docs/pipeline.md, as they stand there, one after the other."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.docs.test_commands import BLOCKS
+from tests.pipeline.samples import Folder, used
+
+PATIENCE = 180
+
+PAGE = "docs/pipeline.md"
+
+
+def shown() -> list[str]:
+    """Return the commands of the page that need no cluster."""
+    found = [it for block in BLOCKS if block.page == PAGE for it in block.commands]
+    return [it for it in found if " snapshot " not in it]
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("spark")  # so that it is skipped without Java
+def test_the_commands_of_the_page_make_bills_and_limits(tmp_path: Path) -> None:
+    """Four processes, each with a Spark of its own."""
+    records = Folder(tmp_path / "usage")
+    days = [f"{datetime.now(UTC) - timedelta(days=it):%Y-%m-%dT01:00}" for it in range(4, 0, -1)]
+    times = ["2026-10-05T01:00", *days]
+    both = {"sent_msgs": 50_000, "msgs": 50_000, "bytes_wire": 10**9, "sent_bytes": 10**9}
+    records.add([used(seq, time, **both) for seq, time in enumerate(times, 1)])
+    (tmp_path / "prices.yaml").write_text("version: 1\ncurrency: EUR\nprices: {gb_in: 2}\n")
+    commands = shown()
+    assert len(commands) == 5
+    for command in commands:
+        _run(command, tmp_path)
+    invoice = tmp_path / "invoices" / "2026-10" / "invoice-acme.html"
+    assert re.search(r"2\.00 EUR", invoice.read_text())
+    assert "mode: shadow" in (tmp_path / "rules" / "recommended" / "tenants.yaml").read_text()
+    assert "mode: enforce" in (tmp_path / "rules" / "promoted.yaml").read_text()
+
+
+def _run(command: str, folder: Path) -> None:
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, f"{command}\n{done.stderr[-3000:]}"
+    assert "Traceback" not in done.stderr
+
+
+def test_a_job_without_records_says_what_is_wrong(tmp_path: Path, spark: SparkSession) -> None:
+    del spark
+    command = f"gateway pipeline ingest {tmp_path}/tables {tmp_path}/nothing"
+    with pytest.raises(AssertionError, match="there is no such folder; name the one"):
+        _run(command, tmp_path)
+    assert not list(tmp_path.glob("tables/data/*"))
