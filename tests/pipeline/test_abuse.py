@@ -10,6 +10,7 @@ from pyspark.sql import Row, SparkSession
 
 from gateway.pipeline.abuse import MINUTE_MS, Kind, Thresholds, findings, update
 from gateway.pipeline.demo.planted import Fact, What
+from gateway.pipeline.lake import Lake
 from gateway.usage.records import Event
 from tests.pipeline.samples import Month, happened, ms, table
 
@@ -190,3 +191,9 @@ def test_what_was_planted_is_found_and_nothing_else(month: Month) -> None:
     for fact in planted:
         assert [_is(row, fact) for row in rows].count(True) == 1, fact
     assert month.lake.read("abuse", days).count() == len(rows)
+
+
+def test_days_without_abuse_are_empty(lake: Lake) -> None:
+    days = ["2026-11-20"]
+    assert update(lake, days, NIGHT).collect() == []
+    assert lake.state().days["abuse"] == {}

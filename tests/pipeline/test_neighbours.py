@@ -11,6 +11,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from gateway.pipeline.demo.planted import What
+from gateway.pipeline.lake import Lake
 from gateway.pipeline.neighbours import DAY_MS, Thresholds, incidents, signals, update
 from gateway.telemetry.figures import OTHER
 from gateway.usage.records import Usage, Wait
@@ -51,16 +52,23 @@ class Scene:
         listener: str = "",
     ) -> None:
         """Add what a tenant sends in a slot. `holds`: milliseconds by rule."""
-        common = {"tenant": tenant, "listener": listener or self._listener}
+        common: dict[str, Any] = {"tenant": tenant, "listener": listener or self._listener}
         common |= {"start_ms": start_ms, "dur_ms": SLOT}
         waits = [Wait(rule, 1, held) for rule, held in (holds or {}).items()]
-        traffic = {"sent_bytes": sent, "sent_msgs": sent // 1_000, "throttles": waits}
-        latency = {"lat_what": "send", "lat_count": sends, "lat_sum_us": sends * wait_us}
-        # Parts of a slot, and of gateways, count together; what clients own is no send of others.
+        half, rest = sent // 2, sent - sent // 2
+        sends_half: dict[str, Any] = {
+            "sent_bytes": half,
+            "sent_msgs": half // 1_000,
+            "bytes_wire": 1,
+        }
+        rest_comes: dict[str, Any] = {"bytes_wire": rest, "msgs": rest // 1_000, "op": "deliver"}
+        latency: dict[str, Any] = {"lat_count": sends, "lat_sum_us": sends * wait_us}
+        latency |= {**common, "op": "latency"}
         self.records += [
-            used(1, **{**common, **traffic, "cluster": self._cluster}),
-            used(1, **common, op="latency", **latency),
-            used(1, **common, op="latency", **{**latency, "lat_what": "lookup"}),
+            used(1, **common, **sends_half, cluster=self._cluster, throttles=waits),
+            used(1, **common, **rest_comes, cluster=self._cluster),
+            used(1, **latency, lat_what="send"),
+            used(1, **{**latency, "lat_sum_us": sends * SLOW}, lat_what="lookup"),
         ]
 
     def usual(
@@ -73,12 +81,13 @@ class Scene:
         rule: str = "shared",
         usual: int = USUAL,
         much: int = MUCH,
+        wait_us: int = QUICK,
         **more: Any,
     ) -> None:
         """Add an hour of a tenant, and in which slots it is not as ever."""
         for it in SLOTS:
             holds = {rule: 20_000} if it in held else {}
-            sent, wait = much if it in grown else usual, SLOW if it in slow else QUICK
+            sent, wait = much if it in grown else usual, SLOW if it in slow else wait_us
             self.add(tenant, at(it), sent, wait, holds=holds, **more)
 
 
@@ -130,7 +139,7 @@ def scenes() -> dict[str, Scene]:
 def _at_fixed_times(scene: Scene, days: int, every: int) -> None:
     """Add a job that runs at the same two slots of some days. Once, somebody is slow."""
     for day in range(days):
-        for it in (5, 6, 7):
+        for it in range(8):
             is_job = it > 5 and (day + 1) % every == 0
             is_slow = is_job and day == days - 1
             scene.add("big", at(it) + day * DAY_MS, MUCH if is_job else USUAL)
@@ -227,6 +236,25 @@ def test_what_was_planted_is_found_and_nothing_else(month: Month) -> None:
     assert [(it.culprit, it.start_ms, it.end_ms, set(it.victims)) for it in rows.collect()] == [
         (it.tenant, it.start_ms, it.end_ms, set(it.victims)) for it in planted
     ]
+
+
+def test_odd_numbers_fail_nothing(spark: SparkSession) -> None:
+    scene = Scene("odd")
+    scene.usual("silent", usual=0, sends=0)
+    scene.usual("at once", wait_us=0)
+    for it in SLOTS:
+        for tenant in ("held", "held too"):
+            scene.add(tenant, at(it), USUAL, holds={"huge": 2**62, "below": -1})
+    rows = signals(table(spark, scene.records), Thresholds()).collect()
+    assert {(it.tenant, it.held_ms, it.grows, it.suffers) for it in rows} == {
+        (it, 0, False, False) for it in ("silent", "at once", "held", "held too")
+    }
+
+
+def test_days_without_incidents_are_empty(lake: Lake) -> None:
+    days = ["2026-11-02"]
+    assert update(lake, days, ms("2026-11-08T00:00")).collect() == []
+    assert lake.state().days["neighbours"] == {}
 
 
 def test_names_of_victims_are_bounded(spark: SparkSession) -> None:
