@@ -69,7 +69,9 @@ _NAMED: dict[str, DataType] = {
     "bigint": LongType(),
     "double": DoubleType(),
     "string": StringType(),
+    "boolean": BooleanType(),
     "array<bigint>": ArrayType(LongType()),
+    "array<string>": ArrayType(StringType()),
 }
 
 
@@ -145,6 +147,17 @@ TABLES: dict[str, StructType] = {
         *("stream string", "gw string", "boot string"),
         *_longs(("first_seq", "last_seq", "records")),
         "day string",
+    ),
+    "neighbours": struct(
+        *("cluster string", "culprit string"),
+        *_longs(("start_ms", "end_ms", "slots")),
+        *("victims array<string>", "share double", "z double", "growth double"),
+        *("slower double", "held_ms bigint", "day string"),
+    ),
+    "abuse": struct(
+        *("kind string", "principal string", "network string"),
+        *_longs(("start_ms", "end_ms", "failures", "principals", "networks")),
+        *("usual double", "is_attack boolean", "day string"),
     ),
 }
 """The columns of all tables. All but `files` have days."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.pipeline.samples import Folder
+from gateway.pipeline.demo.month import write_month
+from tests.pipeline.samples import Folder, Month, ms
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,3 +55,20 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
 def records(tmp_path: Path) -> Folder:
     """Return an empty folder of records."""
     return Folder(tmp_path / "records")
+
+
+@pytest.fixture(scope="session")
+def month(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Month:
+    """Return five days of a made-up month, ingested."""
+    from gateway.pipeline.ingest import ingest
+    from gateway.pipeline.lake import Lake
+
+    folder = tmp_path_factory.mktemp("month")
+    interval_ms = 600_000
+    planted = write_month(
+        folder / "records", date(2026, 11, 2), days=5, tenants=10, interval_ms=interval_ms
+    )
+    lake = Lake(spark, str(folder / "tables"))
+    for stream in ("usage", "events"):
+        ingest(lake, str(folder / "records"), stream, ms("2026-11-08T00:00"))
+    return Month(planted, lake, interval_ms)

@@ -14,7 +14,10 @@ import msgspec
 from gateway.usage.records import Event, Usage
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+
+    from gateway.pipeline.demo.planted import Planted
+    from gateway.pipeline.lake import Lake
 
 NOW = "2026-11-24T12:00"
 """When jobs run."""
@@ -77,3 +80,27 @@ def rows(table: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
     """Return the rows of a table, in order."""
     found: Iterable[Any] = (table.select(*columns) if columns else table).collect()
     return sorted((tuple(it) for it in found), key=repr)
+
+
+def table(spark: SparkSession, records: Sequence[Usage | Event]) -> DataFrame:
+    """Return records of one kind as a table has them."""
+    from gateway.pipeline.schema import TABLES, TIME
+
+    stream = "usage" if isinstance(records[0], Usage) else "events"
+    found = []
+    for it in records:
+        values = msgspec.structs.asdict(it)
+        at = datetime.fromtimestamp(values[TIME[stream]] / 1000, UTC)
+        waits = [msgspec.structs.astuple(wait) for wait in values.get("throttles", ())]
+        whole = {**values, "throttles": waits, "day": f"{at:%Y-%m-%d}"}
+        found.append(tuple(whole[name] for name in TABLES[stream].fieldNames()))
+    return spark.createDataFrame(found, TABLES[stream])
+
+
+@dataclass(frozen=True, slots=True)
+class Month:
+    """A made-up month in tables. `interval_ms`: of its records."""
+
+    planted: Planted
+    lake: Lake
+    interval_ms: int
