@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gateway.pipeline.ingest import Taken
+    from gateway.pipeline.lake import Lake
 
     Job = Callable[[SparkSession, argparse.Namespace], int]
 
@@ -58,6 +59,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--headroom", type=float, default=1.5, help="limits are this many times use (%(default)s)"
     )
 
+    for name, job, help in (
+        ("neighbours", _neighbours, "find tenants whose growth others suffer from"),
+        ("abuse", _abuse, "find guessed and shared credentials in events"),
+    ):
+        looked = add(name, job, help)
+        looked.add_argument("--days", type=int, default=28, help="days to look at (%(default)s)")
     help = "write down what a cluster stores, from ZooKeeper or its brokers"
     taken = jobs.add_parser("snapshot", help=help, description=help)
     snapshot_options.add_arguments(taken)
@@ -200,6 +207,54 @@ def _recommend(spark: SparkSession, options: argparse.Namespace) -> int:
         _say(f"no limit of {it.seen.what} for {it.seen.tenant!a}: {it.reason}")
     _say(f"{len(limits)} limits in {options.rules}" + ("" if changed else ", as before"))
     return 0
+
+
+SHOWN = 100
+"""Findings that are printed; all are in the table."""
+
+
+def _neighbours(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline import neighbours
+    from gateway.pipeline.lake import Lake
+
+    lake = Lake(spark, options.tables)
+    found = neighbours.update(lake, _last_days(lake, "usage", options.days), _now_ms())
+    for row in found.orderBy("start_ms", "culprit").limit(SHOWN).collect():
+        _print(
+            f"{_time(row.start_ms)} to {_time(row.end_ms)} in {row.cluster}: {row.culprit!a} "
+            f"grew {row.growth:.1f}-fold, {len(row.victims)} tenants waited"
+        )
+    _say(f"{found.count()} incidents, in the table `neighbours`")
+    return 0
+
+
+def _abuse(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline import abuse
+    from gateway.pipeline.lake import Lake
+
+    lake = Lake(spark, options.tables)
+    found = abuse.update(lake, _last_days(lake, "events", options.days), _now_ms())
+    for row in found.orderBy("start_ms", "kind").limit(SHOWN).collect():
+        who = f"{row.principal!a}" if row.principal else f"{row.principals or 'unknown'} principals"
+        what = "an attack" if row.is_attack else "a mistake"
+        _print(
+            f"{_time(row.start_ms)} to {_time(row.end_ms)}: {row.kind} ({what}) of {who} "
+            f"from {row.network or f'{row.networks} networks'}, {row.failures} failures"
+        )
+    _say(f"{found.count()} findings, in the table `abuse`")
+    return 0
+
+
+def _last_days(lake: Lake, table: str, number: int) -> list[str]:
+    return sorted(lake.state().days.get(table, {}))[-number:]
+
+
+def _time(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%d %H:%M}"
+
+
+def _print(text: str) -> None:
+    print(text)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.docs.test_commands import BLOCKS
-from tests.pipeline.samples import Folder, used
+from tests.pipeline.samples import Folder, happened, used
 
 PATIENCE = 180
 
@@ -29,15 +29,16 @@ def shown() -> list[str]:
 @pytest.mark.long
 @pytest.mark.usefixtures("spark")  # so that it is skipped without Java
 def test_the_commands_of_the_page_make_bills_and_limits(tmp_path: Path) -> None:
-    """Four processes, each with a Spark of its own."""
+    """Six processes, each with a Spark of its own."""
     records = Folder(tmp_path / "usage")
     days = [f"{datetime.now(UTC) - timedelta(days=it):%Y-%m-%dT01:00}" for it in range(4, 0, -1)]
     times = ["2026-10-05T01:00", *days]
     both = {"sent_msgs": 50_000, "msgs": 50_000, "bytes_wire": 10**9, "sent_bytes": 10**9}
+    records.add([happened(1, days[0])], closed=days[0])
     records.add([used(seq, time, **both) for seq, time in enumerate(times, 1)])
     (tmp_path / "prices.yaml").write_text("version: 1\ncurrency: EUR\nprices: {gb_in: 2}\n")
     commands = shown()
-    assert len(commands) == 5
+    assert len(commands) == 7
     for command in commands:
         _run(command, tmp_path)
     invoice = tmp_path / "invoices" / "2026-10" / "invoice-acme.html"
