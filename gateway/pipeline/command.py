@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from gateway.pipeline.chargeback import MonthlyUse
     from gateway.pipeline.ingest import Taken
     from gateway.pipeline.lake import Lake
 
@@ -42,6 +43,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     taken = add("ingest", _ingest, "take new files of records into the tables")
     taken.add_argument("source", help="folder of the records, as usage.folder names it")
     add("rollup", _rollup, "sum up the days whose records have changed, by hour and by day")
+    kept = add("store", _store, "sum up what clusters store, from snapshots")
+    kept.add_argument("source", help="folder of the snapshots")
+    unread = add("subscriptions", _subscriptions, "list abandoned subscriptions")
+    unread.add_argument("--days", type=float, default=7.0, help="unread for (%(default)s)")
     billed = add("chargeback", _chargeback, "write the invoices of a month")
     billed.add_argument("--prices", type=Path, required=True, help="rate card, in YAML")
     billed.add_argument("--month", help="2026-11 (the month before this one)")
@@ -161,6 +166,34 @@ def _rollup(spark: SparkSession, options: argparse.Namespace) -> int:
     return 0
 
 
+def _store(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline.ingest import ingest
+    from gateway.pipeline.lake import Lake
+    from gateway.pipeline.storage import store
+
+    lake = Lake(spark, options.tables)
+    taken = ingest(lake, options.source, "stored", _now_ms())
+    days = store(lake, _now_ms())
+    files, bad = sum(it.files for it in taken), sum(it.quarantined for it in taken)
+    _say(f"{files} new snapshots, {bad} lines put aside; {len(days)} days summed up")
+    return 0
+
+
+def _subscriptions(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline.lake import Lake
+    from gateway.pipeline.storage import DAY_MS, abandoned
+
+    found = abandoned(Lake(spark, options.tables), round(options.days * DAY_MS))
+    for row in found.limit(SHOWN).collect():
+        _print(
+            f"{row.cluster}: {row.subscription!a} of {row.topic!a} has {row.backlog_entries} "
+            f"unread entries, the oldest for {row.oldest_unread_ms / DAY_MS:.1f} days; "
+            f"deleting it frees {row.holds_bytes or 0:,} bytes"
+        )
+    _say(f"{found.count()} abandoned subscriptions")
+    return 0
+
+
 def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline import invoicing
     from gateway.pipeline.billing import prices
@@ -168,6 +201,7 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline.billing.months import Month
     from gateway.pipeline.chargeback import month_of
     from gateway.pipeline.lake import Lake
+    from gateway.pipeline.storage import byte_hours
 
     card, now = prices.load(options.prices), datetime.now(UTC)
     try:
@@ -178,8 +212,12 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     if month in {it.month for it in closed}:
         _say(f"{month} is closed: what changes it now is on the invoices of a later month")
         return 0
-    use = month_of(lake, month)
-    adjustments = invoicing.corrections(month, closed, lambda it: month_of(lake, it))
+
+    def look(month: Month) -> MonthlyUse:
+        return month_of(lake, month, byte_hours(lake, month))
+
+    use = look(month)
+    adjustments = invoicing.corrections(month, closed, look)
     charges = invoicing.write(options.out, month, card, use, adjustments)
     if options.close:
         this = Closed(month, card, tuple(charges.lines()), adjustments)

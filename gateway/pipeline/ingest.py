@@ -24,8 +24,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from pyspark.storagelevel import StorageLevel
 
 from gateway.errors import ConfigurationError
-from gateway.pipeline.schema import RECORDS, TABLES, TIME, columns_of, defaults_of
-from gateway.usage.records import VERSION
+from gateway.pipeline.schema import OF_GATEWAYS, RECORDS, TABLES, columns_of, defaults_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -77,8 +76,9 @@ def ingest(
     files_at_once: int = FILES_AT_ONCE,
     progress: Callable[[Taken], None] = lambda _: None,
 ) -> list[Taken]:
-    """Take all new files of a stream below `source`, and return what each batch gave. `now_ms`:
-    milliseconds since 1970.
+    """Take all new files of a stream, and return what each batch gave. `source`: the folder in
+    which gateways have one for each stream; or that of snapshots. `now_ms`: milliseconds since
+    1970.
 
     Raises `ConfigurationError` if there is no such folder.
     """
@@ -99,20 +99,25 @@ def _new_files(
     lake: Lake, source: str, stream: str, state: State, most: int
 ) -> list[tuple[str, int]]:
     """Return the paths and sizes of files that no commit names, in the order of their paths."""
-    listed = listing(lake.spark, f"{source.rstrip('/')}/{stream}")
+    listed = listing(lake.spark, folder_of(source, stream))
     known = lake.read("files", state=state).where(F.col("stream") == stream)
     new = listed.join(known.select("path", "size"), ["path", "size"], "left_anti")
     rows = new.orderBy("path").limit(most).collect()
     return [(row.path, row.size) for row in rows]
 
 
+def folder_of(source: str, stream: str) -> str:
+    """Return the folder of a stream's files; see `ingest`."""
+    return f"{source.rstrip('/')}/{stream}" if stream in OF_GATEWAYS else source
+
+
 def streams(spark: SparkSession, source: str) -> list[str]:
     """Return the kinds of records that a folder has; gateways may write no events. Raises
     `ConfigurationError` if it has none."""
     found, missing = [], []
-    for stream in RECORDS:
+    for stream in OF_GATEWAYS:
         try:
-            listing(spark, f"{source.rstrip('/')}/{stream}")
+            listing(spark, folder_of(source, stream))
             found.append(stream)
         except ConfigurationError as error:
             missing.append(error)
@@ -150,7 +155,7 @@ def _take(
         files = _files(lake.spark, stream, new, lines)
         change = lake.change("ingest", now_ms, state)
         before = lake.read(stream, days, state=state)
-        change.replace(stream, once(before.unionByName(good)), days)
+        change.replace(stream, once(before.unionByName(good), RECORDS[stream].identity), days)
         bad = _quarantined(stream, lines)
         marks = sorted(str(row.day) for row in bad.select("day").distinct().collect())
         if marks:
@@ -168,13 +173,13 @@ def _take(
 def parsed(spark: SparkSession, stream: str, paths: Sequence[str], now_ms: int) -> DataFrame:
     """Return the lines of files: `path`, `line`, the `record`, the `reason` why it is none, and its
     `day`. A torn file gives the lines before the tear."""
-    columns = columns_of(RECORDS[stream])
+    columns = columns_of(RECORDS[stream].record)
     marked = StructType([*columns.fields, StructField(_CORRUPT, StringType())])
     reader = spark.read.option("ignoreCorruptFiles", "true")
     texts = reader.text([_plain(path) for path in paths]).select(_path(), "value")
     read = F.from_json("value", marked, {"columnNameOfCorruptRecord": _CORRUPT})
     lines = texts.select("path", F.col("value").alias("line"), read.alias("record"))
-    time = F.col(f"record.{TIME[stream]}")
+    time = F.col(f"record.{RECORDS[stream].time}")
     day = F.date_format(F.timestamp_millis(time), "yyyy-MM-dd")
     lines = lines.withColumn("reason", _reason(stream, now_ms))
     return lines.withColumn("day", F.when(F.col("reason").isNull(), day))
@@ -194,15 +199,14 @@ def _path() -> Column:
 
 def _reason(stream: str, now_ms: int) -> Column:
     """Return why a line is no record; null if it is one."""
-    record, time = F.col("record"), F.col(f"record.{TIME[stream]}")
+    kind, record = RECORDS[stream], F.col("record")
+    time = F.col(f"record.{kind.time}")
     earliest = F.unix_millis(F.lit(EARLIEST).cast("timestamp"))
-    required = ("gw", "boot", "seq", TIME[stream], "op" if stream == "usage" else "event")
     checks = [
         (record.isNull() | F.col(f"record.{_CORRUPT}").isNotNull(), F.lit("no JSON of a record")),
         (F.col("record.v").isNull(), F.lit("no version")),
-        (F.col("record.v") != VERSION, F.concat(F.lit("version "), F.col("record.v"))),
-        *((F.col(f"record.{name}").isNull(), F.lit(f"no {name}")) for name in required),
-        (F.col("record.seq") < 1, F.lit("seq below 1")),
+        (F.col("record.v") != kind.version, F.concat(F.lit("version "), F.col("record.v"))),
+        *((F.col(f"record.{name}").isNull(), F.lit(f"no {name}")) for name in kind.required),
         ((time < earliest) | (time > F.lit(now_ms + AHEAD_MS)), F.lit("not of these days")),
         *((F.col(f"record.{name}") < 0, F.lit(f"{name} below 0")) for name in _counts(stream)),
         *(
@@ -210,6 +214,8 @@ def _reason(stream: str, now_ms: int) -> Column:
             for name in _counts(stream)
         ),
     ]
+    if "seq" in kind.identity:
+        checks.append((F.col("record.seq") < 1, F.lit("seq below 1")))
     if stream == "usage":
         odd = F.exists("record.lat_bucket", lambda it: it.isNull() | (it < 0) | (it > MOST))
         checks.append((odd, F.lit("lat_bucket with odd numbers")))
@@ -222,7 +228,7 @@ def _reason(stream: str, now_ms: int) -> Column:
 def _filled(stream: str) -> list[Column]:
     """Return the fields of a record, with what those that are left out stand for."""
     found = []
-    for name, value in defaults_of(RECORDS[stream]).items():
+    for name, value in defaults_of(RECORDS[stream].record).items():
         column = F.col(f"record.{name}")
         if isinstance(value, list):
             column = F.coalesce(column, F.array())
@@ -234,16 +240,16 @@ def _filled(stream: str) -> list[Column]:
 
 def _counts(stream: str) -> list[str]:
     """Return the fields that are numbers, none of which may be negative."""
-    columns = columns_of(RECORDS[stream]).fields
-    taken = {"v", "seq", TIME[stream]}
+    columns = columns_of(RECORDS[stream].record).fields
+    taken = {"v", "seq", RECORDS[stream].time}
     return [it.name for it in columns if it.dataType.typeName() == "long" and it.name not in taken]
 
 
-def once(records: DataFrame) -> DataFrame:
+def once(records: DataFrame, identity: Sequence[str]) -> DataFrame:
     """Return each identity once."""
     values = [name for name in records.columns if name != "day"]
     digest = F.xxhash64(*values)
-    same = Window.partitionBy("gw", "boot", "seq").orderBy("digest")
+    same = Window.partitionBy(*identity).orderBy("digest")
     ranked = records.withColumn("digest", digest).withColumn("rank", F.row_number().over(same))
     return ranked.where(F.col("rank") == 1).drop("digest", "rank")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import inspect
@@ -17,7 +17,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from gateway.usage.records import STREAMS, Event, Usage
+from gateway.pipeline.ledgers import snapshot
+from gateway.pipeline.ledgers.snapshot import Snapshot
+from gateway.usage import records
+from gateway.usage.records import Event, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -84,11 +87,37 @@ def struct(*fields: str) -> StructType:
 DAY = StructField("day", StringType())
 """`YYYY-MM-DD` in UTC: of the record's own time."""
 
-RECORDS: dict[str, type[Usage | Event]] = STREAMS
-"""The kinds of records, by their table."""
 
-TIME = {"usage": "start_ms", "events": "time_ms"}
-"""The column with a record's own time, by table."""
+class Stream(NamedTuple):
+    """A kind of records that come in files. `version`: of their schema. `time`: the field with a
+    record's own time. `identity`: the fields by which a record is known. `required`: those that
+    each must have."""
+
+    record: type[msgspec.Struct]
+    version: int
+    time: str
+    identity: tuple[str, ...]
+    required: tuple[str, ...]
+
+
+_NUMBERED = ("gw", "boot", "seq")
+_OF_TOPIC = ("cluster", "snap_ms", "topic")
+
+OF_GATEWAYS: dict[str, Stream] = {
+    "usage": Stream(Usage, records.VERSION, "start_ms", _NUMBERED, (*_NUMBERED, "start_ms", "op")),
+    "events": Stream(
+        *(Event, records.VERSION, "time_ms", _NUMBERED, (*_NUMBERED, "time_ms", "event"))
+    ),
+}
+"""The kinds of records that gateways write, by their table: each into a folder of its own."""
+
+RECORDS: dict[str, Stream] = {
+    **OF_GATEWAYS,
+    "stored": Stream(
+        *(Snapshot, snapshot.VERSION, "snap_ms", (*_OF_TOPIC, "partition"), _OF_TOPIC)
+    ),
+}
+"""All kinds of records."""
 
 
 def _with_day(columns: StructType) -> StructType:
@@ -131,7 +160,7 @@ _LATENCY = (
 )
 
 TABLES: dict[str, StructType] = {
-    **{name: _with_day(columns_of(record)) for name, record in RECORDS.items()},
+    **{name: _with_day(columns_of(stream.record)) for name, stream in RECORDS.items()},
     "quarantine": struct(
         "stream string", "path string", "reason string", "line string", "day string"
     ),
@@ -146,6 +175,11 @@ TABLES: dict[str, StructType] = {
     "completeness": struct(
         *("stream string", "gw string", "boot string"),
         *_longs(("first_seq", "last_seq", "records")),
+        "day string",
+    ),
+    "stored_daily": struct(
+        *("cluster string", "tenant string", "namespace string", "topic string"),
+        *_longs(("byte_hours", "bytes_most", "bytes_last")),
         "day string",
     ),
     "neighbours": struct(

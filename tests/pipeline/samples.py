@@ -84,13 +84,13 @@ def rows(table: DataFrame, *columns: str) -> list[tuple[Any, ...]]:
 
 def table(spark: SparkSession, records: Sequence[Usage | Event]) -> DataFrame:
     """Return records of one kind as a table has them."""
-    from gateway.pipeline.schema import TABLES, TIME
+    from gateway.pipeline.schema import RECORDS, TABLES
 
     stream = "usage" if isinstance(records[0], Usage) else "events"
     found = []
     for it in records:
         values = msgspec.structs.asdict(it)
-        at = datetime.fromtimestamp(values[TIME[stream]] / 1000, UTC)
+        at = datetime.fromtimestamp(values[RECORDS[stream].time] / 1000, UTC)
         waits = [msgspec.structs.astuple(wait) for wait in values.get("throttles", ())]
         whole = {**values, "throttles": waits, "day": f"{at:%Y-%m-%d}"}
         found.append(tuple(whole[name] for name in TABLES[stream].fieldNames()))

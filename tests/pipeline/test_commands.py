@@ -17,13 +17,16 @@ from tests.pipeline.samples import Folder, happened, used
 
 PATIENCE = 180
 
+OF_CLUSTERS = (" snapshot ", " store ", " subscriptions ")
+"""Commands that need what a cluster stores."""
+
 PAGE = "docs/pipeline.md"
 
 
 def shown() -> list[str]:
     """Return the commands of the page that need no cluster."""
     found = [it for block in BLOCKS if block.page == PAGE for it in block.commands]
-    return [it for it in found if " snapshot " not in it]
+    return [it for it in found if not any(name in it for name in OF_CLUSTERS)]
 
 
 @pytest.mark.long

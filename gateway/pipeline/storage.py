@@ -1,0 +1,122 @@
+"""Storage: what a cluster stores over time, from its snapshots.
+
+What a snapshot shows is taken to be so until the next one of the same cluster, `LONGEST` at most:
+so byte-hours are exact to the time between two snapshots, and a time without any counts as if
+nothing was stored. What stands at midnight is divided between both days.
+"""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+from pyspark.sql import Window
+from pyspark.sql import functions as F  # noqa: N812
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import DataFrame
+
+    from gateway.pipeline.billing.months import Month
+    from gateway.pipeline.lake import Lake, State
+
+HOUR_MS, DAY_MS = 3_600_000, 86_400_000
+
+LONGEST = DAY_MS
+"""For which a snapshot stands: snapshots once a day are the least that bills need."""
+
+
+def store(lake: Lake, now_ms: int) -> list[str]:
+    """Sum up the days that new snapshots change; return these days."""
+    state = lake.state()
+    days = stale(state)
+    if days:
+        change = lake.change("store", now_ms, state)
+        read = lake.read("stored", around(days), state=state)
+        change.replace("stored_daily", by_day(read).where(F.col("day").isin(days)), days)
+        change.commit()
+    return days
+
+
+def stale(state: State) -> list[str]:
+    """Return the days whose sums are older than the snapshots that they are made of. A snapshot
+    ends what the one before it shows, and begins what is shown until the next."""
+    stored, done = state.days.get("stored", {}), state.days.get("stored_daily", {})
+    seen = dict[str, list[str]]()
+    for day, generations in stored.items():
+        for other in around([day]):
+            seen[other] = max(seen.get(other, []), generations)
+    return sorted(day for day, generations in seen.items() if generations > done.get(day, []))
+
+
+def around(days: Iterable[str]) -> list[str]:
+    """Return days, and those beside them."""
+    dates = {date.fromisoformat(day) for day in days}
+    near = {it + timedelta(days=by) for it in dates for by in (-1, 0, 1)}
+    return sorted(it.isoformat() for it in near)
+
+
+def by_day(stored: DataFrame) -> DataFrame:
+    """Return byte-hours, and the most and the last bytes, by cluster, topic and day. Partitions are
+    added up."""
+    topics = stored.groupBy("cluster", "snap_ms", "tenant", "namespace", "topic").agg(
+        F.sum("stored_bytes").alias("bytes")
+    )
+    times = stored.select("cluster", "snap_ms").distinct()
+    ahead = F.lead("snap_ms").over(Window.partitionBy("cluster").orderBy("snap_ms"))
+    end = F.least(F.coalesce(ahead, F.col("snap_ms")), F.col("snap_ms") + LONGEST)
+    shown = topics.join(times.withColumn("end_ms", end), ["cluster", "snap_ms"])
+    midnight = F.col("snap_ms") - F.col("snap_ms") % DAY_MS + DAY_MS
+    before = shown.select(
+        "*", F.col("snap_ms").alias("at"), F.least("end_ms", midnight).alias("to")
+    )
+    after = shown.where(F.col("end_ms") > midnight)
+    after = after.select("*", midnight.alias("at"), F.col("end_ms").alias("to"))
+    parts = before.unionByName(after)
+    # The product passes 64 bits.
+    product = F.col("bytes").cast("decimal(18,0)") * (F.col("to") - F.col("at")).cast(
+        "decimal(9,0)"
+    )
+    by = ("cluster", "tenant", "namespace", "topic", "day")
+    day = F.date_format(F.timestamp_millis("at"), "yyyy-MM-dd")
+    return (
+        parts.withColumn("day", day)
+        .groupBy(*by)
+        .agg(
+            F.floor(F.sum(product) / HOUR_MS).cast("bigint").alias("byte_hours"),
+            F.max("bytes").alias("bytes_most"),
+            F.max_by("bytes", "at").alias("bytes_last"),
+        )
+    )
+
+
+def byte_hours(lake: Lake, month: Month) -> dict[str, int]:
+    """Return the byte-hours of a month by tenant."""
+    days = [it.isoformat() for it in month.days()]
+    named = lake.read("stored_daily", days).where(F.col("tenant").isNotNull())
+    sums = named.groupBy("tenant").agg(F.sum("byte_hours").alias("byte_hours"))
+    return {row.tenant: row.byte_hours for row in sums.toLocalIterator()}
+
+
+def abandoned(lake: Lake, older_ms: int) -> DataFrame:
+    """Return the subscriptions of each cluster's last snapshot that hold something and whose oldest
+    unread message is `older_ms` old, with what deleting each would free: `cluster`, `tenant`,
+    `topic` (or partition), `subscription`, `backlog_entries`, `oldest_unread_ms`, `holds_bytes`.
+
+    Subscriptions of readers end with them, and positions that lag are not known well enough.
+    """
+    days = sorted(lake.state().days.get("stored", {}))[-2:]
+    stored = lake.read("stored", days)
+    last = stored.groupBy("cluster").agg(F.max("snap_ms").alias("snap_ms"))
+    each = stored.join(last, ["cluster", "snap_ms"])
+    name = F.coalesce("partition", "topic").alias("topic")
+    cursors = each.select("cluster", "tenant", name, F.explode("cursors").alias("cursor"))
+    columns = ("subscription", "backlog_entries", "oldest_unread_ms", "holds_bytes")
+    old = cursors.where(
+        (F.col("cursor.oldest_unread_ms") >= older_ms)
+        & ~F.coalesce("cursor.lagging", F.lit(False))
+        & ~F.coalesce("cursor.transient", F.lit(False))
+    )
+    found = old.select("cluster", "tenant", "topic", *(f"cursor.{it}" for it in columns))
+    return found.orderBy(F.desc("holds_bytes"), "cluster", "topic", "subscription")
