@@ -70,6 +70,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     ):
         looked = add(name, job, help)
         looked.add_argument("--days", type=int, default=28, help="days to look at (%(default)s)")
+    help = "show all jobs on a made-up month; takes some minutes"
+    shown = jobs.add_parser("demo", help=help, description=help)
+    shown.add_argument("folder", type=Path, nargs="?", default=Path("pipeline-demo"))
+    shown.set_defaults(command=run, job=_demo, job_name="demo")
+    _add_session(shown)
     help = "write down what a cluster stores, from ZooKeeper or its brokers"
     taken = jobs.add_parser("snapshot", help=help, description=help)
     snapshot_options.add_arguments(taken)
@@ -134,6 +139,16 @@ def _now_ms() -> int:
 
 # -- jobs --------------------------------------------------------------------------------------
 # Each imports what it needs when it runs: Spark takes its time.
+
+
+def _demo(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline.billing.months import Month
+    from gateway.pipeline.demo.showing import show
+
+    before = datetime.now(UTC).replace(day=1) - timedelta(days=1)
+    month = Month(before.year, before.month)
+    show(spark, options.folder, month, _now_ms(), _say)
+    return 0
 
 
 def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
