@@ -24,6 +24,7 @@ from pydantic.fields import FieldInfo
 
 from gateway.app import check
 from gateway.config.model import Configuration, Part
+from gateway.pipeline.billing import prices
 from gateway.telemetry.families import FAMILIES
 from gateway.wire.contract import EndReason
 from tests.docs import metrics
@@ -99,7 +100,9 @@ def _whole_files() -> Iterator[Example]:
         whole = (
             block
             for block in blocks
-            if re.search("^version:", block, re.MULTILINE) and not _is_of_rules(block)
+            if re.search("^version:", block, re.MULTILINE)
+            and not _is_of_rules(block)
+            and not _is_of_prices(block)
         )
         for number, block in enumerate(whole, start=1):
             yield Example(f"{_named(page)}-{number}", block)
@@ -107,6 +110,21 @@ def _whole_files() -> Iterator[Example]:
 
 def _is_of_rules(text: str) -> bool:
     return re.search("^rules:$", text, re.MULTILINE) is not None
+
+
+def _is_of_prices(text: str) -> bool:
+    return re.search("^currency:", text, re.MULTILINE) is not None
+
+
+def _rate_cards() -> list[str]:
+    page = (ROOT / "docs" / "pipeline.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    return [block for block in blocks if _is_of_prices(block)]
+
+
+@pytest.mark.parametrize("text", _rate_cards())
+def test_an_example_of_prices_is_right(text: str) -> None:
+    assert prices.read(text, Path("prices.yaml")).currency.code == "EUR"
 
 
 @pytest.fixture(scope="module")
