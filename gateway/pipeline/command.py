@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from gateway.pipeline.chargeback import MonthlyUse
+    from gateway.pipeline.forecasting import Forecast
     from gateway.pipeline.ingest import Taken
     from gateway.pipeline.lake import Lake
 
@@ -64,6 +65,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "--headroom", type=float, default=1.5, help="limits are this many times use (%(default)s)"
     )
 
+    ahead = add("forecast", _forecast, "say when limits, steps of prices and disks are reached")
+    ahead.add_argument("--rules", type=Path, nargs="*", default=[], help="files of limits")
+    ahead.add_argument("--prices", type=Path, help="rate card, in YAML")
+    ahead.add_argument("--disk", action="append", default=[], metavar="CLUSTER=SIZE")
     for name, job, help in (
         ("neighbours", _neighbours, "find tenants whose growth others suffer from"),
         ("abuse", _abuse, "find guessed and shared credentials in events"),
@@ -260,6 +265,43 @@ def _recommend(spark: SparkSession, options: argparse.Namespace) -> int:
         _say(f"no limit of {it.seen.what} for {it.seen.tenant!a}: {it.reason}")
     _say(f"{len(limits)} limits in {options.rules}" + ("" if changed else ", as before"))
     return 0
+
+
+def _forecast(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline import forecast
+    from gateway.pipeline.billing import prices
+    from gateway.pipeline.lake import Lake
+    from gateway.rules import files
+
+    lake, disks = Lake(spark, options.tables), dict(map(_disk, options.disk))
+    rules = files.rules_of(files.load(options.rules)) if options.rules else ()
+    found = [*forecast.of_limits(lake, rules)]
+    if options.prices is not None:
+        card = prices.load(options.prices)
+        found += forecast.of_prices(lake, card, datetime.now(UTC).date())
+    found += forecast.of_disks(lake, disks) if disks else ()
+    for it in found:
+        _print(f"{it.mark.who!a}: {it.mark.what}: {_days_left(it.forecast)}")
+    _say(f"{len(found)} forecasts")
+    return 0
+
+
+def _disk(text: str) -> tuple[str, int]:
+    from gateway.config import units
+
+    cluster, _, size = text.partition("=")
+    try:
+        return cluster, units.size(size)
+    except ValueError:
+        raise ConfigurationError(f"--disk {text}: is no disk; main=8000GB") from None
+
+
+def _days_left(found: Forecast | None) -> str:
+    if found is None:
+        return "too few days to say"
+    error = "" if found.error is None else f" (forecasts of the past were {found.error:.0%} off)"
+    when = "not within sight" if found.days is None else f"in {found.days} days"
+    return f"{when}{error}"
 
 
 SHOWN = 100

@@ -40,14 +40,12 @@ def store(lake: Lake, now_ms: int) -> list[str]:
 
 
 def stale(state: State) -> list[str]:
-    """Return the days whose sums are older than the snapshots that they are made of. A snapshot
-    ends what the one before it shows, and begins what is shown until the next."""
-    stored, done = state.days.get("stored", {}), state.days.get("stored_daily", {})
-    seen = dict[str, list[str]]()
-    for day, generations in stored.items():
-        for other in around([day]):
-            seen[other] = max(seen.get(other, []), generations)
-    return sorted(day for day, generations in seen.items() if generations > done.get(day, []))
+    """Return the days that snapshots change which are newer than all sums: a sum has seen all that
+    was committed before it. A snapshot ends what the one before it shows, and begins what is shown
+    until the next, so the days beside its own change too."""
+    stored, sums = state.days.get("stored", {}), state.days.get("stored_daily", {})
+    seen = max(sums.values(), default=[])
+    return around(day for day, generations in stored.items() if generations > seen)
 
 
 def around(days: Iterable[str]) -> list[str]:
