@@ -1,7 +1,7 @@
 """`python -m tests.bench.instructions`: the instructions that the gateway executes per frame.
 
-CPU time scatters by 20 % on shared machines; instructions, which Valgrind counts, by half a
-percent. So a small difference between two gateways shows here, and what it costs in time shows in
+CPU time scatters by 20 % on shared machines; instructions of small frames, which Valgrind counts,
+by half a percent. So a small difference between two gateways shows here, and what it costs in time shows in
 the bench. Each gateway is run twice, for a short and for a long time: the difference is that of the
 frames alone, without the start and the end.
 
