@@ -1,9 +1,9 @@
 """`python -m tests.bench.instructions`: the instructions that the gateway executes per frame.
 
 CPU time scatters by 20 % on shared machines; instructions of small frames, which Valgrind counts,
-by half a percent. So a small difference between two gateways shows here, and what it costs in time shows in
-the bench. Each gateway is run twice, for a short and for a long time: the difference is that of the
-frames alone, without the start and the end.
+by half a percent. So a small difference between two gateways shows here, and what it costs in time
+shows in the bench. Each gateway is run twice, for a short and for a long time: the difference is
+that of the frames alone, without the start and the end.
 
 `BESIDE=FOLDER` adds the gateway of another checkout. The exit status is also 0 if the machine lacks
 something, which is then printed.
