@@ -47,8 +47,8 @@ _READ_SIZE = 4096
 # Bytes sent at once, so that a short answer is one packet.
 _SEND_SIZE = 64 * 1024
 
-# Seconds for which chunks of an answer are made before other tasks run. Clients of the gateway wait
-# meanwhile; ten times shorter slices would cost a fifth more.
+# Seconds of work on an answer before other tasks run. The gateway's clients wait meanwhile; ten
+# times shorter slices would cost a fifth more.
 _SLICE = 0.0007
 
 # Connections accepted, and started, before other tasks run: some 3 ms each.

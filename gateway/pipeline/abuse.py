@@ -84,8 +84,8 @@ class Thresholds:
 def update(
     lake: Lake, days: Iterable[str], now_ms: int, thresholds: Thresholds | None = None
 ) -> DataFrame:
-    """Find the abuse of some days, replace these days of the table `abuse`, and return them. The
-    days are each other's history: who was connected from where is known of them alone."""
+    """Replace some days of the table `abuse` by what is found in their events, and return them.
+    Only these days tell who was connected from where, so give four weeks or more."""
     state, days = lake.state(), sorted(days)
     found = findings(lake.read("events", days, state=state), thresholds or Thresholds())
     change = lake.change("abuse", now_ms, state)
@@ -175,7 +175,7 @@ def _in_runs(
 
 
 def _sprayed(tries: DataFrame, it: Thresholds) -> DataFrame:
-    """Return bursts of many principals that are not at home."""
+    """Return the bursts in which one network tried many principals that it is strange to."""
     strangers = tries.where(~F.col("is_home") & (F.col("who") != NOBODY))
     found = strangers.groupBy("network", "burst").agg(
         F.sum("failures").alias("failures"),

@@ -9,7 +9,6 @@ adjustments in the next month that is written.
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from gateway.pipeline.billing.amounts import charge
 from gateway.pipeline.billing.closing import Closed
 from gateway.pipeline.billing.figures import Use
 from gateway.pipeline.billing.texts import file_stem
+from gateway.system.whole_files import write_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,19 +70,19 @@ def write(
     into = folder / str(month)
     into.mkdir(parents=True, exist_ok=True)
     setting = focus.Setting(card, month, use.completeness.part)
-    _write(into / "focus.csv", focus.to_csv(setting, charges, adjustments))
+    write_at_once(into / "focus.csv", focus.to_csv(setting, charges, adjustments))
     for statement in charges.statements:
         tenant = statement.tenant
         own = tuple(it for it in adjustments if it.tenant == tenant)
         seen = use.uses.get(tenant, Use(use.completeness))
         invoice = invoices.Invoice(card, month, statement, seen, own)
         stem = into / file_stem(tenant)
-        _write(stem.with_name(f"{stem.name}.html"), invoices.to_html(invoice))
-        _write(stem.with_name(f"{stem.name}.csv"), invoices.to_csv(invoice))
+        write_at_once(stem.with_name(f"{stem.name}.html"), invoices.to_html(invoice))
+        write_at_once(stem.with_name(f"{stem.name}.csv"), invoices.to_csv(invoice))
     whole = overview.Overview(
         card, month, charges, use.completeness, tuple(adjustments), has_links=True
     )
-    _write(into / "overview.html", overview.to_html(whole))
+    write_at_once(into / "overview.html", overview.to_html(whole))
     return charges
 
 
@@ -97,11 +97,5 @@ def close(folder: Path, closed: Closed, now: datetime) -> Path:
         )
     path = folder / "closed" / f"{month}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write(path, closing.dump(closed).decode())
+    write_at_once(path, closing.dump(closed).decode())
     return path
-
-
-def _write(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text)
-    temporary.replace(path)

@@ -84,8 +84,8 @@ class Thresholds:
 def update(
     lake: Lake, days: Iterable[str], now_ms: int, thresholds: Thresholds | None = None
 ) -> DataFrame:
-    """Find the incidents of some days, replace these days of the table `neighbours`, and return
-    them. The days are each other's history, so give four weeks or more."""
+    """Replace some days of the table `neighbours` by the incidents found in them, and return them.
+    What is usual is learnt from these days, so give four weeks or more."""
     state, days = lake.state(), sorted(days)
     found = incidents(lake.read("usage", days, state=state), thresholds or Thresholds())
     change = lake.change("neighbours", now_ms, state)

@@ -7,7 +7,6 @@ blocks, a rule each with the comments above it, and are kept as texts so that co
 
 from __future__ import annotations
 
-import os
 import re
 from datetime import date
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 
 from gateway.errors import ConfigurationError
 from gateway.rules import files
+from gateway.system.whole_files import write_at_once
 
 _HEAD = """\
 # Limits that were recommended, and are enforced: `gateway rules promote ID` adds them here.
@@ -88,6 +88,4 @@ def _write(path: Path, text: str) -> None:
     if mistakes:
         raise ConfigurationError(f"{path}: would be wrong: {mistakes[0].text}")
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text)
-    temporary.replace(path)
+    write_at_once(path, text)

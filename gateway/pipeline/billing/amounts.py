@@ -85,7 +85,7 @@ class Line(NamedTuple):
 
 
 class Unpriced(NamedTuple):
-    """A figure of an operation that was used and has no price. `unit` is "" if it is unknown."""
+    """What a tenant used of an operation that has no price. `unit` is "" if it is unknown."""
 
     tenant: str
     operation: str
@@ -177,7 +177,7 @@ def _is_use(row: Used) -> bool:
 def _statements(
     currency: Currency, sums: Iterable[str], lines: list[Line], unpriced: list[Unpriced]
 ) -> Iterator[Statement]:
-    """Yield what is nobody's, and then the statement of each tenant, also without any line."""
+    """Yield the statement of what is nobody's, then one for each tenant, even one without lines."""
     of_lines, of_unpriced = _grouped(lines), _grouped(unpriced)
     for tenant in sorted({UNALLOCATED, *sums, *of_lines}):  # "" sorts first
         own = tuple(of_lines.get(tenant, ()))
@@ -293,7 +293,7 @@ def _whole_line(tenant: str, charge: str, exact: Fraction, share: Fraction | Non
 
 
 def _rounded(currency: Currency, lines: list[Line], whole: int) -> Iterator[Line]:
-    """Yield lines with amounts that sum to `whole`, in smallest units."""
+    """Yield the lines with rounded amounts, which sum to `whole`, a number of smallest units."""
     units = apportion(whole, {number: it.exact * currency.scale for number, it in enumerate(lines)})
     for number, line in enumerate(lines):
         yield line._replace(amount=currency.amount(units[number]))

@@ -7,7 +7,6 @@ by the model that gateways read it by.
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from pathlib import Path
@@ -18,6 +17,7 @@ from gateway.errors import InternalError
 from gateway.pipeline.limits.deciding import Limit, What
 from gateway.rules import files
 from gateway.rules.promoting import RECOMMENDED
+from gateway.system.whole_files import write_at_once
 
 _UNITS = {What.PUBLISH_BYTES: "B", What.DISPATCH_BYTES: "B"}
 
@@ -83,9 +83,7 @@ def write(path: Path, text: str | None) -> bool:
         path.unlink()
         return True
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(text)
-    temporary.replace(path)
+    write_at_once(path, text)
     return True
 
 

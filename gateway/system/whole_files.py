@@ -1,0 +1,17 @@
+"""Files that appear whole."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def write_at_once(path: Path, text: str) -> None:
+    """Replace a file by a text. Readers see the old one or the new one, never a part. Raises
+    `OSError`."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text)
+    temporary.replace(path)
