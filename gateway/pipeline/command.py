@@ -42,7 +42,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         return subparser
 
     taken = add("ingest", _ingest, "take new files of records into the tables")
-    taken.add_argument("source", help="folder of the records, as usage.folder names it")
+    _add_source(taken)
     add("rollup", _rollup, "sum up the days whose records have changed, by hour and by day")
     kept = add("store", _store, "sum up what clusters store, from snapshots")
     kept.add_argument("source", help="folder of the snapshots")
@@ -84,6 +84,28 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     taken = jobs.add_parser("snapshot", help=help, description=help)
     snapshot_options.add_arguments(taken)
     taken.set_defaults(command=_snapshot)
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "source",
+        metavar="FOLDER|URL",
+        help="the one that usage.folder names, or the URL of brokers with /tenant/namespace/topic",
+    )
+    topic = parser.add_argument_group("of a topic")
+    topic.add_argument(
+        "--stream", choices=["usage", "events"], default="usage", help="what it has (%(default)s)"
+    )
+    topic.add_argument(
+        "--subscription",
+        default="gateway-pipeline",
+        metavar="NAME",
+        help="by which brokers know what was taken (%(default)s)",
+    )
+    topic.add_argument("--token-file", type=Path, metavar="FILE", help="the token for the brokers")
+    topic.add_argument(
+        "--ca-file", type=Path, metavar="FILE", help="who signed the brokers' certificates"
+    )
 
 
 def _snapshot(options: argparse.Namespace) -> int:
@@ -157,16 +179,24 @@ def _demo(spark: SparkSession, options: argparse.Namespace) -> int:
 
 
 def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway import protocols
+    from gateway.pipeline import inbox
     from gateway.pipeline.ingest import ingest, streams
     from gateway.pipeline.lake import Lake
 
-    lake, taken = Lake(spark, options.tables), []
-    for stream in streams(spark, options.source):
+    lake, source, taken = Lake(spark, options.tables), options.source, []
+    is_topic = protocols.plugin_of(source) is not None
+    if is_topic:
+        _fill_inbox(lake, options)
+        source = inbox.folder(lake)
+    for stream in streams(spark, source, required=not is_topic):
 
         def told(batch: Taken, stream: str = stream) -> None:
             _say(f"{stream}: {batch.files} files, {batch.records} records")
 
-        taken += ingest(lake, options.source, stream, _now_ms(), progress=told)
+        taken += ingest(lake, source, stream, _now_ms(), progress=told)
+        if is_topic:
+            inbox.clear(lake, stream, _now_ms())
     sums = [sum(column) for column in zip(*((it.files, it.records) for it in taken), strict=True)]
     files, records = sums or (0, 0)
     bad, missing = sum(it.quarantined for it in taken), sum(it.missing for it in taken)
@@ -175,6 +205,27 @@ def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
     if missing:
         _say(f"{missing} records are missing in torn files; see the table `files`")
     return 0
+
+
+def _fill_inbox(lake: Lake, options: argparse.Namespace) -> None:
+    from gateway.pipeline import inbox
+    from gateway.usage.command import taken_of_topic, topic_of
+    from gateway.verifiers import explained
+
+    _, topic = topic_of(options.source)
+    batches = taken_of_topic(
+        options.source, options.subscription, options.token_file, options.ca_file
+    )
+
+    def told(number: int) -> None:
+        _say(f"{topic}: {number} messages")
+
+    try:
+        number = inbox.fill(lake, options.stream, topic, batches, _now_ms(), progress=told)
+    except ModuleNotFoundError as missing:
+        raise explained(missing) from None
+    if not number:
+        _say(f"{topic}: nothing new")
 
 
 def _rollup(spark: SparkSession, options: argparse.Namespace) -> int:

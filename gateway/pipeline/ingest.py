@@ -39,6 +39,10 @@ FILES_AT_ONCE = 20_000
 LONGEST_LINE = 2_000
 """Characters of a quarantined line that are kept: more than usual records have."""
 
+LONGEST_READ = 16 << 20
+"""Bytes of a line that is read at all: the memory of a job holds some of them. Longer ones are
+passed over, and are missing by the numbers in the name of their file."""
+
 EARLIEST = "2020-01-01"
 """Records of earlier days are wrong: there was no gateway."""
 
@@ -46,11 +50,18 @@ AHEAD_MS = 86_400_000
 """How far the clock of a gateway may be ahead of the time of the run. Its records count by their
 own time; beyond a day that is no clock any more."""
 
+_SEVERAL = r'\}[\s\x00]*\{\s*"v"\s*:'
+"""Where another record begins in a line, of which JSON readers see the first alone. In no text of
+JSON is it part of a record: quotes in texts have a backslash."""
+
 MOST = 10**15
 """Of each number of a record: a petabyte, or eleven days in nanoseconds. Sums of ten thousand
 larger ones could pass what 64 bits hold, which would fail a job."""
 
 _CORRUPT = "_corrupt"
+
+_NAMES = "{*.jsonl*,part-*.txt*}"
+"""Of files of lines: as gateways give them, and as Spark does, in the inbox."""
 
 _NUMBERED = r"-(\d{12})-(\d{12})\.jsonl(\.[a-z0-9]+)?$"
 """The end of the names that gateways give: the first and the last number in a file."""
@@ -111,9 +122,9 @@ def folder_of(source: str, stream: str) -> str:
     return f"{source.rstrip('/')}/{stream}" if stream in OF_GATEWAYS else source
 
 
-def streams(spark: SparkSession, source: str) -> list[str]:
+def streams(spark: SparkSession, source: str, *, required: bool = True) -> list[str]:
     """Return the kinds of records that a folder has; gateways may write no events. Raises
-    `ConfigurationError` if it has none."""
+    `ConfigurationError` if it has none, where one is required."""
     found, missing = [], []
     for stream in OF_GATEWAYS:
         try:
@@ -121,21 +132,23 @@ def streams(spark: SparkSession, source: str) -> list[str]:
             found.append(stream)
         except ConfigurationError as error:
             missing.append(error)
-    if not found:
+    if required and not found:
         raise missing[0]
     return found
 
 
 def listing(spark: SparkSession, folder: str) -> DataFrame:
     """Return path and size of all files of lines below a folder; their content is not read. Names
-    that begin with a dot are of files that are still written, which Spark leaves out."""
+    that begin with a dot are of files that are still written, which Spark leaves out, as it does
+    those that have nothing."""
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
-        files = reader.option("pathGlobFilter", "*.jsonl*").load(folder)
+        files = reader.option("pathGlobFilter", _NAMES).load(folder)
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise ConfigurationError(
-                f"{folder}: there is no such folder; name the one that usage.folder names"
+                f"{folder}: there is no such folder, or no right to see it; "
+                "name the one that usage.folder names"
             ) from None
         raise
     return files.select("path", F.col("length").alias("size"))
@@ -176,6 +189,7 @@ def parsed(spark: SparkSession, stream: str, paths: Sequence[str], now_ms: int) 
     columns = columns_of(RECORDS[stream].record)
     marked = StructType([*columns.fields, StructField(_CORRUPT, StringType())])
     reader = spark.read.option("ignoreCorruptFiles", "true")
+    reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", str(LONGEST_READ))
     texts = reader.text([_plain(path) for path in paths]).select(_path(), "value")
     read = F.from_json("value", marked, {"columnNameOfCorruptRecord": _CORRUPT})
     lines = texts.select("path", F.col("value").alias("line"), read.alias("record"))
@@ -203,11 +217,14 @@ def _reason(stream: str, now_ms: int) -> Column:
     time = F.col(f"record.{kind.time}")
     earliest = F.unix_millis(F.lit(EARLIEST).cast("timestamp"))
     checks = [
+        (~F.is_valid_utf8("line"), F.lit("no UTF-8")),
+        (F.rlike("line", F.lit(_SEVERAL)), F.lit("several records in a line")),
         (record.isNull() | F.col(f"record.{_CORRUPT}").isNotNull(), F.lit("no JSON of a record")),
         (F.col("record.v").isNull(), F.lit("no version")),
         (F.col("record.v") != kind.version, F.concat(F.lit("version "), F.col("record.v"))),
         *((F.col(f"record.{name}").isNull(), F.lit(f"no {name}")) for name in kind.required),
-        ((time < earliest) | (time > F.lit(now_ms + AHEAD_MS)), F.lit("not of these days")),
+        (time < earliest, F.lit(f"of a day before {EARLIEST}")),
+        (time > F.lit(now_ms + AHEAD_MS), F.lit("more than a day ahead")),
         *((F.col(f"record.{name}") < 0, F.lit(f"{name} below 0")) for name in _counts(stream)),
         *(
             (F.col(f"record.{name}") > MOST, F.lit(f"{name} above {MOST}"))
@@ -261,7 +278,7 @@ def _quarantined(stream: str, lines: DataFrame) -> DataFrame:
         F.lit(stream).alias("stream"),
         "path",
         "reason",
-        F.substring("line", 1, LONGEST_LINE).alias("line"),
+        F.substring(F.make_valid_utf8("line"), 1, LONGEST_LINE).alias("line"),
         F.when(day != "", day).otherwise(F.lit(EARLIEST)).alias("day"),
     )
 

@@ -96,14 +96,19 @@ class State:
         ]
 
 
-def chain(commits: Iterable[Commit]) -> list[Commit]:
+def chain(commits: Iterable[Commit], until_ms: int | None = None) -> list[Commit]:
     """Return the commits that count, oldest first: the head, and its ancestors up to a checkpoint.
+    `until_ms`: as if younger ones were not there; none if the ancestors of then are gone.
     Raises `ConfigurationError` where an ancestor is missing."""
     known = {it.generation: it for it in commits}
     if not known:
         return []
     highest = max(it.number for it in known.values())
     at = min((it for it in known.values() if it.number == highest), key=lambda it: it.id)
+    while until_ms is not None and at.at_ms > until_ms:
+        if at.parent not in known:
+            return []
+        at = known[at.parent]
     found = [at]
     while not at.checkpoint and at.parent:
         if at.parent not in known:
@@ -123,10 +128,11 @@ class Lake:
         self.spark = spark
         self.base = base.rstrip("/")
 
-    def state(self) -> State:
-        """Return what is committed now. Raises `ConfigurationError` if it cannot be read."""
+    def state(self, until_ms: int | None = None) -> State:
+        """Return what is committed now; or what of it was committed by then, in milliseconds since
+        1970. Raises `ConfigurationError` if it cannot be read."""
         state = State()
-        for commit in chain(self._commits()):
+        for commit in chain(self._commits(), until_ms):
             state.after(commit)
         return state
 

@@ -68,6 +68,6 @@ def _run(command: str, folder: Path) -> None:
 def test_a_job_without_records_says_what_is_wrong(tmp_path: Path, spark: SparkSession) -> None:
     del spark
     command = f"gateway pipeline ingest {tmp_path}/tables {tmp_path}/nothing"
-    with pytest.raises(AssertionError, match="there is no such folder; name the one"):
+    with pytest.raises(AssertionError, match="there is no such folder, or no right to see it"):
         _run(command, tmp_path)
     assert not list(tmp_path.glob("tables/data/*"))
