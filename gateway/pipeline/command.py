@@ -126,21 +126,37 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--master", help="local[N], spark://HOST:PORT or k8s://... (this machine)")
     where.add_argument("--remote", help="a Spark Connect server: sc://HOST:PORT")
     parser.add_argument("--memory", default=sessions.MEMORY, help="of Spark here (%(default)s)")
+    parser.add_argument("--trace", action="store_true", help="show all that Spark says of failures")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run a job as its options say, and return the exit status."""
     try:
         spark = sessions.session(
-            options.job_name, master=options.master, remote=options.remote, memory=options.memory
+            options.job_name,
+            master=options.master,
+            remote=options.remote,
+            memory=options.memory,
+            is_traced=options.trace,
         )
     except ModuleNotFoundError as missing:
         raise _explained(missing) from None
-    try:
-        status: int = options.job(spark, options)
-        return status
-    finally:
-        spark.stop()
+    with sessions.ended(spark):
+        try:
+            status: int = options.job(spark, options)
+        except sessions.failures() as error:
+            if options.trace:
+                raise
+            _say(f"gateway pipeline {options.job_name}: {sessions.explain(spark, error)}")
+            return FAILED
+    return status
+
+
+AHEAD_TOLD_MS = 300_000
+"""How far clocks may be apart before it is told: they are kept within seconds of each other."""
+
+FAILED = 1
+"""Exit status of a job that did not come to its end."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -204,6 +220,9 @@ def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
     _say(f"{files} new files, {records} records of {days} days; {bad} lines put aside")
     if missing:
         _say(f"{missing} records are missing in torn files; see the table `files`")
+    ahead_ms, who = max(((it.ahead_ms, it.ahead) for it in taken), default=(0, ""))
+    if ahead_ms > AHEAD_TOLD_MS:
+        _say(f"the clock of {who!a} is {ahead_ms / 3_600_000:.1f} hours ahead of this machine's")
     return 0
 
 

@@ -7,8 +7,9 @@ One run takes the files that no earlier run has taken, in batches. Of each batch
    (gateway, boot, sequence) once. A file that comes late, or twice, gives the same tables;
 3. one commit shows the days, the quarantined lines and the files that were taken.
 
-A record belongs to the day of its own time. Where one identity has several contents, which no
-gateway writes, the one with the smallest digest stays, whatever the order of files.
+A record belongs to the day of its own time, which is that of its gateway's clock. Where one
+identity has several contents on a day, which no gateway writes, the one with the smallest digest
+stays, whatever the order of files.
 """
 
 from __future__ import annotations
@@ -69,13 +70,17 @@ _NUMBERED = r"-(\d{12})-(\d{12})\.jsonl(\.[a-z0-9]+)?$"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a batch gave. `missing`: records that files lack, by their names. `days`: made anew."""
+    """What a batch gave. `missing`: records that files lack, by their names. `days`: made anew.
+    `ahead_ms`: how far the latest record is ahead of the run, which is of the gateway (or the
+    cluster) `ahead`."""
 
     files: int
     records: int
     quarantined: int
     missing: int
     days: Sequence[str]
+    ahead_ms: int = 0
+    ahead: str = ""
 
 
 def ingest(
@@ -164,7 +169,9 @@ def _take(
     lines.persist(StorageLevel.DISK_ONLY)  # parsing takes longer than all the rest
     try:
         good = lines.where(F.col("reason").isNull()).select(*_filled(stream), "day")
-        days = sorted(str(row.day) for row in good.select("day").distinct().collect())
+        latest = F.max(F.struct(RECORDS[stream].time, RECORDS[stream].identity[0]))
+        found = good.groupBy("day").agg(latest.alias("latest")).orderBy("day").collect()
+        days = [str(row.day) for row in found]
         files = _files(lake.spark, stream, new, lines)
         change = lake.change("ingest", now_ms, state)
         before = lake.read(stream, days, state=state)
@@ -180,7 +187,9 @@ def _take(
         change.commit()
     finally:
         lines.unpersist()
-    return Taken(len(new), row.records, row.quarantined, row.missing, days)
+    time, who = max((tuple(it.latest) for it in found), default=(0, ""))
+    ahead = (time - now_ms, who) if time > now_ms else (0, "")
+    return Taken(len(new), row.records, row.quarantined, row.missing, days, *ahead)
 
 
 def parsed(spark: SparkSession, stream: str, paths: Sequence[str], now_ms: int) -> DataFrame:
@@ -263,10 +272,11 @@ def _counts(stream: str) -> list[str]:
 
 
 def once(records: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """Return each identity once."""
+    """Return each identity once on a day. (Days are made anew one by one, so what other days have
+    must not matter.)"""
     values = [name for name in records.columns if name != "day"]
     digest = F.xxhash64(*values)
-    same = Window.partitionBy(*identity).orderBy("digest")
+    same = Window.partitionBy("day", *identity).orderBy("digest")
     ranked = records.withColumn("digest", digest).withColumn("rank", F.row_number().over(same))
     return ranked.where(F.col("rank") == 1).drop("digest", "rank")
 

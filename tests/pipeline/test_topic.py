@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +13,7 @@ from gateway.pipeline.lake import Lake
 from gateway.usage.client import Client, Service
 from gateway.usage.records import Usage
 from gateway.usage.sending import Row
+from tests.pipeline import processes
 from tests.pipeline.samples import NOW, Folder, ms, rows, used
 from tests.real.brokers.standalone import Standalone
 from tests.real.clients import fresh_topic, wait_until
@@ -58,22 +53,11 @@ def backlog(pulsar: Standalone, url: str) -> int:
     return sum(it["gateway-pipeline"]["msgBacklog"] for it in stats if it)
 
 
-def run(*words: str, until: Callable[[], bool] | None = None) -> str:
-    """Run a job in a process, whole or up to a point; return what it said."""
-    command = [sys.executable, "-m", "gateway", "pipeline", "ingest", *words]
-    job = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
-    try:
-        while until is not None and not until():
-            assert job.poll() is None, f"the job ended: {job.stderr and job.stderr.read()}"
-            time.sleep(0.002)
-        if until is not None:
-            os.killpg(job.pid, signal.SIGKILL)  # with the process of Spark, which is its child
-        _, said = job.communicate(timeout=120)
-    finally:
-        if job.poll() is None:
-            os.killpg(job.pid, signal.SIGKILL)
-    assert until is not None or job.returncode == 0, said
-    return said
+def run(base: object, url: str) -> str:
+    """Take a topic into tables; return what the job said."""
+    done = processes.run("ingest", str(base), url)
+    assert done.status == 0, done.said
+    return done.said
 
 
 def tables(lake: Lake) -> dict[str, list[Any]]:
@@ -113,20 +97,21 @@ def test_a_job_that_is_killed_loses_nothing(
 ) -> None:
     ingest(lake, records.url, "usage", ms(NOW))
     base = tmp_path / "killed"
-    run(str(base), sent, until=lambda: any(base.glob(POINTS[point])))
+    words = ("ingest", str(base), sent)
+    processes.run(*words, kill=processes.everything, at=lambda: any(base.glob(POINTS[point])))
     killed = Lake(lake.spark, str(base))
-    run(str(base), sent)
+    run(base, sent)
     assert rows(killed.read("usage")) == rows(lake.read("usage"))
 
 
 def test_brokers_that_do_not_answer_and_wrong_names_are_said(
-    pulsar: Standalone, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    pulsar: Standalone, tmp_path: Path
 ) -> None:
     for url, text in (
         (f"{pulsar.service_url}/only-a-tenant", "is no topic"),
         ("pulsar://127.0.0.1:1/ops/usage/records", "cannot be read"),
         (f"{pulsar.service_url}/no-tenant/usage/records", "cannot be read"),
     ):
-        with pytest.raises(AssertionError, match=text):
-            run(str(tmp_path / "tables"), url)
-    assert "Traceback" not in capsys.readouterr().err
+        done = processes.run("ingest", str(tmp_path / "tables"), url)
+        assert (done.status, text in done.last) == (2, True), done.said
+        assert "Traceback" not in done.said
