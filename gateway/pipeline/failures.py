@@ -28,7 +28,8 @@ def _reason(pattern: str, meaning: str) -> Reason:
 
 
 _FULL = r"(?:No space left on device|Disk quota exceeded)"
-_FILE = r"(?:file:)?(?P<path>/[^\n]*?|\w+://[^\n]*?)"
+_FILE = r"(?:file:(?://)?)?(?P<path>/[^\n]*?|\w+://[^\n]*?)"
+_DAMAGED = "{path}: is damaged; restore it, or begin new tables from the records"
 _NO_RIGHT = r"(?:\(Permission denied\)|: Permission denied)"
 
 REASONS = (
@@ -68,7 +69,12 @@ REASONS = (
     _reason(
         rf"(?:CANNOT_READ_FILE_FOOTER|CANNOT_READ_FOOTER|not a Parquet file)[^\n]*?{_FILE}"
         r"(?:\. |\n|$)",
-        "{path}: is damaged; restore it, or begin new tables from the records",
+        _DAMAGED,
+    ),
+    _reason(rf"Checksum error: {_FILE} at \d", _DAMAGED),
+    _reason(
+        rf"Path does not exist: {_FILE}\. SQLSTATE",
+        "{path}: is gone; restore it, or begin new tables from the records",
     ),
     _reason(
         r"Class (?P<what>\S+FileSystem) not found",
@@ -108,8 +114,8 @@ def ended(status: int | None) -> str:
             "Spark's process was killed, as by the system when memory is short; "
             "less: --memory 1g, or a larger machine" + AGAIN
         )
-    known = "" if status is None else f" with status {status}"
-    return f"Spark's process has ended{known}; what it says: --trace" + AGAIN
+    known = "an unknown status" if status is None else f"status {status}"
+    return f"Spark's process has ended with {known}; what it says: --trace" + AGAIN
 
 
 def _last_cause(text: str) -> str:

@@ -17,8 +17,8 @@ from tests.pipeline.samples import Folder, happened, used
 
 PATIENCE = 180
 
-OF_CLUSTERS = (" snapshot ", " store ", " subscriptions ")
-"""Commands that need what a cluster stores."""
+OF_CLUSTERS = (" snapshot ", " store ", " subscriptions ", "://")
+"""Commands that need a cluster, or what it stores."""
 
 PAGE = "docs/pipeline.md"
 
