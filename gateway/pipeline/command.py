@@ -75,6 +75,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     ):
         looked = add(name, job, help)
         looked.add_argument("--days", type=int, default=28, help="days to look at (%(default)s)")
+    kept = add("retain", _retain, "let old days of tables go")
+    kept.add_argument("--keep", action="append", default=[], metavar="KIND=DAYS", type=_kept)
+    kept.add_argument("--dry-run", action="store_true", help="only say which days would go")
+    add("compact", _compact, "remove the files of tables that nobody reads any more")
     help = "show all jobs on a made-up month; takes some minutes"
     shown = jobs.add_parser("demo", help=help, description=help)
     shown.add_argument("folder", type=Path, nargs="?", default=Path("pipeline-demo"))
@@ -334,6 +338,46 @@ def _recommend(spark: SparkSession, options: argparse.Namespace) -> int:
     for it in undecided:
         _say(f"no limit of {it.seen.what} for {it.seen.tenant!a}: {it.reason}")
     _say(f"{len(limits)} limits in {options.rules}" + ("" if changed else ", as before"))
+    return 0
+
+
+def _kept(text: str) -> tuple[str, int]:
+    kind, _, days = text.partition("=")
+    if not days.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text}: name a kind of tables and days: records=90")
+    return kind, int(days)
+
+
+def _retain(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline import keeping
+    from gateway.pipeline.lake import Lake
+
+    lake, today = Lake(spark, options.tables), datetime.now(UTC).date()
+    kept = keeping.tiers(dict(options.keep))
+    if options.dry_run:
+        found = keeping.old(lake.state(), kept, today)
+    else:
+        found = keeping.retain(lake, kept, today, _now_ms())
+    for it in found:
+        if it.days:
+            _say(f"{it.table}: {len(it.days)} days, {it.days[0]} to {it.days[-1]}")
+    waiting = sorted({day for it in found for day in it.waiting})
+    if waiting:
+        _say(f"{len(waiting)} days from {waiting[0]} on stay: run gateway pipeline rollup first")
+    number = sum(len(it.days) for it in found)
+    _say(f"{number} days {'would go' if options.dry_run else 'are gone'}")
+    return 0
+
+
+def _compact(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline import keeping
+    from gateway.pipeline.lake import Lake
+
+    removed = keeping.compact(Lake(spark, options.tables), _now_ms())
+    _say(
+        f"removed {removed.generations} generations of {removed.size / 1e6:,.1f} MB, "
+        f"and {removed.commits} commits"
+    )
     return 0
 
 

@@ -81,6 +81,5 @@ def clear(lake: Lake, stream: str, now_ms: int) -> list[str]:
     days = left.groupBy(day.alias("day")).agg(F.every(F.col("is_taken").isNotNull()).alias("all"))
     found = sorted(str(row.day) for row in days.where("all AND day != ''").collect())
     for it in found:
-        nothing = lake.spark.createDataFrame([], "value string")
-        nothing.write.mode("overwrite").text(f"{place}/dt={it}")
+        lake.remove(f"inbox/{stream}/dt={it}")
     return found

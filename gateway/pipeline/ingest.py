@@ -165,7 +165,8 @@ def listing(spark: SparkSession, folder: str) -> DataFrame:
 def _take(
     lake: Lake, stream: str, now_ms: int, state: State, new: Sequence[tuple[str, int]]
 ) -> Taken:
-    lines = parsed(lake.spark, stream, [path for path, _ in new], now_ms)
+    retired = state.retired.get(stream, EARLIEST)
+    lines = parsed(lake.spark, stream, [path for path, _ in new], now_ms, retired)
     lines.persist(StorageLevel.DISK_ONLY)  # parsing takes longer than all the rest
     try:
         good = lines.where(F.col("reason").isNull()).select(*_filled(stream), "day")
@@ -192,9 +193,16 @@ def _take(
     return Taken(len(new), row.records, row.quarantined, row.missing, days, *ahead)
 
 
-def parsed(spark: SparkSession, stream: str, paths: Sequence[str], now_ms: int) -> DataFrame:
+def parsed(
+    spark: SparkSession,
+    stream: str,
+    paths: Sequence[str],
+    now_ms: int,
+    retired: str = EARLIEST,
+) -> DataFrame:
     """Return the lines of files: `path`, `line`, the `record`, the `reason` why it is none, and its
-    `day`. A torn file gives the lines before the tear."""
+    `day`. A torn file gives the lines before the tear. Records of days before `retired` are put
+    aside."""
     columns = columns_of(RECORDS[stream].record)
     marked = StructType([*columns.fields, StructField(_CORRUPT, StringType())])
     reader = spark.read.option("ignoreCorruptFiles", "true")
@@ -204,7 +212,7 @@ def parsed(spark: SparkSession, stream: str, paths: Sequence[str], now_ms: int) 
     lines = texts.select("path", F.col("value").alias("line"), read.alias("record"))
     time = F.col(f"record.{RECORDS[stream].time}")
     day = F.date_format(F.timestamp_millis(time), "yyyy-MM-dd")
-    lines = lines.withColumn("reason", _reason(stream, now_ms))
+    lines = lines.withColumn("reason", _reason(stream, now_ms, retired))
     return lines.withColumn("day", F.when(F.col("reason").isNull(), day))
 
 
@@ -220,11 +228,11 @@ def _path() -> Column:
     return F.url_decode(escaped).alias("path")
 
 
-def _reason(stream: str, now_ms: int) -> Column:
-    """Return why a line is no record; null if it is one."""
+def _reason(stream: str, now_ms: int, retired: str) -> Column:
+    """Return why a line is not taken as a record; null if it is."""
     kind, record = RECORDS[stream], F.col("record")
     time = F.col(f"record.{kind.time}")
-    earliest = F.unix_millis(F.lit(EARLIEST).cast("timestamp"))
+    earliest, oldest = (F.unix_millis(F.lit(it).cast("timestamp")) for it in (EARLIEST, retired))
     checks = [
         (~F.is_valid_utf8("line"), F.lit("no UTF-8")),
         (F.rlike("line", F.lit(_SEVERAL)), F.lit("several records in a line")),
@@ -233,6 +241,7 @@ def _reason(stream: str, now_ms: int) -> Column:
         (F.col("record.v") != kind.version, F.concat(F.lit("version "), F.col("record.v"))),
         *((F.col(f"record.{name}").isNull(), F.lit(f"no {name}")) for name in kind.required),
         (time < earliest, F.lit(f"of a day before {EARLIEST}")),
+        (time < oldest, F.lit(f"of a day before {retired}, which is retired")),
         (time > F.lit(now_ms + AHEAD_MS), F.lit("more than a day ahead")),
         *((F.col(f"record.{name}") < 0, F.lit(f"{name} below 0")) for name in _counts(stream)),
         *(
