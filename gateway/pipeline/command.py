@@ -75,6 +75,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     ):
         looked = add(name, job, help)
         looked.add_argument("--days", type=int, default=28, help="days to look at (%(default)s)")
+        if job is _neighbours:
+            slot = "what is compared; not shorter than intervals of records (%(default)s)"
+            looked.add_argument("--slot", type=_slot, default="5m", help=slot)
     kept = add("retain", _retain, "let old days of tables go")
     kept.add_argument("--keep", action="append", default=[], metavar="KIND=DAYS", type=_kept)
     kept.add_argument("--dry-run", action="store_true", help="only say which days would go")
@@ -119,6 +122,20 @@ def _snapshot(options: argparse.Namespace) -> int:
         return command.run(options)
     except ModuleNotFoundError as missing:
         raise _explained(missing) from None
+
+
+def _slot(text: str) -> int:
+    from gateway.config import units
+    from gateway.pipeline.billing.meters import HOUR
+
+    try:
+        ms = round(units.seconds(text) * 1000)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
+    # Each hour has the same slots, or else nothing is usual in any of them.
+    if ms < 1000 or HOUR % ms:
+        raise argparse.ArgumentTypeError(f"{text}: does not divide an hour; 10s, 1m or 5m")
+    return ms
 
 
 def _explained(missing: ModuleNotFoundError) -> ConfigurationError:
@@ -275,15 +292,18 @@ def _store(spark: SparkSession, options: argparse.Namespace) -> int:
 
 def _subscriptions(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline.lake import Lake
-    from gateway.pipeline.storage import DAY_MS, abandoned
+    from gateway.pipeline.storage import DAY_MS, abandoned, without_ages
 
-    found = abandoned(Lake(spark, options.tables), round(options.days * DAY_MS))
+    lake = Lake(spark, options.tables)
+    found = abandoned(lake, round(options.days * DAY_MS))
     for row in found.limit(SHOWN).collect():
         _print(
             f"{row.cluster}: {row.subscription!a} of {row.topic!a} has {row.backlog_entries} "
             f"unread entries, the oldest for {row.oldest_unread_ms / DAY_MS:.1f} days; "
             f"deleting it frees {row.holds_bytes or 0:,} bytes"
         )
+    for cluster in without_ages(lake):
+        _say(f"{cluster}: its brokers say no ages; take a snapshot with --zookeeper")
     _say(f"{found.count()} abandoned subscriptions")
     return 0
 
@@ -426,8 +446,9 @@ def _neighbours(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline import neighbours
     from gateway.pipeline.lake import Lake
 
-    lake = Lake(spark, options.tables)
-    found = neighbours.update(lake, _last_days(lake, "usage", options.days), _now_ms())
+    lake, thresholds = Lake(spark, options.tables), neighbours.Thresholds(slot_ms=options.slot)
+    days = _last_days(lake, "usage", options.days)
+    found = neighbours.update(lake, days, _now_ms(), thresholds)
     for row in found.orderBy("start_ms", "culprit").limit(SHOWN).collect():
         _print(
             f"{_time(row.start_ms)} to {_time(row.end_ms)} in {row.cluster}: {row.culprit!a} "

@@ -20,11 +20,15 @@ if TYPE_CHECKING:
 
     from gateway.pipeline.billing.months import Month
     from gateway.pipeline.lake import Lake, State
+    from gateway.pipeline.ledgers.snapshot import Source
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
 LONGEST = DAY_MS
 """For which a snapshot stands: snapshots once a day are the least that bills need."""
+
+OF_AGES: Source = "zookeeper"
+"""The source that knows when ledgers were closed."""
 
 
 def store(lake: Lake, now_ms: int) -> list[str]:
@@ -102,10 +106,10 @@ def abandoned(lake: Lake, older_ms: int) -> DataFrame:
     unread message is `older_ms` old, with what deleting each would free: `cluster`, `tenant`,
     `topic` (or partition), `subscription`, `backlog_entries`, `oldest_unread_ms`, `holds_bytes`.
 
-    Subscriptions of readers end with them, and positions that lag are not known well enough.
+    Only ZooKeeper knows ages, so the last snapshot is the last one of it, whatever brokers said
+    since. Subscriptions of readers end with them, and positions that lag are not known well enough.
     """
-    days = sorted(lake.state().days.get("stored", {}))[-2:]
-    stored = lake.read("stored", days)
+    stored = _lately(lake).where(F.col("source") == OF_AGES)
     last = stored.groupBy("cluster").agg(F.max("snap_ms").alias("snap_ms"))
     each = stored.join(last, ["cluster", "snap_ms"])
     name = F.coalesce("partition", "topic").alias("topic")
@@ -118,3 +122,16 @@ def abandoned(lake: Lake, older_ms: int) -> DataFrame:
     )
     found = old.select("cluster", "tenant", "topic", *(f"cursor.{it}" for it in columns))
     return found.orderBy(F.desc("holds_bytes"), "cluster", "topic", "subscription")
+
+
+def without_ages(lake: Lake) -> list[str]:
+    """Return the clusters whose last snapshots are all of brokers."""
+    knows = F.max(F.col("source") == OF_AGES)
+    each = _lately(lake).groupBy("cluster").agg(knows.alias("knows"))
+    return sorted(row.cluster for row in each.where(~F.col("knows")).toLocalIterator())
+
+
+def _lately(lake: Lake) -> DataFrame:
+    """Return the snapshots of the last two days that have some."""
+    state = lake.state()
+    return lake.read("stored", sorted(state.days.get("stored", {}))[-2:], state=state)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from gateway.pipeline.command import main
 from tests.docs.test_commands import BLOCKS
 from tests.pipeline.samples import Folder, happened, used
 
@@ -63,6 +64,13 @@ def _run(command: str, folder: Path) -> None:
     )
     assert done.returncode == 0, f"{command}\n{done.stderr[-3000:]}"
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("slot", ["7m", "10ms", "0s", "2h", "five"])
+def test_slots_of_neighbours_divide_an_hour(slot: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["neighbours", "tables", "--slot", slot])
+    assert f"argument --slot: {slot}: " in capsys.readouterr().err
 
 
 def test_a_job_without_records_says_what_is_wrong(tmp_path: Path, spark: SparkSession) -> None:

@@ -13,7 +13,7 @@ from gateway.pipeline.billing.months import Month
 from gateway.pipeline.ingest import ingest
 from gateway.pipeline.lake import Lake
 from gateway.pipeline.ledgers.snapshot import Cursor, Ledger, Snapshot
-from gateway.pipeline.storage import abandoned, around, byte_hours, store
+from gateway.pipeline.storage import abandoned, around, byte_hours, store, without_ages
 from tests.pipeline.samples import NOW, ms, rows
 
 GB = 10**9
@@ -129,7 +129,11 @@ def test_abandoned_subscriptions_come_with_what_deleting_them_frees(snapshots: S
     ]
     snapshots.add("2026-11-20T10:00", topic("orders", GB, before))
     snapshots.add("2026-11-20T11:00", topic("orders", GB, now))
+    for cluster in ("main", "west"):
+        of_brokers = topic("orders", GB, [cursor("old", oldest_unread_ms=None)], source="admin")
+        snapshots.add("2026-11-20T12:00", of_brokers, cluster=cluster)
     snapshots.take()
+    assert without_ages(snapshots.lake) == ["west"]
     found = abandoned(snapshots.lake, 1000).collect()
     assert [(it.subscription, it.holds_bytes) for it in found] == [("large", 5 * GB), ("old", GB)]
     assert found[0].topic == "persistent://acme/web/orders"

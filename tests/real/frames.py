@@ -157,15 +157,21 @@ class Command:
 
 class Connection:
     """A client that sends exactly what a test says, to the first address of a service URL. It shows
-    what real clients hide or would not send. `tls`: for a URL with TLS."""
+    what real clients hide or would not send. `tls`: for a URL with TLS. `source`: its own
+    address."""
 
     def __init__(
-        self, service_url: str, patience: float = 10, tls: ssl.SSLContext | None = None
+        self,
+        service_url: str,
+        patience: float = 10,
+        tls: ssl.SSLContext | None = None,
+        source: str = "",
     ) -> None:
         where = urlsplit(service_url.partition(",")[0])
         assert where.hostname
         assert where.port
-        self._socket = socket.create_connection((where.hostname, where.port), patience)
+        to = where.hostname, where.port
+        self._socket = socket.create_connection(to, patience, (source, 0) if source else None)
         if tls is not None:
             self._socket = tls.wrap_socket(self._socket, server_hostname=where.hostname)
         self._stream = self._socket.makefile("rb")

@@ -23,6 +23,9 @@ from tests.real.brokers.jars import POMS, PULSAR_VERSION
 SHARED = ("pulsar", "transactional", "pulsar_auth", "modular", "extensible", "oracles")
 """Fixtures with session scope: each takes a core ten seconds to start."""
 
+OF_FILES = ("start_broker", "real_loop")
+"""Fixtures whose brokers live as long as the tests of a file."""
+
 PROGRAMS = "pulsar, for programs"
 """Half of all tests use the plain broker: two processes each start one unless they get the same
 group."""
@@ -50,8 +53,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _group(item: pytest.Item) -> str | None:
     """Return the group of a test's brokers; None if no other test shares them."""
     asked = {*getattr(item, "fixturenames", ()), *_parameters(item)}
-    if "start_broker" in asked:
-        return item.path.stem  # they live as long as the file's tests
+    if asked.intersection(OF_FILES):
+        return item.path.stem
     if "broker_of" in asked:
         version = next(it for it in POMS if it in asked)
         return PROGRAMS if version == PULSAR_VERSION else f"pulsar {version}"

@@ -215,6 +215,11 @@ class Cluster:
     def admin(self) -> Admin:
         return self.brokers[0].admin
 
+    @property
+    def zookeeper(self) -> str:
+        """Return its address, `host:port`."""
+        return f"{INNER_HOST}:{self._zookeeper_port}"
+
     def fresh_namespace(self, bundles: int = BUNDLES) -> str:
         """Return a new namespace with unassigned topics. Topics of one bundle are always
         together."""
@@ -303,7 +308,7 @@ class Cluster:
 
     @property
     def _metadata(self) -> str:
-        return f"zk:{INNER_HOST}:{self._zookeeper_port}"
+        return f"zk:{self.zookeeper}"
 
     def _jvm(self, name: str, arguments: Sequence[str]) -> Jvm:
         return Jvm(self._jars, self._directory, name, arguments)
