@@ -82,6 +82,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     kept.add_argument("--keep", action="append", default=[], metavar="KIND=DAYS", type=_kept)
     kept.add_argument("--dry-run", action="store_true", help="only say which days would go")
     add("compact", _compact, "remove the files of tables that nobody reads any more")
+    _add_without_tables(jobs)
+
+
+def _add_without_tables(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the jobs that take no folder of tables."""
     help = "show all jobs on a made-up month; takes some minutes"
     shown = jobs.add_parser("demo", help=help, description=help)
     shown.add_argument("folder", type=Path, nargs="?", default=Path("pipeline-demo"))
