@@ -38,6 +38,9 @@ def spark() -> Iterator[SparkSession]:
     from gateway.pipeline.sessions import session
 
     settings = {"spark.sql.shuffle.partitions": "2", "spark.default.parallelism": "2"}
+    # Compiling a small query takes longer than running it. Jobs by their commands compile theirs.
+    settings |= {"spark.sql.codegen.wholeStage": "false"}
+    settings |= {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
     made = session("tests", master="local[2]", memory="1g", settings=settings)
     yield made
     made.stop()
