@@ -14,7 +14,7 @@ PICTURES = Path(__file__).resolve().parents[2] / "docs" / "pictures"
 
 SHOWN = {
     "pipeline-report.png": ("report.html", (1100, 850)),
-    "pipeline-invoice.png": ("invoices/*/invoice-bakery.html", (1100, 1080)),
+    "pipeline-invoice.png": ("invoices/*/invoice-bakery.html", (1100, 1112)),
 }
 """The page of each picture, and the size of the window."""
 

@@ -39,7 +39,10 @@ def opened(them: Programs) -> Iterator[Chrome]:
     """Yield a browser."""
     options = ChromeOptions()
     options.binary_location = them.browser
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
+    for argument in (
+        *("--headless=new", "--hide-scrollbars"),
+        *("--no-sandbox", "--disable-dev-shm-usage"),
+    ):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = Chrome(options=options, service=ChromeService(them.driver))
@@ -91,7 +94,6 @@ class Page:
         return list(found)
 
     def picture(self, path: Path) -> None:
-        """Write what the window shows, without a scroll bar, as PNG."""
-        self.browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
+        """Write what the window shows as PNG."""
         shown = self.browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png"})
         path.write_bytes(base64.b64decode(shown["data"]))
