@@ -42,7 +42,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         return subparser
 
     taken = add("ingest", _ingest, "take new files of records into the tables")
-    taken.add_argument("source", help="folder of the records, as usage.folder names it")
+    _add_source(taken)
     add("rollup", _rollup, "sum up the days whose records have changed, by hour and by day")
     kept = add("store", _store, "sum up what clusters store, from snapshots")
     kept.add_argument("source", help="folder of the snapshots")
@@ -78,6 +78,15 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         if job is _neighbours:
             slot = "what is compared; not shorter than intervals of records (%(default)s)"
             looked.add_argument("--slot", type=_slot, default="5m", help=slot)
+    kept = add("retain", _retain, "let old days of tables go")
+    kept.add_argument("--keep", action="append", default=[], metavar="KIND=DAYS", type=_kept)
+    kept.add_argument("--dry-run", action="store_true", help="only say which days would go")
+    add("compact", _compact, "remove the files of tables that nobody reads any more")
+    _add_without_tables(jobs)
+
+
+def _add_without_tables(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the jobs that take no folder of tables."""
     help = "show all jobs on a made-up month; takes some minutes"
     shown = jobs.add_parser("demo", help=help, description=help)
     shown.add_argument("folder", type=Path, nargs="?", default=Path("pipeline-demo"))
@@ -87,6 +96,28 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     taken = jobs.add_parser("snapshot", help=help, description=help)
     snapshot_options.add_arguments(taken)
     taken.set_defaults(command=_snapshot)
+
+
+def _add_source(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "source",
+        metavar="FOLDER|URL",
+        help="the one that usage.folder names, or the URL of brokers with /tenant/namespace/topic",
+    )
+    topic = parser.add_argument_group("of a topic")
+    topic.add_argument(
+        "--stream", choices=["usage", "events"], default="usage", help="what it has (%(default)s)"
+    )
+    topic.add_argument(
+        "--subscription",
+        default="gateway-pipeline",
+        metavar="NAME",
+        help="by which brokers know what was taken (%(default)s)",
+    )
+    topic.add_argument("--token-file", type=Path, metavar="FILE", help="the token for the brokers")
+    topic.add_argument(
+        "--ca-file", type=Path, metavar="FILE", help="who signed the brokers' certificates"
+    )
 
 
 def _snapshot(options: argparse.Namespace) -> int:
@@ -121,21 +152,37 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--master", help="local[N], spark://HOST:PORT or k8s://... (this machine)")
     where.add_argument("--remote", help="a Spark Connect server: sc://HOST:PORT")
     parser.add_argument("--memory", default=sessions.MEMORY, help="of Spark here (%(default)s)")
+    parser.add_argument("--trace", action="store_true", help="show all that Spark says of failures")
 
 
 def run(options: argparse.Namespace) -> int:
     """Run a job as its options say, and return the exit status."""
     try:
         spark = sessions.session(
-            options.job_name, master=options.master, remote=options.remote, memory=options.memory
+            options.job_name,
+            master=options.master,
+            remote=options.remote,
+            memory=options.memory,
+            is_traced=options.trace,
         )
     except ModuleNotFoundError as missing:
         raise _explained(missing) from None
-    try:
-        status: int = options.job(spark, options)
-        return status
-    finally:
-        spark.stop()
+    with sessions.ended(spark):
+        try:
+            status: int = options.job(spark, options)
+        except sessions.failures() as error:
+            if options.trace:
+                raise
+            _say(f"gateway pipeline {options.job_name}: {sessions.explain(spark, error)}")
+            return FAILED
+    return status
+
+
+AHEAD_TOLD_MS = 300_000
+"""How far clocks may be apart before it is told: they are kept within seconds of each other."""
+
+FAILED = 1
+"""Exit status of a job that did not come to its end."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -174,16 +221,24 @@ def _demo(spark: SparkSession, options: argparse.Namespace) -> int:
 
 
 def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway import protocols
+    from gateway.pipeline import inbox
     from gateway.pipeline.ingest import ingest, streams
     from gateway.pipeline.lake import Lake
 
-    lake, taken = Lake(spark, options.tables), []
-    for stream in streams(spark, options.source):
+    lake, source, taken = Lake(spark, options.tables), options.source, []
+    is_topic = protocols.plugin_of(source) is not None
+    if is_topic:
+        _fill_inbox(lake, options)
+        source = inbox.folder(lake)
+    for stream in streams(spark, source, required=not is_topic):
 
         def told(batch: Taken, stream: str = stream) -> None:
             _say(f"{stream}: {batch.files} files, {batch.records} records")
 
-        taken += ingest(lake, options.source, stream, _now_ms(), progress=told)
+        taken += ingest(lake, source, stream, _now_ms(), progress=told)
+        if is_topic:
+            inbox.clear(lake, stream, _now_ms())
     sums = [sum(column) for column in zip(*((it.files, it.records) for it in taken), strict=True)]
     files, records = sums or (0, 0)
     bad, missing = sum(it.quarantined for it in taken), sum(it.missing for it in taken)
@@ -191,7 +246,31 @@ def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
     _say(f"{files} new files, {records} records of {days} days; {bad} lines put aside")
     if missing:
         _say(f"{missing} records are missing in torn files; see the table `files`")
+    ahead_ms, who = max(((it.ahead_ms, it.ahead) for it in taken), default=(0, ""))
+    if ahead_ms > AHEAD_TOLD_MS:
+        _say(f"the clock of {who!a} is {ahead_ms / 3_600_000:.1f} hours ahead of this machine's")
     return 0
+
+
+def _fill_inbox(lake: Lake, options: argparse.Namespace) -> None:
+    from gateway.pipeline import inbox
+    from gateway.usage.command import taken_of_topic, topic_of
+    from gateway.verifiers import explained
+
+    _, topic = topic_of(options.source)
+    batches = taken_of_topic(
+        options.source, options.subscription, options.token_file, options.ca_file
+    )
+
+    def told(number: int) -> None:
+        _say(f"{topic}: {number} messages")
+
+    try:
+        number = inbox.fill(lake, options.stream, topic, batches, _now_ms(), progress=told)
+    except ModuleNotFoundError as missing:
+        raise explained(missing) from None
+    if not number:
+        _say(f"{topic}: nothing new")
 
 
 def _rollup(spark: SparkSession, options: argparse.Namespace) -> int:
@@ -284,6 +363,46 @@ def _recommend(spark: SparkSession, options: argparse.Namespace) -> int:
     for it in undecided:
         _say(f"no limit of {it.seen.what} for {it.seen.tenant!a}: {it.reason}")
     _say(f"{len(limits)} limits in {options.rules}" + ("" if changed else ", as before"))
+    return 0
+
+
+def _kept(text: str) -> tuple[str, int]:
+    kind, _, days = text.partition("=")
+    if not days.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text}: name a kind of tables and days: records=90")
+    return kind, int(days)
+
+
+def _retain(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline import keeping
+    from gateway.pipeline.lake import Lake
+
+    lake, today = Lake(spark, options.tables), datetime.now(UTC).date()
+    kept = keeping.tiers(dict(options.keep))
+    if options.dry_run:
+        found = keeping.old(lake.state(), kept, today)
+    else:
+        found = keeping.retain(lake, kept, today, _now_ms())
+    for it in found:
+        if it.days:
+            _say(f"{it.table}: {len(it.days)} days, {it.days[0]} to {it.days[-1]}")
+    waiting = sorted({day for it in found for day in it.waiting})
+    if waiting:
+        _say(f"{len(waiting)} days from {waiting[0]} on stay: run gateway pipeline rollup first")
+    number = sum(len(it.days) for it in found)
+    _say(f"{number} days {'would go' if options.dry_run else 'are gone'}")
+    return 0
+
+
+def _compact(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline import keeping
+    from gateway.pipeline.lake import Lake
+
+    removed = keeping.compact(Lake(spark, options.tables), _now_ms())
+    _say(
+        f"removed {removed.generations} generations of {removed.size / 1e6:,.1f} MB, "
+        f"and {removed.commits} commits"
+    )
     return 0
 
 

@@ -7,8 +7,9 @@ One run takes the files that no earlier run has taken, in batches. Of each batch
    (gateway, boot, sequence) once. A file that comes late, or twice, gives the same tables;
 3. one commit shows the days, the quarantined lines and the files that were taken.
 
-A record belongs to the day of its own time. Where one identity has several contents, which no
-gateway writes, the one with the smallest digest stays, whatever the order of files.
+A record belongs to the day of its own time, which is that of its gateway's clock. Where one
+identity has several contents on a day, which no gateway writes, the one with the smallest digest
+stays, whatever the order of files.
 """
 
 from __future__ import annotations
@@ -39,6 +40,10 @@ FILES_AT_ONCE = 20_000
 LONGEST_LINE = 2_000
 """Characters of a quarantined line that are kept: more than usual records have."""
 
+LONGEST_READ = 16 << 20
+"""Bytes of a line that is read at all: the memory of a job holds some of them. Longer ones are
+passed over, and are missing by the numbers in the name of their file."""
+
 EARLIEST = "2020-01-01"
 """Records of earlier days are wrong: there was no gateway."""
 
@@ -46,11 +51,18 @@ AHEAD_MS = 86_400_000
 """How far the clock of a gateway may be ahead of the time of the run. Its records count by their
 own time; beyond a day that is no clock any more."""
 
+_SEVERAL = r'\}[\s\x00]*\{\s*"v"\s*:'
+"""Where another record begins in a line, of which JSON readers see the first alone. In no text of
+JSON is it part of a record: quotes in texts have a backslash."""
+
 MOST = 10**15
 """Of each number of a record: a petabyte, or eleven days in nanoseconds. Sums of ten thousand
 larger ones could pass what 64 bits hold, which would fail a job."""
 
 _CORRUPT = "_corrupt"
+
+_NAMES = "{*.jsonl*,part-*.txt*}"
+"""Of files of lines: as gateways give them, and as Spark does, in the inbox."""
 
 _NUMBERED = r"-(\d{12})-(\d{12})\.jsonl(\.[a-z0-9]+)?$"
 """The end of the names that gateways give: the first and the last number in a file."""
@@ -58,13 +70,17 @@ _NUMBERED = r"-(\d{12})-(\d{12})\.jsonl(\.[a-z0-9]+)?$"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a batch gave. `missing`: records that files lack, by their names. `days`: made anew."""
+    """What a batch gave. `missing`: records that files lack, by their names. `days`: made anew.
+    `ahead_ms`: how far the latest record is ahead of the run, which is of the gateway (or the
+    cluster) `ahead`."""
 
     files: int
     records: int
     quarantined: int
     missing: int
     days: Sequence[str]
+    ahead_ms: int = 0
+    ahead: str = ""
 
 
 def ingest(
@@ -111,9 +127,9 @@ def folder_of(source: str, stream: str) -> str:
     return f"{source.rstrip('/')}/{stream}" if stream in OF_GATEWAYS else source
 
 
-def streams(spark: SparkSession, source: str) -> list[str]:
+def streams(spark: SparkSession, source: str, *, required: bool = True) -> list[str]:
     """Return the kinds of records that a folder has; gateways may write no events. Raises
-    `ConfigurationError` if it has none."""
+    `ConfigurationError` if it has none, where one is required."""
     found, missing = [], []
     for stream in OF_GATEWAYS:
         try:
@@ -121,21 +137,23 @@ def streams(spark: SparkSession, source: str) -> list[str]:
             found.append(stream)
         except ConfigurationError as error:
             missing.append(error)
-    if not found:
+    if required and not found:
         raise missing[0]
     return found
 
 
 def listing(spark: SparkSession, folder: str) -> DataFrame:
     """Return path and size of all files of lines below a folder; their content is not read. Names
-    that begin with a dot are of files that are still written, which Spark leaves out."""
+    that begin with a dot are of files that are still written, which Spark leaves out, as it does
+    those that have nothing."""
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
-        files = reader.option("pathGlobFilter", "*.jsonl*").load(folder)
+        files = reader.option("pathGlobFilter", _NAMES).load(folder)
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise ConfigurationError(
-                f"{folder}: there is no such folder; name the one that usage.folder names"
+                f"{folder}: there is no such folder, or no right to see it; "
+                "name the one that usage.folder names"
             ) from None
         raise
     return files.select("path", F.col("length").alias("size"))
@@ -147,11 +165,14 @@ def listing(spark: SparkSession, folder: str) -> DataFrame:
 def _take(
     lake: Lake, stream: str, now_ms: int, state: State, new: Sequence[tuple[str, int]]
 ) -> Taken:
-    lines = parsed(lake.spark, stream, [path for path, _ in new], now_ms)
+    retired = state.retired.get(stream, EARLIEST)
+    lines = parsed(lake.spark, stream, [path for path, _ in new], now_ms, retired)
     lines.persist(StorageLevel.DISK_ONLY)  # parsing takes longer than all the rest
     try:
         good = lines.where(F.col("reason").isNull()).select(*_filled(stream), "day")
-        days = sorted(str(row.day) for row in good.select("day").distinct().collect())
+        latest = F.max(F.struct(RECORDS[stream].time, RECORDS[stream].identity[0]))
+        found = good.groupBy("day").agg(latest.alias("latest")).orderBy("day").collect()
+        days = [str(row.day) for row in found]
         files = _files(lake.spark, stream, new, lines)
         change = lake.change("ingest", now_ms, state)
         before = lake.read(stream, days, state=state)
@@ -167,21 +188,31 @@ def _take(
         change.commit()
     finally:
         lines.unpersist()
-    return Taken(len(new), row.records, row.quarantined, row.missing, days)
+    time, who = max((tuple(it.latest) for it in found), default=(0, ""))
+    ahead = (time - now_ms, who) if time > now_ms else (0, "")
+    return Taken(len(new), row.records, row.quarantined, row.missing, days, *ahead)
 
 
-def parsed(spark: SparkSession, stream: str, paths: Sequence[str], now_ms: int) -> DataFrame:
+def parsed(
+    spark: SparkSession,
+    stream: str,
+    paths: Sequence[str],
+    now_ms: int,
+    retired: str = EARLIEST,
+) -> DataFrame:
     """Return the lines of files: `path`, `line`, the `record`, the `reason` why it is none, and its
-    `day`. A torn file gives the lines before the tear."""
+    `day`. A torn file gives the lines before the tear. Records of days before `retired` are put
+    aside."""
     columns = columns_of(RECORDS[stream].record)
     marked = StructType([*columns.fields, StructField(_CORRUPT, StringType())])
     reader = spark.read.option("ignoreCorruptFiles", "true")
+    reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", str(LONGEST_READ))
     texts = reader.text([_plain(path) for path in paths]).select(_path(), "value")
     read = F.from_json("value", marked, {"columnNameOfCorruptRecord": _CORRUPT})
     lines = texts.select("path", F.col("value").alias("line"), read.alias("record"))
     time = F.col(f"record.{RECORDS[stream].time}")
     day = F.date_format(F.timestamp_millis(time), "yyyy-MM-dd")
-    lines = lines.withColumn("reason", _reason(stream, now_ms))
+    lines = lines.withColumn("reason", _reason(stream, now_ms, retired))
     return lines.withColumn("day", F.when(F.col("reason").isNull(), day))
 
 
@@ -197,17 +228,21 @@ def _path() -> Column:
     return F.url_decode(escaped).alias("path")
 
 
-def _reason(stream: str, now_ms: int) -> Column:
-    """Return why a line is no record; null if it is one."""
+def _reason(stream: str, now_ms: int, retired: str) -> Column:
+    """Return why a line is not taken as a record; null if it is."""
     kind, record = RECORDS[stream], F.col("record")
     time = F.col(f"record.{kind.time}")
-    earliest = F.unix_millis(F.lit(EARLIEST).cast("timestamp"))
+    earliest, oldest = (F.unix_millis(F.lit(it).cast("timestamp")) for it in (EARLIEST, retired))
     checks = [
+        (~F.is_valid_utf8("line"), F.lit("no UTF-8")),
+        (F.rlike("line", F.lit(_SEVERAL)), F.lit("several records in a line")),
         (record.isNull() | F.col(f"record.{_CORRUPT}").isNotNull(), F.lit("no JSON of a record")),
         (F.col("record.v").isNull(), F.lit("no version")),
         (F.col("record.v") != kind.version, F.concat(F.lit("version "), F.col("record.v"))),
         *((F.col(f"record.{name}").isNull(), F.lit(f"no {name}")) for name in kind.required),
-        ((time < earliest) | (time > F.lit(now_ms + AHEAD_MS)), F.lit("not of these days")),
+        (time < earliest, F.lit(f"of a day before {EARLIEST}")),
+        (time < oldest, F.lit(f"of a day before {retired}, which is retired")),
+        (time > F.lit(now_ms + AHEAD_MS), F.lit("more than a day ahead")),
         *((F.col(f"record.{name}") < 0, F.lit(f"{name} below 0")) for name in _counts(stream)),
         *(
             (F.col(f"record.{name}") > MOST, F.lit(f"{name} above {MOST}"))
@@ -246,10 +281,11 @@ def _counts(stream: str) -> list[str]:
 
 
 def once(records: DataFrame, identity: Sequence[str]) -> DataFrame:
-    """Return each identity once."""
+    """Return each identity once on a day. (Days are made anew one by one, so what other days have
+    must not matter.)"""
     values = [name for name in records.columns if name != "day"]
     digest = F.xxhash64(*values)
-    same = Window.partitionBy(*identity).orderBy("digest")
+    same = Window.partitionBy("day", *identity).orderBy("digest")
     ranked = records.withColumn("digest", digest).withColumn("rank", F.row_number().over(same))
     return ranked.where(F.col("rank") == 1).drop("digest", "rank")
 
@@ -261,7 +297,7 @@ def _quarantined(stream: str, lines: DataFrame) -> DataFrame:
         F.lit(stream).alias("stream"),
         "path",
         "reason",
-        F.substring("line", 1, LONGEST_LINE).alias("line"),
+        F.substring(F.make_valid_utf8("line"), 1, LONGEST_LINE).alias("line"),
         F.when(day != "", day).otherwise(F.lit(EARLIEST)).alias("day"),
     )
 

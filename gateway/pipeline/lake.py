@@ -16,14 +16,20 @@ id; the other one is on no chain, as if its job had never run. So nothing is mer
 whose commit lost are ingested again by the next run.
 
 Commits are read again for every view, which is a small job of Spark. A *checkpoint* is a commit
-that repeats all that its ancestors said, so that few have to be read.
+that repeats all that its ancestors said, so that few have to be read. What nobody needs any more is
+removed by `keeping.compact`.
+
+Days that were *retired* are gone for good. A commit says up to which day that is, by table, so that
+a record that comes too late is put aside: alone it would stand for the whole day.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
+import shutil
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from pyspark.errors import AnalysisException
@@ -44,13 +50,14 @@ CHECKPOINT = 50
 """Commits in a chain, after which one repeats all: reading each takes milliseconds."""
 
 _COMMIT = "number bigint, id string, parent string, job string, at_ms bigint, checkpoint boolean, "
-_ENTRIES = "entries array<struct<table: string, day: string, generation: string>>"
+_ENTRIES = "entries array<struct<table: string, day: string, generation: string>>, "
+_RETIRED = "retired map<string, string>"
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
     """`entries`: the generation that a day of a table has from this commit on; without a
-    generation, the day is gone."""
+    generation, the day is gone. `retired`: tables, and the day before which rows are refused."""
 
     number: int
     id: str
@@ -59,6 +66,7 @@ class Commit:
     at_ms: int
     checkpoint: bool
     entries: tuple[tuple[str, str, str], ...]
+    retired: tuple[tuple[str, str], ...] = ()
 
     @property
     def generation(self) -> str:
@@ -67,15 +75,20 @@ class Commit:
 
 @dataclass(slots=True)
 class State:
-    """What readers see. `days`: generations by table and day; those without a day add up."""
+    """What readers see. `days`: generations by table and day; those without a day add up.
+    `retired`: by table, the day before which no rows are taken any more."""
 
     head: Commit | None = None
     length: int = 0
     days: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    retired: dict[str, str] = field(default_factory=dict)
 
     def after(self, commit: Commit) -> Self:
-        """Add a commit."""
-        self.head, self.length = commit, 1 if commit.checkpoint else self.length + 1
+        """Add a commit. A checkpoint stands for all before it."""
+        if commit.checkpoint:
+            self.length, self.days = 0, {}
+        self.head, self.length = commit, self.length + 1
+        self.retired.update(commit.retired)
         for table, day, generation in commit.entries:
             days = self.days.setdefault(table, {})
             if day == NO_DAY:
@@ -96,14 +109,19 @@ class State:
         ]
 
 
-def chain(commits: Iterable[Commit]) -> list[Commit]:
+def chain(commits: Iterable[Commit], until_ms: int | None = None) -> list[Commit]:
     """Return the commits that count, oldest first: the head, and its ancestors up to a checkpoint.
+    `until_ms`: as if younger ones were not there; none if the ancestors of then are gone.
     Raises `ConfigurationError` where an ancestor is missing."""
     known = {it.generation: it for it in commits}
     if not known:
         return []
     highest = max(it.number for it in known.values())
     at = min((it for it in known.values() if it.number == highest), key=lambda it: it.id)
+    while until_ms is not None and at.at_ms > until_ms:
+        if at.parent not in known:
+            return []
+        at = known[at.parent]
     found = [at]
     while not at.checkpoint and at.parent:
         if at.parent not in known:
@@ -116,6 +134,24 @@ def chain(commits: Iterable[Commit]) -> list[Commit]:
     return found[::-1]
 
 
+def needed(commits: Iterable[Commit], horizon_ms: int) -> tuple[set[str], set[tuple[str, str]]]:
+    """Return the commits, and the generations of tables, that anybody may read who began after the
+    horizon, in milliseconds since 1970: what was seen then, and all that came since."""
+    everything = list(commits)
+    then = chain(everything, horizon_ms)
+    since = [it for it in everything if it.at_ms > horizon_ms]
+    kept = {it.generation for it in (*chain(everything), *then, *since)}
+    seen = State()
+    for commit in then:
+        seen.after(commit)
+    entries = [*seen.entries(), *(entry for it in since for entry in it.entries)]
+    return kept, {(table, generation) for table, _, generation in entries}
+
+
+_PARTS = (1, "table"), (2, "generation")
+_GENERATION = r".*/data/([^/]+)/(\d{8}-[0-9a-f]{12})/"
+
+
 class Lake:
     """The tables in a folder."""
 
@@ -123,10 +159,11 @@ class Lake:
         self.spark = spark
         self.base = base.rstrip("/")
 
-    def state(self) -> State:
-        """Return what is committed now. Raises `ConfigurationError` if it cannot be read."""
+    def state(self, until_ms: int | None = None) -> State:
+        """Return what is committed now; or what of it was committed by then, in milliseconds since
+        1970. Raises `ConfigurationError` if it cannot be read."""
         state = State()
-        for commit in chain(self._commits()):
+        for commit in chain(self.commits(), until_ms):
             state.after(commit)
         return state
 
@@ -149,12 +186,39 @@ class Lake:
         """Begin a change. `state`: what it is made from, now by default."""
         return Change(self, job, at_ms, state or self.state())
 
+    def generations(self, horizon_ms: int) -> DataFrame:
+        """Return `table`, `generation` and `size` in bytes of all that has files, of which the last
+        was written before the horizon."""
+        reader = self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
+        files = reader.load(f"{self.base}/data").select(
+            *(F.regexp_extract("path", _GENERATION, it).alias(name) for it, name in _PARTS),
+            "modificationTime",
+            "length",
+        )
+        sums = files.where(F.col("table") != "").groupBy("table", "generation")
+        found = sums.agg(F.max("modificationTime").alias("last"), F.sum("length").alias("size"))
+        return found.where(F.unix_millis("last") < horizon_ms).drop("last")
+
+    def remove(self, folder: str) -> None:
+        """Remove a folder below that of the tables, or all that is in it: Spark can write nothing
+        in place of something, and a folder with nothing stays then."""
+        path = f"{self.base}/{folder}"
+        local = Path(path.removeprefix("file://"))
+        if local.is_dir():
+            shutil.rmtree(local)
+            return
+        nothing = self.spark.createDataFrame([], "value string")
+        nothing.write.mode("overwrite").text(path)
+
     def _data(self, table: str, generation: str, day: str = NO_DAY) -> str:
         folder = f"{self.base}/data/{table}/{generation}"
         return folder if day == NO_DAY else f"{folder}/dt={day}"
 
-    def _commits(self) -> Iterator[Commit]:
-        reader = self.spark.read.schema(_COMMIT + _ENTRIES).option("recursiveFileLookup", "true")
+    def commits(self) -> Iterator[Commit]:
+        """Yield all commits that there are, also those that do not count."""
+        reader = self.spark.read.schema(_COMMIT + _ENTRIES + _RETIRED)
+        # Those that are removed meanwhile are behind a checkpoint.
+        reader = reader.options(recursiveFileLookup=True, ignoreMissingFiles=True)
         try:
             rows = reader.json(f"{self.base}/commits").collect()
         except AnalysisException as error:
@@ -165,8 +229,10 @@ class Lake:
             if row.number is None or row.id is None:
                 raise ConfigurationError(f"{self.base}/commits: a file there is no commit")
             entries = tuple((it.table, it.day, it.generation) for it in row.entries)
+            retired = tuple(sorted((row.retired or {}).items()))
             yield Commit(
-                row.number, row.id, row.parent, row.job, row.at_ms, row.checkpoint, entries
+                *(row.number, row.id, row.parent, row.job, row.at_ms, row.checkpoint),
+                *(entries, retired),
             )
 
 
@@ -179,6 +245,8 @@ class Change:
         self._at_ms = at_ms
         self._state = state
         self._entries: list[tuple[str, str, str]] = []
+        self._whole: set[str] = set()  # tables whose former rows are gone
+        self._retired: dict[str, str] = {}
         self._id = secrets.token_hex(6)
         self._number = 1 if state.head is None else state.head.number + 1
 
@@ -198,6 +266,16 @@ class Change:
         written = self._written(folder)
         self._entries += [(table, day, self.generation * (day in written)) for day in set(days)]
 
+    def retire(self, table: str, days: Iterable[str], before: str) -> None:
+        """Have these days of a table gone for good, and refuse rows of days before `before`."""
+        self._entries += [(table, day, "") for day in days]
+        self._retired[table] = max(before, self._state.retired.get(table, before))
+
+    def rewrite(self, table: str, rows: DataFrame) -> None:
+        """Write a table that has no days, in place of all that it had."""
+        self.append(table, rows)
+        self._whole.add(table)
+
     def append(self, table: str, rows: DataFrame) -> None:
         """Add rows to a table that has no days."""
         folder = self._lake._data(table, self.generation)
@@ -207,10 +285,12 @@ class Change:
     def commit(self) -> None:
         """Make the change seen."""
         parent = self._state.head
-        entries, checkpoint = self._entries, self._state.length + 1 >= CHECKPOINT
-        commit = self._commit("" if parent is None else parent.generation, entries)
-        if checkpoint:
+        commit = self._commit("" if parent is None else parent.generation, self._entries)
+        if self._whole or self._state.length + 1 >= CHECKPOINT:
+            for table in self._whole:
+                self._state.days.pop(table, None)
             everything = self._state.after(commit).entries()
+            self._retired = self._state.retired
             commit = self._commit(commit.parent, everything, checkpoint=True)
         line = json.dumps(_row(commit))
         rows = self._lake.spark.createDataFrame([(line,)], "value string")
@@ -219,8 +299,10 @@ class Change:
     def _commit(
         self, parent: str, entries: Iterable[tuple[str, str, str]], *, checkpoint: bool = False
     ) -> Commit:
+        retired = tuple(sorted(self._retired.items()))
         return Commit(
-            self._number, self._id, parent, self._job, self._at_ms, checkpoint, tuple(entries)
+            *(self._number, self._id, parent, self._job, self._at_ms, checkpoint),
+            *(tuple(entries), retired),
         )
 
     def _written(self, folder: str) -> set[str]:
@@ -241,4 +323,5 @@ def _row(commit: Commit) -> Mapping[str, object]:
         "at_ms": commit.at_ms,
         "checkpoint": commit.checkpoint,
         "entries": entries,
+        "retired": dict(commit.retired),
     }

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.errors import ConfigurationError
+from gateway.pipeline import failures as reasons
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -41,6 +45,9 @@ _LOCAL = {
 }
 """Settings of a session in this process, which nobody else looks at."""
 
+PATIENCE_S = 10
+"""Seconds for a process of Spark that fails to end."""
+
 MEMORY = "2g"
 """Of a session in this process. Spark spills to disk beyond it."""
 
@@ -52,10 +59,11 @@ def session(
     remote: str | None = None,
     memory: str = MEMORY,
     settings: Mapping[str, str] | None = None,
+    is_traced: bool = False,
 ) -> SparkSession:
     """Return a session. `master`: `local[N]`, `spark://HOST:PORT` or `k8s://...`; without one, that
     of `spark-submit`, or all cores of this machine. `remote`: a Spark Connect server,
-    `sc://HOST:PORT`.
+    `sc://HOST:PORT`. `is_traced`: Spark tells failures as they happen, beside raising them.
 
     Raises `ConfigurationError` where Java is missing, or nothing answers.
     """
@@ -82,8 +90,58 @@ def session(
         where = remote or master or "this machine"
         raise ConfigurationError(f"no Spark session on {where}: {_first_line(error)}") from None
     if remote is None:
-        made.sparkContext.setLogLevel("ERROR")
+        is_quiet = not is_traced and not submitted and chosen.startswith("local")
+        made.sparkContext.setLogLevel("OFF" if is_quiet else "ERROR")
+        if is_quiet:
+            # Of a thread that serves Spark's process, which would print that it has gone.
+            made.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
     return made
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """Return the exceptions by which a session tells that a job failed."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped, unused-ignore]
+    from pyspark.errors import PySparkException
+
+    # Those of the system are of files that jobs write without Spark, or of Spark's process itself.
+    return (PySparkException, Py4JError, OSError)
+
+
+def explain(spark: SparkSession, error: Exception) -> str:
+    """Return what a failure of a session means, in one line."""
+    if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror or error}"
+    try:
+        text = str(error)  # which asks Spark's process
+    except Exception:  # noqa: BLE001 - of py4j, which does not say what it raises then
+        text = ""
+    gone = isinstance(error, ConnectionError) or not text or "Answer from Java side" in text
+    if gone:
+        return reasons.ended(_status(spark))
+    folders = os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir())
+    return reasons.explain(text, folders)
+
+
+def _status(spark: SparkSession) -> int | None:
+    """Return the exit status of a session's process that has gone; None: it is not known."""
+    from pyspark.errors import PySparkException
+
+    try:
+        process: subprocess.Popen[bytes] | None = getattr(spark.sparkContext._gateway, "proc", None)
+        return None if process is None else process.wait(PATIENCE_S)
+    except (PySparkException, subprocess.TimeoutExpired):
+        return None  # another machine's, or one that is still there
+
+
+@contextmanager
+def ended(spark: SparkSession) -> Iterator[None]:
+    """End a session after a block, also if its process has gone."""
+    try:
+        yield
+    finally:
+        with suppress(*failures()):
+            spark.stop()
 
 
 def _require_java() -> None:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pulsar
 from pulsar.schema import JsonSchema
@@ -45,6 +45,16 @@ record alone, and would drop a longer one with all that is new in it."""
 
 CUT = "1"
 """Part of the names of producers; another way to cut needs another one."""
+
+TAKEN_AT_ONCE, LARGEST_TAKEN = 50_000, 32 << 20
+"""Messages and bytes of a batch that is taken from a topic: what a process holds of it."""
+
+_QUEUE = 500
+"""Messages that brokers send ahead of what is taken. Each may have some megabytes."""
+
+_QUIET = 5_000
+"""Milliseconds without a message after which there is none before the end that is not acknowledged.
+Brokers send what they have at once, and do not say that they have nothing."""
 
 _NEVER = 3_600_000
 """Milliseconds after which the library ends a batch."""
@@ -118,7 +128,7 @@ class Client:
                 batching_max_allowed_size_in_bytes=_LARGEST_BATCH,
                 batching_max_publish_delay_ms=_NEVER,
             )
-            for batch in _batches(rows):
+            for batch in batches(rows, lambda row: len(row.line), AT_ONCE, LARGEST):
                 _send(opened, batch)
             opened.close()
         except pulsar.PulsarException as error:
@@ -133,6 +143,29 @@ class Client:
                 while reader.has_message_available():
                     yield reader.read_next(OPERATION * 1000).data()
                 reader.close()
+        except pulsar.PulsarException as error:
+            raise _unavailable(error) from None
+
+    def take(self, topic: str, subscription: str) -> Iterator[list[bytes]]:
+        """Yield the messages that a subscription has not acknowledged, in batches, partition by
+        partition, up to the last one as of when its turn comes. A batch is acknowledged when the
+        next one is asked for, or the end. There is a subscription from the first time on, beginning
+        with the first message that is kept; one process at a time may use it."""
+        _LOG.clear()
+        try:
+            for part in self._client.get_topic_partitions(topic):
+                consumer = self._client.subscribe(
+                    part,
+                    subscription,
+                    consumer_type=pulsar.ConsumerType.Exclusive,
+                    initial_position=pulsar.InitialPosition.Earliest,
+                    receiver_queue_size=_QUEUE,
+                )
+                found = _unacknowledged(consumer)
+                for batch in batches(found, _size, TAKEN_AT_ONCE, LARGEST_TAKEN):
+                    yield [it.data() for it in batch]
+                    consumer.acknowledge_cumulative(batch[-1])
+                consumer.close()  # which sends what is acknowledged
         except pulsar.PulsarException as error:
             raise _unavailable(error) from None
 
@@ -241,13 +274,40 @@ def _send(producer: Any, batch: list[Row]) -> None:
     receipts.wait(len(batch))
 
 
-def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    batch: list[Row] = []
+def _unacknowledged(consumer: Any) -> Iterator[Any]:
+    """Yield the messages of a subscription up to the last one of its topic."""
+    last = consumer.get_last_message_id()
+    if last.entry_id() < 0:  # nothing was ever there
+        return
+    while True:
+        try:
+            message = consumer.receive(_QUIET)
+        except pulsar.Timeout:
+            if not consumer.is_connected():
+                raise
+            return
+        yield message
+        if message.message_id() >= last:
+            return
+
+
+def _size(message: Any) -> int:
+    return len(message.data())
+
+
+_Item = TypeVar("_Item")
+
+
+def batches(
+    items: Iterable[_Item], size_of: Callable[[_Item], int], most: int, largest: int
+) -> Iterator[list[_Item]]:
+    """Yield items in lists, each of which ends after `most` items or `largest` bytes."""
+    batch: list[_Item] = []
     size = 0
-    for row in rows:
-        batch.append(row)
-        size += len(row.line)
-        if len(batch) >= AT_ONCE or size >= LARGEST:
+    for item in items:
+        batch.append(item)
+        size += size_of(item)
+        if len(batch) >= most or size >= largest:
             yield batch
             batch, size = [], 0
     if batch:

@@ -6,6 +6,7 @@ import argparse
 import csv
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -89,26 +90,52 @@ def of_folder(folder: Path) -> Read:
 
 
 def of_topic(url: str, token_file: Path | None, ca_file: Path | None) -> Read:
-    """Return what reads a topic, by the URL of its brokers with the topic as path. Raises
-    `ConfigurationError`, and so does the reading."""
+    """Return what reads a topic, by its URL; see `topic_of`. Raises `ConfigurationError`, and so
+    does the reading."""
+    brokers, topic = topic_of(url)
+    from gateway.usage import topics
+
+    access = topics.Access(token_file, ca_file)
+
+    def read(ledger: Ledger) -> Iterator[Usage]:
+        with _reading(url):
+            yield from topics.usage(brokers, topic, ledger, access)
+
+    return read
+
+
+def taken_of_topic(
+    url: str, subscription: str, token_file: Path | None, ca_file: Path | None
+) -> Iterator[list[bytes]]:
+    """Yield the messages of a topic that a subscription has not acknowledged, in batches; see
+    `topics.take`. Raises `ConfigurationError`."""
+    brokers, topic = topic_of(url)
+    from gateway.usage import topics
+
+    with _reading(url):
+        yield from topics.take(brokers, topic, subscription, topics.Access(token_file, ca_file))
+
+
+def topic_of(url: str) -> tuple[str, str]:
+    """Return the URL of brokers and the name of a topic, by the URL of brokers with the topic as
+    path. Raises `ConfigurationError`."""
     scheme, _, rest = url.partition("://")
     brokers, _, path = rest.partition("/")
     plugin, topic = protocols.plugin_of(url), f"persistent://{path}"
     if plugin is None or not brokers or plugin.read_topic(topic) is None:
         form = protocols.example("host:port")
         raise ConfigurationError(f"{url}: is no topic; {form}/tenant/namespace/topic")
-    from gateway.usage import topics
+    return f"{scheme}://{brokers}", topic
 
-    access = topics.Access(token_file, ca_file)
 
-    def read(ledger: Ledger) -> Iterator[Usage]:
-        try:
-            yield from topics.usage(f"{scheme}://{brokers}", topic, ledger, access)
-        except (UnavailableError, OSError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise ConfigurationError(f"{url}: cannot be read: {reason}") from None
-
-    return read
+@contextmanager
+def _reading(url: str) -> Iterator[None]:
+    """Explain why a topic cannot be read."""
+    try:
+        yield
+    except (UnavailableError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ConfigurationError(f"{url}: cannot be read: {reason}") from None
 
 
 def command(options: argparse.Namespace) -> int:

@@ -1,7 +1,8 @@
 """Reads records from topics that gateways sent them to, as `reading` does from folders.
 
-Each function reads from the first message that the topic keeps to its last one, and ends there.
-Functions raise `UnavailableError` if the brokers do not answer or refuse.
+`usage` and `events` read from the first message that the topic keeps to its last one, and end
+there; `take` reads what a subscription has not acknowledged. All raise `UnavailableError` if the
+brokers do not answer or refuse.
 """
 
 from __future__ import annotations
@@ -53,6 +54,22 @@ def events(
     return _read(url, topic, msgspec.json.Decoder(Event), ledger or Ledger(), access or Access())
 
 
+def take(
+    url: str, topic: str, subscription: str, access: Access | None = None
+) -> Iterator[list[bytes]]:
+    """Yield the messages of a topic that a subscription has not acknowledged, in batches; see
+    `Client.take`. Raises `OSError` where the token cannot be read."""
+    client = _client(url, access or Access())
+    try:
+        yield from client.take(topic, subscription)
+    finally:
+        client.close()
+
+
+def _client(url: str, access: Access) -> Client:
+    return Client(Service(url, str(access.ca_file) if access.ca_file else None), access.proof)
+
+
 def _read(
     url: str,
     topic: str,
@@ -60,7 +77,7 @@ def _read(
     ledger: Ledger,
     access: Access,
 ) -> Iterator[_Record]:
-    client = Client(Service(url, str(access.ca_file) if access.ca_file else None), access.proof)
+    client = _client(url, access)
     try:
         for message in client.read(topic):
             try:

@@ -18,8 +18,8 @@ from tests.pipeline.samples import Folder, happened, used
 
 PATIENCE = 180
 
-OF_CLUSTERS = (" snapshot ", " store ", " subscriptions ")
-"""Commands that need what a cluster stores."""
+OF_CLUSTERS = (" snapshot ", " store ", " subscriptions ", "://")
+"""Commands that need a cluster, or what it stores."""
 
 PAGE = "docs/pipeline.md"
 
@@ -33,7 +33,7 @@ def shown() -> list[str]:
 @pytest.mark.long
 @pytest.mark.usefixtures("spark")  # so that it is skipped without Java
 def test_the_commands_of_the_page_make_bills_and_limits(tmp_path: Path) -> None:
-    """Seven processes, each with a Spark of its own."""
+    """Most of them are a process with a Spark of its own."""
     records = Folder(tmp_path / "usage")
     days = [f"{datetime.now(UTC) - timedelta(days=it):%Y-%m-%dT01:00}" for it in range(4, 0, -1)]
     times = ["2026-10-05T01:00", *days]
@@ -42,7 +42,7 @@ def test_the_commands_of_the_page_make_bills_and_limits(tmp_path: Path) -> None:
     records.add([used(seq, time, **both) for seq, time in enumerate(times, 1)])
     (tmp_path / "prices.yaml").write_text("version: 1\ncurrency: EUR\nprices: {gb_in: 2}\n")
     commands = shown()
-    assert len(commands) == 8
+    assert len(commands) == 10
     for command in commands:
         _run(command, tmp_path)
     invoice = tmp_path / "invoices" / "2026-10" / "invoice-acme.html"
@@ -76,6 +76,6 @@ def test_slots_of_neighbours_divide_an_hour(slot: str, capsys: pytest.CaptureFix
 def test_a_job_without_records_says_what_is_wrong(tmp_path: Path, spark: SparkSession) -> None:
     del spark
     command = f"gateway pipeline ingest {tmp_path}/tables {tmp_path}/nothing"
-    with pytest.raises(AssertionError, match="there is no such folder; name the one"):
+    with pytest.raises(AssertionError, match="there is no such folder, or no right to see it"):
         _run(command, tmp_path)
     assert not list(tmp_path.glob("tables/data/*"))

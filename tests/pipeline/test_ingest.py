@@ -8,10 +8,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import cramjam
 import pytest
 
 from gateway.errors import ConfigurationError
-from gateway.pipeline.ingest import EARLIEST, LONGEST_LINE, MOST, Taken, ingest, streams
+from gateway.pipeline.ingest import (
+    EARLIEST,
+    LONGEST_LINE,
+    LONGEST_READ,
+    MOST,
+    Taken,
+    ingest,
+    streams,
+)
 from gateway.pipeline.lake import Lake
 from gateway.pipeline.schema import columns_of
 from gateway.usage.records import Usage
@@ -24,6 +33,10 @@ def take(lake: Lake, records: Folder, stream: str = "usage", **options: Any) -> 
 
 def seqs(lake: Lake, day: str | None = None) -> list[int]:
     return [seq for (seq,) in rows(lake.read("usage", None if day is None else [day]), "seq")]
+
+
+def zstd(data: bytes) -> bytes:
+    return bytes(cramjam.zstd.compress(data))
 
 
 def test_a_record_comes_into_the_tables_with_all_fields(lake: Lake, records: Folder) -> None:
@@ -114,6 +127,8 @@ def test_the_order_of_files_and_lines_makes_no_difference(
 
 
 HOSTILE: list[tuple[str, Record]] = [
+    ("several records in a line", line(used(1)).decode().strip() + line(used(2)).decode().strip()),
+    ("several records in a line", line(used(1)).decode().strip() + "\0 " + '{"v":1'),
     ("no JSON of a record", "{half"),
     ("no JSON of a record", "x" * 1_000_000),
     ("no JSON of a record", '{"v":1,"gw":"a","boot":"b","seq":1,"start_ms":"x","op":"send"}'),
@@ -123,8 +138,8 @@ HOSTILE: list[tuple[str, Record]] = [
     ("no gw", '{"v":1,"boot":"b","seq":1,"start_ms":1,"op":"send"}'),
     ("no op", f'{{"v":1,"gw":"a","boot":"b","seq":1,"start_ms":{ms(NOW)}}}'),
     ("seq below 1", used(0)),
-    ("not of these days", used(1, "2026-11-26T00:00")),
-    ("not of these days", '{"v":1,"gw":"a","boot":"b","seq":1,"start_ms":1,"op":"send"}'),
+    ("more than a day ahead", used(1, "2026-11-26T00:00")),
+    ("of a day before 2020-01-01", '{"v":1,"gw":"a","boot":"b","seq":1,"start_ms":1,"op":"send"}'),
     ("msgs below 0", used(1, msgs=-1)),
     (f"bytes_wire above {MOST}", used(1, bytes_wire=2**62)),
     ("lat_bucket with odd numbers", used(1, op="latency", lat_bucket=[1, -1])),
@@ -142,8 +157,42 @@ def test_lines_that_are_no_records_are_put_aside(lake: Lake, records: Folder) ->
     assert seqs(lake) == [5, 6]
 
 
-def test_a_torn_file_gives_what_is_before_the_tear(lake: Lake, records: Folder) -> None:
-    path = records.add([used(seq, principal=f"p-{seq * 7919}") for seq in range(1, 2001)])
+def test_bytes_that_are_no_text_are_put_aside_and_seen(lake: Lake, records: Folder) -> None:
+    path = records.add([used(1)], name="x.jsonl")
+    odd = line(used(2, principal="ab")).replace(b"ab", b"a\xff")
+    path.write_bytes(path.read_bytes() + odd)
+    take(lake, records)
+    assert seqs(lake) == [1]
+    ((reason, kept),) = rows(lake.read("quarantine"), "reason", "line")
+    assert (reason, "a\ufffd" in kept) == ("no UTF-8", True)
+
+
+def test_text_that_looks_like_another_record_is_part_of_its_own(
+    lake: Lake, records: Folder
+) -> None:
+    odd = ['}{"v":1}', "}{", '{"v":']
+    records.add([used(seq, principal=it) for seq, it in enumerate(odd, 1)])
+    take(lake, records)
+    assert rows(lake.read("usage"), "principal") == sorted(((it,) for it in odd), key=repr)
+
+
+def test_a_line_beyond_all_bounds_is_missing_and_no_more(lake: Lake, records: Folder) -> None:
+    path = records.add([used(1), used(2), used(3)])
+    first, _, last = map(line, (used(1), used(2), used(3)))
+    huge = b" " * (LONGEST_READ + 1) + b"\n"
+    path.write_bytes(gzip.compress(first + huge + last))
+    (taken,) = take(lake, records)
+    assert (taken.records, taken.quarantined, taken.missing) == (2, 0, 1)
+
+
+@pytest.mark.parametrize("kind", ["", "gz", "zst"], ids=["plain", "gzip", "zstd"])
+def test_a_torn_file_gives_what_is_before_the_tear(lake: Lake, records: Folder, kind: str) -> None:
+    name = f"edge-1-b-{1:012}-{2000:012}.jsonl.{kind}".rstrip(".")
+    noisy = random.Random(7)
+    all = [used(seq, principal=f"{noisy.getrandbits(256):x}") for seq in range(1, 2001)]
+    path = records.add(all, name=name)
+    if kind == "zst":
+        path.write_bytes(zstd(path.read_bytes()))
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     records.add([used(9000)])
     (taken,) = take(lake, records)
@@ -153,11 +202,9 @@ def test_a_torn_file_gives_what_is_before_the_tear(lake: Lake, records: Folder) 
 
 @pytest.mark.parametrize("name", ["x.jsonl", "x.jsonl.gz", "x.jsonl.zst"])
 def test_files_may_be_plain_or_compressed(lake: Lake, records: Folder, name: str) -> None:
-    import cramjam
-
     path = records.add([used(1)], name=name)
     if name.endswith(".zst"):
-        path.write_bytes(bytes(cramjam.zstd.compress(path.read_bytes())))
+        path.write_bytes(zstd(path.read_bytes()))
     take(lake, records)
     assert seqs(lake) == [1]
 
@@ -215,9 +262,9 @@ def test_lines_of_a_file_outside_of_days_are_put_aside_too(lake: Lake, records: 
 
 
 def test_a_folder_that_is_not_there_is_an_error(lake: Lake, records: Folder) -> None:
-    with pytest.raises(ConfigurationError, match=r"there is no such folder; name the one"):
+    with pytest.raises(ConfigurationError, match=r"there is no such folder, or no right to see it"):
         take(lake, records)
-    with pytest.raises(ConfigurationError, match=r"there is no such folder; name the one"):
+    with pytest.raises(ConfigurationError, match=r"there is no such folder, or no right to see it"):
         streams(lake.spark, records.url)
     records.add([used(1)])
     assert streams(lake.spark, records.url) == ["usage"]

@@ -122,8 +122,10 @@ def test_a_file_that_is_no_commit_is_an_error(lake: Lake) -> None:
 # -- chains ------------------------------------------------------------------------------------
 
 
-def commit(number: int, id: str, parent: str = "", *, checkpoint: bool = False) -> Commit:
-    return Commit(number, id, parent, "test", 0, checkpoint, ())
+def commit(
+    number: int, id: str, parent: str = "", at_ms: int = 0, *, checkpoint: bool = False
+) -> Commit:
+    return Commit(number, id, parent, "test", at_ms, checkpoint, ())
 
 
 def test_a_chain_leads_from_the_head_to_the_first() -> None:
@@ -146,3 +148,12 @@ def test_a_chain_begins_with_its_newest_checkpoint() -> None:
     assert chain([head, base, old]) == [base, head]
     assert chain([head, base]) == [base, head]
     assert CHECKPOINT > 2
+
+
+def test_a_chain_of_then_is_that_of_the_ancestors_of_now() -> None:
+    one, two = commit(1, "a", at_ms=10), commit(2, "b", "00000001-a", 20)
+    other = commit(2, "c", "00000001-a", 5)  # which lost
+    head = commit(3, "d", "00000002-b", 30, checkpoint=True)
+    all = [one, two, other, head]
+    assert [chain(all, until) for until in (30, 29, 19, 9)] == [[head], [one, two], [one], []]
+    assert chain([head], 29) == []

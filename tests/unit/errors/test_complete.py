@@ -18,7 +18,7 @@ from gateway.brokers.targets import TargetList
 from gateway.config import units
 from gateway.config.checks import find_mistakes
 from gateway.wire.address import Scheme
-from tests.unit.errors import limits
+from tests.unit.errors import limits, spark
 from tests.unit.errors.test_errors import CASES, STARTS
 from tests.unit.errors.texts import ROOT, Text, texts
 
@@ -27,6 +27,7 @@ PAGE = ROOT / "docs" / "errors.md"
 MESSAGES = [
     *(case.message for case in [*CASES, *limits.CASES]),
     *(start.message for start in STARTS),
+    *spark.MESSAGES,
 ]
 LINES = sorted({line for message in MESSAGES for line in message.splitlines()})
 

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from gateway.usage.client import AT_ONCE, LARGEST, _batches, trusted
+from gateway.usage.client import AT_ONCE, LARGEST, batches, trusted
 from gateway.usage.reading import LONGEST_LINE
 from gateway.usage.sending import Row
 
 
 def sizes(*lines: int) -> list[int]:
     rows = (Row(seq, "k", 0, b"x" * line) for seq, line in enumerate(lines, 1))
-    return [len(it) for it in _batches(rows)]
+    return [len(it) for it in cut(rows)]
+
+
+def cut(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    return batches(rows, lambda row: len(row.line), AT_ONCE, LARGEST)
 
 
 def test_a_batch_ends_at_its_number_of_records() -> None:
@@ -29,12 +34,12 @@ def test_no_records_are_no_batch() -> None:
 
 
 def test_a_disk_that_fails_ends_no_batch() -> None:
-    def rows() -> object:
+    def rows() -> Iterator[Row]:
         yield Row(1, "k", 0, b"x")
         raise OSError(5, "Input/output error")
 
     with pytest.raises(OSError, match="Input"):
-        list(_batches(rows()))  # type: ignore[arg-type]
+        list(cut(rows()))
 
 
 def test_the_machines_own_authorities_come_first(
