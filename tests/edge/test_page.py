@@ -4,104 +4,47 @@ from __future__ import annotations
 
 import math
 import re
-import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from queue import Queue
-from typing import Any
 
 import pytest
 import trio
-from axe_core_python.base import AXE_SCRIPT
-from selenium.webdriver import Chrome, ChromeOptions, ChromeService
-from selenium.webdriver.common.by import By
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.keys import Keys
 
 from gateway.console.facts import Draining
 from gateway.console.serving import ConsoleSettings, serve_console
 from gateway.wire.account import Action
 from gateway.wire.address import Address
-from tests.real.brokers.jars import MissingToolError, Say
+from tests.real.brokers.jars import Say
 from tests.real.brokers.ports import free_ports
 from tests.real.clients import fresh_topic, wait_until
 from tests.real.fixtures import Connect, Reach, StartGateway, or_skip
 from tests.real.gateways import HOST, PASS_THROUGH
+from tests.support.browsing import DESK, PHONE, Page, opened, programs
 from tests.support.sandbox import Sandbox
 from tests.unit.console.world import World, passed
 
 pytestmark = pytest.mark.gateway_only
 
-DESK, PHONE = (1360, 1000), (390, 844)
 COUNT = 300
 
 
 @pytest.fixture(scope="module")
 def browser(say: Say) -> Iterator[Chrome]:
-    found = or_skip(_programs, say)
-    options = ChromeOptions()
-    options.binary_location = found[0]
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = Chrome(options=options, service=ChromeService(found[1]))
-    driver.set_script_timeout(120)  # the accessibility checker, on a busy machine
-    yield driver
-    driver.quit()
+    with opened(or_skip(programs, say)) as driver:
+        yield driver
 
 
-def _programs(say: Say) -> tuple[str, str]:
-    """Return the paths of Chromium and its driver. Raises `MissingToolError`."""
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if browser is None or driver is None:
-        raise MissingToolError("chromedriver")
-    return browser, driver
+class Console(Page):
+    """The console's page."""
 
-
-class Page:
-    """The page in a browser. `log`: what the browser had to complain of."""
-
-    def __init__(self, browser: Chrome, url: str, size: tuple[int, int] = DESK) -> None:
-        self.browser = browser
-        metrics = {"width": size[0], "height": size[1], "deviceScaleFactor": 1, "mobile": False}
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
-        browser.get(url)
-        self.complaints()
-
-    def live(self) -> Page:
+    def live(self) -> Console:
         wait_until(lambda: self.text("#state") == "live")
         return self
-
-    def all(self, selector: str) -> list[Any]:
-        return self.browser.find_elements(By.CSS_SELECTOR, selector)
-
-    def one(self, selector: str) -> Any:
-        (found,) = self.all(selector)
-        return found
-
-    def text(self, selector: str) -> str:
-        return str(self.run(f"return document.querySelector({selector!r})?.textContent ?? ''"))
-
-    def value(self, selector: str) -> float:
-        return float(self.one(selector).get_attribute("data-value"))
-
-    def run(self, script: str) -> Any:
-        return self.browser.execute_script(script)
-
-    def complaints(self) -> list[str]:
-        found: Any = self.browser.get_log("browser")  # type: ignore[no-untyped-call]
-        return [it["message"] for it in found]
-
-    def violations(self) -> list[str]:
-        """Return what an accessibility checker finds wrong."""
-        self.run(AXE_SCRIPT)
-        found = self.browser.execute_async_script(
-            "axe.run().then(it => arguments[0](it.violations.map(v => "
-            "`${v.id}: ${v.nodes[0].html}`)))"
-        )
-        return list(found)
 
 
 def metric(text: str, name: str) -> float:
@@ -118,7 +61,7 @@ def test_its_numbers_are_those_of_metrics_and_a_connection_can_be_closed(
     client = connect(reach(sandbox, through=started).url)
     topic = fresh_topic()
     producer, consumer = client.create_producer(topic), client.subscribe(topic, "sub")
-    page = Page(browser, f"http://{HOST}:{port}/").live()
+    page = Console(browser, f"http://{HOST}:{port}/").live()
     for number in range(COUNT):
         producer.send(str(number).encode())
     row = f'#topics tr[data-topic="{topic}"] td:nth-child(4)'
@@ -204,7 +147,7 @@ def test_ten_thousand_topics_and_hostile_names_are_shown_calmly(
     for number in range(3000):
         world.connect(number, MARKUP)
     with served(world) as url:
-        page = Page(browser, url, size).live()
+        page = Console(browser, url, size).live()
         page.run(f"localStorage.setItem('theme', '{theme}')")
         page.browser.refresh()
         page.live()
@@ -227,7 +170,7 @@ def test_it_can_be_used_by_keyboard(browser: Chrome) -> None:
     world = Ticking()
     world.connect(7)
     with served(world) as url:
-        page = Page(browser, url).live()
+        page = Console(browser, url).live()
         wait_until(lambda: page.all("#connections [data-open]") != [])
         page.one("#connections [data-open]").send_keys(Keys.ENTER)
         wait_until(lambda: page.run("return document.querySelector('#details').open"))
@@ -245,7 +188,7 @@ def test_it_can_be_used_by_keyboard(browser: Chrome) -> None:
 def test_it_asks_for_the_token_and_keeps_it_for_its_tab(browser: Chrome) -> None:
     world = Ticking(b"a-token-of-some-length", is_public=True)
     with served(world) as url:
-        page = Page(browser, url)
+        page = Console(browser, url)
         wait_until(lambda: page.run("return document.querySelector('#ask-token').open"))
         assert page.violations() == []
         page.one("#token").send_keys("a-token-of-some-length", Keys.ENTER)
@@ -258,7 +201,7 @@ def test_it_asks_for_the_token_and_keeps_it_for_its_tab(browser: Chrome) -> None
 def test_it_tells_of_a_drain_and_of_a_gateway_that_is_gone(browser: Chrome) -> None:
     world = Ticking()
     with served(world) as url:
-        page = Page(browser, url).live()
+        page = Console(browser, url).live()
         assert not page.one("#drain-banner").is_displayed()
         world.draining = Draining(10, 4)
         wait_until(lambda: "4 of 10" in page.text("#drain-text"))

@@ -12,11 +12,12 @@ from gateway.pipeline.billing.amounts import charge
 from gateway.pipeline.billing.months import Month
 from gateway.pipeline.billing.prices import read
 from gateway.pipeline.demo.planted import Fact, Planted, What
-from gateway.pipeline.demo.report import Found, Seen, matched
+from gateway.pipeline.demo.report import Found, Seen, matched, to_html
 from gateway.pipeline.demo.showing import show
 from tests.pipeline.samples import ms
 
 FEBRUARY = Month(2026, 2)
+CARD = read("version: 1\ncurrency: EUR\nprices: {gb_in: 1}", Path("p.yaml"))
 NOW = ms("2026-03-03T12:00")
 
 
@@ -39,7 +40,7 @@ def test_a_month_goes_through_all_jobs(spark: SparkSession, tmp_path: Path) -> N
 
 
 def found_of(planted: tuple[Fact, ...], *seen: Seen) -> Found:
-    charges = charge(read("version: 1\ncurrency: EUR\nprices: {gb_in: 1}", Path("p.yaml")), [])
+    charges = charge(CARD, [])
     made_up = Planted(planted, {}, {}, {}, 0, 0)
     return Found(made_up, (), charges, seen, (), (), ())
 
@@ -52,3 +53,17 @@ def test_what_was_found_is_held_against_what_was_planted() -> None:
     late, other = right._replace(start_ms=200), right._replace(who="best")
     found = matched(found_of((noisy, sprayed, growth), late, right, other))
     assert found == [(noisy, right), (sprayed, None), (None, late), (None, other)]
+
+
+@pytest.mark.parametrize(
+    ("end", "shown"),
+    [
+        ("2026-02-05T11:30", "05 Feb 10:00 to 11:30"),
+        ("2026-02-06T00:00", "05 Feb 10:00 to 24:00"),
+        ("2026-02-06T00:01", "05 Feb 10:00 to 06 Feb 00:01"),
+    ],
+)
+def test_a_time_of_one_day_names_it_once(end: str, shown: str) -> None:
+    seen = Seen("guessed", "acme-app", ms("2026-02-05T10:00"), ms(end))
+    text = to_html(found_of((), seen), FEBRUARY, CARD)
+    assert f">{shown}<" in text

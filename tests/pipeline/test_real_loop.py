@@ -52,8 +52,8 @@ prices:
   stored_gb_hour: 10
 """
 
-PATIENCE = 180
-"""Seconds of a job."""
+PATIENCE = 300
+"""Seconds of a job, which takes ten on an idle machine."""
 
 NAMES = [
     *(ORDERS[it] for it in (NOISY, SMALL)),

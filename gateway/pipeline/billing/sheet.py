@@ -54,7 +54,7 @@ section p { margin: .3rem 0 .7rem; max-width: 68ch; }
 .warning { border-color: var(--warn); border-left-width: .4rem; background: var(--warn-soft); }
 .quiet { color: var(--quiet); }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(8.8rem, 1fr));
-  gap: .8rem 1.1rem; margin: 0; padding: 0; }
+  gap: .8rem 1.1rem; margin: 0 0 .8rem; padding: 0; }
 .facts div { border-left: 3px solid var(--line); padding-left: .8rem; min-width: 0; }
 .facts .good { border-color: var(--good); } .facts .bad { border-color: var(--warn); }
 .facts dt { color: var(--quiet); font-size: .87rem; }
@@ -65,7 +65,7 @@ caption { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-pa
 th, td { text-align: left; padding: .42rem 1.1rem .42rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; font-weight: 400; }
 thead th { color: var(--quiet); font-weight: 500; font-size: .85rem; vertical-align: bottom; }
-.number { text-align: right; white-space: nowrap; }
+.number { text-align: right; white-space: nowrap; } .whole { white-space: nowrap; }
 th:last-child, td:last-child { padding-right: 0; }
 tbody th { overflow-wrap: anywhere; min-width: 9rem; }
 tr.total th, tr.total td { font-weight: 650; border-bottom: 0;
@@ -97,7 +97,9 @@ footer p { margin: .3rem 0; max-width: 78ch; }
   header, main, footer { padding-left: .8rem; padding-right: .8rem; }
   header .sum { text-align: left; } h1 { font-size: 1.5rem; } .sum .amount { font-size: 1.7rem; }
   section { padding: .9rem .8rem; } svg.small { width: 3.5rem; }
-  .number { white-space: normal; } th, td { padding-right: .7rem; } tbody th { min-width: 6rem; }
+  .number { white-space: normal; } th, td { padding-right: .7rem; } tbody th { min-width: 7rem; }
+  table:has(.total) :is(th, td):last-child { position: sticky; right: 0; padding-left: .7rem;
+    background: var(--sheet); white-space: nowrap; }
 }
 @page { size: A4; margin: 16mm 14mm; }
 @media print {

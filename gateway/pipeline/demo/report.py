@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.pipeline.billing.markup import Content, Markup, name, tag
@@ -149,9 +149,9 @@ def _records(found: Found) -> Markup:
         facts(
             [
                 ("Files", f"{files:,}", None),
-                ("Records read, repeated ones too", f"{records:,}", None),
+                ("Records read", f"{records:,}", None),
                 ("Lines put aside", f"{quarantined:,}", None),
-                ("Records that torn files lack", f"{missing:,}", None),
+                ("Lacking in torn files", f"{missing:,}", None),
                 ("Records lost in all", f"{lost:,}", None),
             ]
         ),
@@ -177,7 +177,7 @@ def _incidents(found: Found) -> Markup:
     rows = [_row(*pair) for pair in matched(found)]
     columns = (
         *(Column("What"), Column("Who"), Column("Planted"), Column("Found")),
-        Column("Others who waited", is_number=True),
+        Column("Others waited", is_number=True),
     )
     return section(
         "Incidents",
@@ -195,18 +195,21 @@ def _row(fact: Fact | None, seen: Seen | None) -> Record:
     else:
         assert fact is not None
         who = fact.tenant or next(iter((*fact.principals, *fact.networks)), "")
-    planted = "—" if fact is None else _span(fact.start_ms, fact.end_ms)
-    told = "not found" if seen is None else _span(seen.start_ms, seen.end_ms)
+    planted: Content = "—" if fact is None else _span(fact.start_ms, fact.end_ms)
+    told: Content = "not found" if seen is None else _span(seen.start_ms, seen.end_ms)
     victims: Content = f"{len(seen.victims)}" if seen is not None and seen.victims else ""
     is_good = fact is not None and seen is not None
     cells = (_TITLES.get(kind, kind), name(who), planted, told, victims)
     return Record(cells, None if is_good else "bad")
 
 
-def _span(start_ms: int, end_ms: int) -> str:
+def _span(start_ms: int, end_ms: int) -> Markup:
     start, end = (datetime.fromtimestamp(it / 1000, UTC) for it in (start_ms, end_ms))
-    same = start.date() == end.date()
-    return f"{start:%d %b %H:%M} to {end:{'%H:%M' if same else '%d %b %H:%M'}}"
+    if end == datetime.combine(start + timedelta(days=1), time(), UTC):
+        until = "24:00"
+    else:
+        until = f"{end:{'%H:%M' if start.date() == end.date() else '%d %b %H:%M'}}"
+    return tag("span", f"{start:%d %b %H:%M} to {until}", class_="whole")
 
 
 def _limits(found: Found) -> Markup:
