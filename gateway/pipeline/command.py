@@ -275,6 +275,7 @@ def _forecast(spark: SparkSession, options: argparse.Namespace) -> int:
 
     lake, disks = Lake(spark, options.tables), dict(map(_disk, options.disk))
     rules = files.rules_of(files.load(options.rules)) if options.rules else ()
+    rules = tuple(it for it in rules if not it.has_expired(time.time()))
     found = [*forecast.of_limits(lake, rules)]
     if options.prices is not None:
         card = prices.load(options.prices)

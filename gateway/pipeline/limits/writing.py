@@ -36,7 +36,7 @@ def document(limits: Iterable[Limit], until: date) -> str | None:
     if not ordered:
         return None
     text = _HEAD + "".join(line for limit in ordered for line in _rule(limit, until))
-    _, mistakes = files.build(yaml.safe_load(text))
+    _, mistakes = files.read(text, "recommendations")
     if mistakes:
         raise InternalError(f"a recommendation is no rule: {mistakes[0]}")
     return text
@@ -57,10 +57,11 @@ def _rule(limit: Limit, until: date) -> list[str]:
         "per": ["tenant"],
         "burst": f"{limit.burst}B" if unit else limit.burst,
         "mode": "shadow",
+        "expires": until.isoformat(),
     }
     lines = yaml.safe_dump([rule], sort_keys=False, allow_unicode=False, width=1000)
     body = "".join(f"  {line}\n" for line in lines.splitlines())
-    return [f"  # {evidence}\n  # good until {until.isoformat()}\n", body]
+    return [f"  # {evidence}\n", body]
 
 
 def identifier(tenant: str, what: What) -> str:
@@ -97,12 +98,13 @@ def current(path: Path) -> Mapping[str, int]:
 
 
 def expiry(path: Path) -> date | None:
-    """Return the day up to which the recommendations of a file are good; None without one."""
+    """Return the last day on which the recommendations of a file are good; None without one. Raises
+    `ConfigurationError` if it is wrong."""
     if not path.exists():
         return None
-    marks = (line.strip() for line in path.read_text().splitlines())
-    days = [line.removeprefix("# good until ") for line in marks if line.startswith("# good until")]
-    return min(map(date.fromisoformat, days), default=None)
+    rules = files.rules_of(files.load([path]))
+    ends = min((rule.expires for rule in rules if rule.expires is not None), default=None)
+    return None if ends is None else (ends - timedelta(microseconds=1)).date()
 
 
 def good_until(today: date, days: int, before: date | None) -> date:
