@@ -20,7 +20,7 @@ from gateway.rules.options import RECOMMENDED
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from gateway.pipeline.chargeback import MonthlyUse
     from gateway.pipeline.forecasting import Forecast
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from gateway.pipeline.lake import Lake
 
     Job = Callable[[SparkSession, argparse.Namespace], int]
+
+
+LONGEST_LIFE = timedelta(days=365)
+"""Of a rule against an attacker; what is for ever is nothing that a job decides."""
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -75,6 +79,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     ):
         looked = add(name, job, help)
         looked.add_argument("--days", type=int, default=28, help="days to look at (%(default)s)")
+    looked.add_argument("--rules", type=Path, help="file to write, of rules against attackers")
+    text = "how long after the last event a rule has an effect (24h)"
+    looked.add_argument("--ttl", type=_lifetime, default="24h", metavar="TIME", help=text)
+    text = "the rules deny, instead of counting what they would deny"
+    looked.add_argument("--enforce", action="store_true", help=text)
     help = "show all jobs on a made-up month; takes some minutes"
     shown = jobs.add_parser("demo", help=help, description=help)
     shown.add_argument("folder", type=Path, nargs="?", default=Path("pipeline-demo"))
@@ -84,6 +93,18 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     taken = jobs.add_parser("snapshot", help=help, description=help)
     snapshot_options.add_arguments(taken)
     taken.set_defaults(command=_snapshot)
+
+
+def _lifetime(text: str) -> timedelta:
+    from gateway.config import units
+
+    try:
+        found = timedelta(seconds=units.seconds(text))
+    except (ValueError, OverflowError):
+        found = timedelta(0)
+    if not timedelta(0) < found <= LONGEST_LIFE:
+        raise argparse.ArgumentTypeError(f"{text} is no time to live; 30m, 24h, up to 8760h")
+    return found
 
 
 def _snapshot(options: argparse.Namespace) -> int:
@@ -250,7 +271,7 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
 
 def _recommend(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline.lake import Lake
-    from gateway.pipeline.limits import writing
+    from gateway.pipeline.limits import texts, writing
     from gateway.pipeline.limits.deciding import Policy
     from gateway.pipeline.recommend import recommend
 
@@ -260,7 +281,7 @@ def _recommend(spark: SparkSession, options: argparse.Namespace) -> int:
     limits, undecided = recommend(usage, policy, current)
     before = writing.expiry(options.rules)
     until = writing.good_until(today, policy.valid_days, before)
-    changed = writing.write(options.rules, writing.document(limits, until))
+    changed = texts.write(options.rules, writing.document(limits, until))
     for it in undecided:
         _say(f"no limit of {it.seen.what} for {it.seen.tenant!a}: {it.reason}")
     _say(f"{len(limits)} limits in {options.rules}" + ("" if changed else ", as before"))
@@ -328,8 +349,11 @@ def _abuse(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline import abuse
     from gateway.pipeline.lake import Lake
 
+    if options.enforce and options.rules is None:
+        raise ConfigurationError("--enforce has no rules; --rules rules/abuse.yaml")
     lake = Lake(spark, options.tables)
-    found = abuse.update(lake, _last_days(lake, "events", options.days), _now_ms())
+    days = _last_days(lake, "events", options.days)
+    found = abuse.update(lake, days, _now_ms())
     for row in found.orderBy("start_ms", "kind").limit(SHOWN).collect():
         who = f"{row.principal!a}" if row.principal else f"{row.principals or 'unknown'} principals"
         what = "an attack" if row.is_attack else "a mistake"
@@ -338,7 +362,24 @@ def _abuse(spark: SparkSession, options: argparse.Namespace) -> int:
             f"from {row.network or f'{row.networks} networks'}, {row.failures} failures"
         )
     _say(f"{found.count()} findings, in the table `abuse`")
+    if options.rules is not None:
+        _deny(lake.read("events", days), found, options)
     return 0
+
+
+def _deny(events: DataFrame, found: DataFrame, options: argparse.Namespace) -> None:
+    """Write rules against the attackers that were found."""
+    from gateway.pipeline.attackers import attackers
+    from gateway.pipeline.limits import denying
+    from gateway.pipeline.limits.texts import write
+
+    now = datetime.now(UTC)
+    since_ms = round((now - options.ttl).timestamp() * 1000)
+    denied, left = denying.decide(attackers(events, found, since_ms), options.ttl, now)
+    changed = write(options.rules, denying.document(denied, enforce=options.enforce))
+    for it in left:
+        _say(f"no rule against {denying.told(it.attacker)}: {it.reason}")
+    _say(f"{len(denied)} rules in {options.rules}" + ("" if changed else ", as before"))
 
 
 def _last_days(lake: Lake, table: str, number: int) -> list[str]:

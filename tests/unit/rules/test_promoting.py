@@ -9,7 +9,8 @@ import pytest
 
 from gateway.errors import ConfigurationError
 from gateway.pipeline.limits.deciding import Limit, Seen, What
-from gateway.pipeline.limits.writing import document, identifier, write
+from gateway.pipeline.limits.texts import write
+from gateway.pipeline.limits.writing import document, identifier
 from gateway.rules import files
 from gateway.rules.promoting import Promotion, promote
 

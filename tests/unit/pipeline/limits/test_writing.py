@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from gateway.pipeline.limits.deciding import Limit, Seen, What
+from gateway.pipeline.limits.texts import write
 from gateway.pipeline.limits.writing import (
     current,
     document,
     expiry,
     good_until,
     identifier,
-    write,
 )
 from gateway.rules import files
 
