@@ -597,6 +597,7 @@ class Application:
             listeners=self._listeners,
             brokers=self._broker_health,
             rules=tuple if limiting is None else limiting.shaper.figures,
+            expired=tuple if limiting is None else limiting.reloader.expired,
             denied={} if limiting is None else limiting.access.denied,
             latencies=self._latencies,
             slow=self._slow,

@@ -183,7 +183,7 @@ def make_rate_limiting(
 
     seen = frozenset(signs(paths))  # before reading, so that any later change is noticed
     found = files.rules_of(files.load(paths))
-    compiled = RuleSet.compile(found)
+    compiled = RuleSet.compile(found, time.time())
     timeout = PARENT_TIMEOUT
     if configuration.store is not None:
         from gateway.fleet.stores import store_of
@@ -196,7 +196,8 @@ def make_rate_limiting(
         agent = make_agent(configuration.opa, needs.log)
         needs.agent = agent.figures
     access = Access(compiled, defaults, partial(_tell_denied, witness), agent)
-    shaper, figures = Shaper(compiled, reactor, supply, access), ReloadFigures(time.time())
+    shaper = Shaper(compiled, reactor, supply, access)
+    figures = ReloadFigures(time.time(), expired=len(compiled.expired))
     reloader = Reloader(paths, compiled, shaper.adopt, figures, seen)
     sharing = None
     if store is not None and supply is not None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gateway.telemetry.figures import (
         BrokerHealth,
         Denied,
+        ExpiredRule,
         ListenerFigures,
         PlaneFigures,
         RuleFigures,
@@ -71,6 +72,7 @@ class Sources:
     listeners: Mapping[str, ListenerFigures]
     brokers: Callable[[], Iterable[BrokerHealth]]
     rules: Callable[[], Iterable[RuleFigures]]
+    expired: Callable[[], Iterable[ExpiredRule]]
     denied: Mapping[Denied, int]
     latencies: Mapping[str, ListenerLatencies]
     slow: SlowSends
@@ -123,6 +125,7 @@ class Facts:
         draining = sources.draining()
         return {
             "rules": [it._asdict() for it in sources.rules()],
+            "expired": [it._asdict() for it in sources.expired()],
             "denials": [
                 it._asdict() | {"number": number} for it, number in dict(sources.denied).items()
             ],

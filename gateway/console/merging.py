@@ -41,6 +41,7 @@ def state(answers: Sequence[Row]) -> Row:
     reasons = dict.fromkeys(reason for each in unready for reason in each)
     return {
         "rules": _rules(answers),
+        "expired": rows((it["expired"] for it in answers), "rule", "since"),
         "denials": rows((it["denials"] for it in answers), "listener", "rule", "right", "mode"),
         "brokers": _brokers(answers),
         "listeners": rows((it["listeners"] for it in answers), "listener"),

@@ -18,13 +18,13 @@ usually is not.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from gateway.pipeline.kinds import MISTAKES, Kind
 from gateway.pipeline.schema import TABLES
 
 if TYPE_CHECKING:
@@ -38,20 +38,6 @@ MINUTE_MS = 60_000
 
 NOBODY = ""
 """Stands for the principal of failures that name none."""
-
-
-class Kind(StrEnum):
-    """What was found."""
-
-    SPRAYING = "spraying"
-    GUESSING = "guessing"
-    GUESSED = "guessed"
-    SHARED_CREDENTIAL = "shared_credential"
-    EXPIRED_STORM = "expired_storm"
-
-
-MISTAKES = (Kind.EXPIRED_STORM,)
-"""Kinds that are no attack."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +121,14 @@ def _tries(events: DataFrame, it: Thresholds) -> DataFrame:
         F.min("time_ms").alias("start_ms"),
         (F.max("time_ms") + 1).alias("end_ms"),
     )
-    known = tries.join(_homes(events), ["network", "who"], "left")
+    known = tries.join(homes(events), ["network", "who"], "left")
     home = F.coalesce(F.col("since_ms") < F.col("start_ms"), F.lit(False))
     return known.withColumn("is_home", home)
 
 
-def _homes(events: DataFrame) -> DataFrame:
-    """Return since when principals are connected from networks, and `NOBODY` for the first one."""
+def homes(events: DataFrame) -> DataFrame:
+    """Return `since_ms` when `who` is connected from a `network`, and `NOBODY` for the first one,
+    who was `in_first`."""
     there = events.where(
         F.col("event").isin("connected", "ended")
         & F.col("principal").isNotNull()

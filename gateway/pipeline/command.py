@@ -20,7 +20,7 @@ from gateway.rules.options import RECOMMENDED
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from gateway.pipeline.chargeback import MonthlyUse
     from gateway.pipeline.forecasting import Forecast
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
     from gateway.pipeline.lake import Lake
 
     Job = Callable[[SparkSession, argparse.Namespace], int]
+    _Add = Callable[[str, Job, str], argparse.ArgumentParser]
+
+
+LONGEST_LIFE = timedelta(days=365)
+"""Of a rule against an attacker; what is for ever is nothing that a job decides."""
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -69,6 +74,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     ahead.add_argument("--rules", type=Path, nargs="*", default=[], help="files of limits")
     ahead.add_argument("--prices", type=Path, help="rate card, in YAML")
     ahead.add_argument("--disk", action="append", default=[], metavar="CLUSTER=SIZE")
+    _add_findings(add)
+    _add_keeping(add)
+    _add_without_tables(jobs)
+
+
+def _add_findings(add: _Add) -> None:
     for name, job, help in (
         ("neighbours", _neighbours, "find tenants whose growth others suffer from"),
         ("abuse", _abuse, "find guessed and shared credentials in events"),
@@ -78,11 +89,18 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         if job is _neighbours:
             slot = "what is compared; not shorter than intervals of records (%(default)s)"
             looked.add_argument("--slot", type=_slot, default="5m", help=slot)
+    looked.add_argument("--rules", type=Path, help="file to write, of rules against attackers")
+    text = "how long after the last event a rule has an effect (24h)"
+    looked.add_argument("--ttl", type=_lifetime, default="24h", metavar="TIME", help=text)
+    text = "the rules deny, instead of counting what they would deny"
+    looked.add_argument("--enforce", action="store_true", help=text)
+
+
+def _add_keeping(add: _Add) -> None:
     kept = add("retain", _retain, "let old days of tables go")
     kept.add_argument("--keep", action="append", default=[], metavar="KIND=DAYS", type=_kept)
     kept.add_argument("--dry-run", action="store_true", help="only say which days would go")
     add("compact", _compact, "remove the files of tables that nobody reads any more")
-    _add_without_tables(jobs)
 
 
 def _add_without_tables(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -118,6 +136,18 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     topic.add_argument(
         "--ca-file", type=Path, metavar="FILE", help="who signed the brokers' certificates"
     )
+
+
+def _lifetime(text: str) -> timedelta:
+    from gateway.config import units
+
+    try:
+        found = timedelta(seconds=units.seconds(text))
+    except (ValueError, OverflowError):
+        found = timedelta(0)
+    if not timedelta(0) < found <= LONGEST_LIFE:
+        raise argparse.ArgumentTypeError(f"{text} is no time to live; 30m, 24h, up to 8760h")
+    return found
 
 
 def _snapshot(options: argparse.Namespace) -> int:
@@ -349,7 +379,7 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
 
 def _recommend(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline.lake import Lake
-    from gateway.pipeline.limits import writing
+    from gateway.pipeline.limits import texts, writing
     from gateway.pipeline.limits.deciding import Policy
     from gateway.pipeline.recommend import recommend
 
@@ -359,7 +389,7 @@ def _recommend(spark: SparkSession, options: argparse.Namespace) -> int:
     limits, undecided = recommend(usage, policy, current)
     before = writing.expiry(options.rules)
     until = writing.good_until(today, policy.valid_days, before)
-    changed = writing.write(options.rules, writing.document(limits, until))
+    changed = texts.write(options.rules, writing.document(limits, until))
     for it in undecided:
         _say(f"no limit of {it.seen.what} for {it.seen.tenant!a}: {it.reason}")
     _say(f"{len(limits)} limits in {options.rules}" + ("" if changed else ", as before"))
@@ -414,6 +444,7 @@ def _forecast(spark: SparkSession, options: argparse.Namespace) -> int:
 
     lake, disks = Lake(spark, options.tables), dict(map(_disk, options.disk))
     rules = files.rules_of(files.load(options.rules)) if options.rules else ()
+    rules = tuple(it for it in rules if not it.has_expired(time.time()))
     found = [*forecast.of_limits(lake, rules)]
     if options.prices is not None:
         card = prices.load(options.prices)
@@ -467,8 +498,11 @@ def _abuse(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline import abuse
     from gateway.pipeline.lake import Lake
 
+    if options.enforce and options.rules is None:
+        raise ConfigurationError("--enforce has no rules; --rules rules/abuse.yaml")
     lake = Lake(spark, options.tables)
-    found = abuse.update(lake, _last_days(lake, "events", options.days), _now_ms())
+    days = _last_days(lake, "events", options.days)
+    found = abuse.update(lake, days, _now_ms())
     for row in found.orderBy("start_ms", "kind").limit(SHOWN).collect():
         who = f"{row.principal!a}" if row.principal else f"{row.principals or 'unknown'} principals"
         what = "an attack" if row.is_attack else "a mistake"
@@ -477,7 +511,24 @@ def _abuse(spark: SparkSession, options: argparse.Namespace) -> int:
             f"from {row.network or f'{row.networks} networks'}, {row.failures} failures"
         )
     _say(f"{found.count()} findings, in the table `abuse`")
+    if options.rules is not None:
+        _deny(lake.read("events", days), found, options)
     return 0
+
+
+def _deny(events: DataFrame, found: DataFrame, options: argparse.Namespace) -> None:
+    """Write rules against the attackers that were found."""
+    from gateway.pipeline.attackers import attackers
+    from gateway.pipeline.limits import denying
+    from gateway.pipeline.limits.texts import write
+
+    now = datetime.now(UTC)
+    since_ms = round((now - options.ttl).timestamp() * 1000)
+    denied, left = denying.decide(attackers(events, found, since_ms), options.ttl, now)
+    changed = write(options.rules, denying.document(denied, enforce=options.enforce))
+    for it in left:
+        _say(f"no rule against {denying.told(it.attacker)}: {it.reason}")
+    _say(f"{len(denied)} rules in {options.rules}" + ("" if changed else ", as before"))
 
 
 def _last_days(lake: Lake, table: str, number: int) -> list[str]:

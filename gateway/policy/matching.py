@@ -11,10 +11,13 @@ Theory of operation. A `RuleSet` is asked once for each producer, consumer, look
   network or a limit `per` value, and these more than nothing. Tenant, namespace and topic are one
   field, in which any topic is more specific than any namespace, and that than any tenant. Two
   overrides that are equally specific both apply.
+- A rule that has expired when it is added is only kept, and matches nothing. A set does not change
+  as time goes by: whoever uses one replaces it when its next rule expires.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from enum import IntEnum, auto
 from ipaddress import IPv4Address, IPv6Address, ip_address
@@ -22,6 +25,7 @@ from typing import Any, Literal, NamedTuple
 
 from gateway.config.expressions import compiled
 from gateway.policy.dimensions import DIMENSIONS, Dimension
+from gateway.policy.expiry import written
 from gateway.policy.rules import Match, Rule, expression_of, is_expression, is_pattern
 from gateway.wire.account import Right
 from gateway.wire.subject import Subject, TopicName
@@ -428,25 +432,36 @@ class RuleSet:
     """The rules in force at a time; their ids differ.
 
     A set is made and dissolved rule by rule: for thousands, either takes long in one go.
+
+    `next_expiry`: wall-clock second in which the next rule expires; infinite if none does.
     """
 
     def __init__(self) -> None:
-        self._rules: dict[str, _Compiled] = {}
+        self._all: dict[str, Rule] = {}
+        self.expired: dict[str, Rule] = {}
+        self.next_expiry = math.inf
+        self._rules: dict[str, _Compiled] = {}  # without those that have expired
         self._by_action = {action: _Index() for action in DIMENSIONS}
         self._by_right = {right: _Index() for right in Right}
         self._shadows_rights = False
         self._dimensions: set[Dimension] = set()
 
     @classmethod
-    def compile(cls, rules: Iterable[Rule]) -> RuleSet:
-        """Return a set of rules whose ids differ."""
+    def compile(cls, rules: Iterable[Rule], now: float = -math.inf) -> RuleSet:
+        """Return a set of rules whose ids differ. `now`: see `add`."""
         found = cls()
         for rule in rules:
-            found.add(rule)
+            found.add(rule, now)
         return found
 
-    def add(self, rule: Rule) -> None:
-        """Add a rule behind all others."""
+    def add(self, rule: Rule, now: float = -math.inf) -> None:
+        """Add a rule behind all others. `now`: wall-clock seconds, by which it may have expired."""
+        self._all[rule.id] = rule
+        if rule.has_expired(now):
+            self.expired[rule.id] = rule
+            return
+        if rule.expires is not None:
+            self.next_expiry = min(self.next_expiry, rule.expires.timestamp())
         compiled = self._rules[rule.id] = _Compiled(rule, len(self._rules))
         for action, index in self._by_action.items():
             if compiled.limits[action]:
@@ -467,17 +482,22 @@ class RuleSet:
             while indices:
                 indices.popitem()
                 yield
-        while self._rules:
-            self._rules.popitem()
-            yield
+        self.expired.clear()
+        for rules in (self._rules, self._all):
+            while rules:
+                rules.popitem()
+                yield
 
     def __len__(self) -> int:
-        return len(self._rules)
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[Rule]:
+        """Yield all rules in their order, the expired ones too."""
+        return iter(self._all.values())
 
     def rule(self, id: str) -> Rule | None:
-        """Return the rule of this id, if there is one."""
-        compiled = self._rules.get(id)
-        return None if compiled is None else compiled.rule
+        """Return the rule of this id, if there is one, expired or not."""
+        return self._all.get(id)
 
     def dimensions(self) -> frozenset[Dimension]:
         """Return all dimensions that these rules limit."""
@@ -527,6 +547,11 @@ class RuleSet:
             NotApplied(it.rule, _why(it, forms, action))
             for it in self._rules.values()
             if it not in matching and it.rule.id not in {each.rule.id for each in rights}
+        ]
+        not_applied += [
+            NotApplied(it, f"it expired at {written(it.expires)}")
+            for it in self.expired.values()
+            if it.expires is not None
         ]
         limits = self.limits(subject, action) if action in DIMENSIONS else ()
         about = any(it.rule.rights for it in self._rules.values()) and action in _RIGHTS

@@ -5,6 +5,7 @@ descriptions in the schema (`gateway rules schema`), which editors show.
 """
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import BeforeValidator, ConfigDict, Field, PlainValidator, model_validator
@@ -14,7 +15,7 @@ from gateway.config import units
 from gateway.config.expressions import compiled
 from gateway.config.model import NOT_EMPTY, Flag, Name, Networks, Version
 from gateway.config.model import Part as ConfigurationPart
-from gateway.policy import rates
+from gateway.policy import expiry, rates
 from gateway.policy.dimensions import Dimension
 from gateway.policy.rates import Burst
 from gateway.protocols import PLUGINS
@@ -120,6 +121,17 @@ Patterns = Annotated[
     BeforeValidator(_patterns),
     NOT_EMPTY,
     _list({"type": "string", "minLength": 1}),
+]
+Moment = Annotated[
+    datetime | None,  # which an empty value is not: it would mean never
+    PlainValidator(expiry.moment),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": expiry.PATTERN,
+            "examples": ["2026-12-24", "2026-12-24T18:00:00Z"],
+        }
+    ),
 ]
 MatchNetworks = Annotated[Networks, NOT_EMPTY, _list({"type": "string", "minLength": 1})]
 Keys = Annotated[
@@ -272,6 +284,12 @@ class Rule(Part):
     """Where a producer cannot be held any longer, reset it or reject its messages."""
     on_store_failure: Literal["local_share", "open", "closed"] = "local_share"
     """How the limit works while the store that replicas share does not answer."""
+    expires: Moment = None
+    """When the rule ends to have an effect: at the end of a day, or at a moment; in UTC."""
+
+    def has_expired(self, now: float) -> bool:
+        """Return whether the rule has no effect any more. `now`: wall-clock seconds."""
+        return self.expires is not None and self.expires.timestamp() <= now
 
     @property
     def limits(self) -> Iterator[tuple[Dimension, float]]:

@@ -3,6 +3,9 @@
 A wrong file changes nothing. Good rules are compiled beside those in force and replace them: new
 producers and consumers get them at once, open ones one by one. All of that is done in slices,
 between which the data path runs.
+
+When a rule expires, the same rules are compiled again without it and replace the others in the same
+way; no file is read.
 """
 
 from __future__ import annotations
@@ -19,13 +22,15 @@ from typing import TypeVar
 import structlog
 import trio
 
+from gateway.policy.expiry import written
 from gateway.policy.matching import RuleSet
+from gateway.policy.rules import Rule
 from gateway.reload import reader
 from gateway.reload.files import signs
 from gateway.reload.reading import Refused, read
 from gateway.system.files import LOOK, Sign
 from gateway.system.signals import received
-from gateway.telemetry.figures import ReloadFigures
+from gateway.telemetry.figures import ExpiredRule, ReloadFigures
 
 AGAIN = 60.0
 """Seconds until a retry after a failure whose cause is not in the files."""
@@ -33,6 +38,12 @@ AGAIN = 60.0
 SLICE = 0.0005
 """Seconds until other tasks run. Two slices may follow each other, and a garbage collection may be
 added; a checkpoint costs about 0.03 ms."""
+
+NAMED = 20
+"""Expired rules whose ids one log line has."""
+
+SHOWN = 100
+"""Expired rules that the console shows, the latest ones: it shows them each second."""
 
 T = TypeVar("T")
 
@@ -69,6 +80,8 @@ class Reloader:
         self._figures = figures
         self._taken = seen
         self._again = math.inf  # when to retry
+        self._changing = trio.Lock()  # held by what replaces the rules
+        self._sleep = trio.CancelScope()  # until the next rule expires
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         # A request during a reload waits; further ones are merged with it.
         self._ask, self._asked = trio.open_memory_channel[None](1)
@@ -77,8 +90,10 @@ class Reloader:
         self, look: float = LOOK, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
         """Reload on SIGHUP and when files change, until cancelled."""
+        self._tell_expired(self._rules.expired.values(), self._log.warning)
         async with received(signal.SIGHUP) as hang_ups, trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, look)
+            nursery.start_soon(self._expire, look)
             nursery.start_soon(self._work)
             task_status.started()
             async for _ in hang_ups:
@@ -88,6 +103,12 @@ class Reloader:
         """Request a reload, after the one that is under way."""
         with suppress(trio.WouldBlock):
             self._ask.send_nowait(None)
+
+    def expired(self) -> list[ExpiredRule]:
+        """Return rules that have no effect any more, the latest first."""
+        ends = ((it.expires, it.id) for it in self._rules.expired.values())
+        dated = [(at, id) for at, id in ends if at is not None]
+        return [ExpiredRule(id, written(at)) for at, id in sorted(dated, reverse=True)[:SHOWN]]
 
     async def _watch(self, look: float) -> None:
         before = self._taken
@@ -100,6 +121,21 @@ class Reloader:
 
     async def _look(self) -> frozenset[Sign]:
         return frozenset(await run_in_slices(signs(self._paths)))
+
+    async def _expire(self, look: float) -> None:
+        """Replace the rules whenever some have expired."""
+        while True:
+            with trio.CancelScope() as self._sleep:
+                # Not for long: the wall clock may be set.
+                left = self._rules.next_expiry - time.time()
+                await trio.sleep(min(max(left, 0.0), look))
+            try:
+                async with self._changing:
+                    if self._rules.next_expiry <= time.time():
+                        await self._leave_out_expired()
+            except Exception:  # noqa: BLE001 - as below
+                self._log.exception("rules_not_reloaded")
+                await trio.sleep(AGAIN)
 
     async def _work(self) -> None:
         async for _ in self._asked:
@@ -117,11 +153,32 @@ class Reloader:
         if isinstance(found, Refused):
             self._refuse(found)
             return
+        async with self._changing:
+            await self._take(found, began)
+
+    async def _take(self, found: bytes, began: float) -> None:
         new, changes = RuleSet(), Changes()
         await run_in_slices(self._compile(found, new, changes))
-        old = await self._exchange(new) if changes else new  # the set that is no longer used
+        late = [it for id, it in new.expired.items() if self._rules.expired.get(id) != it]
+        are_same = not changes and new.expired.keys() == self._rules.expired.keys()
+        old = new if are_same else await self._exchange(new)  # the set that is no longer used
         self._tell(changes, time.monotonic() - began)
+        self._tell_expired(late, self._log.warning)  # somebody may think that they have an effect
         await run_in_slices(old.dissolve())
+
+    async def _leave_out_expired(self) -> None:
+        new = RuleSet()
+        await run_in_slices(self._compile_again(new))
+        old = await self._exchange(new)
+        late = (it for id, it in new.expired.items() if id not in old.expired)
+        self._tell_expired(late, self._log.info)  # as it should
+        await run_in_slices(old.dissolve())
+
+    def _compile_again(self, new: RuleSet) -> Iterator[None]:
+        now = time.time()
+        for rule in self._rules:
+            new.add(rule, now)
+            yield
 
     def _refuse(self, refused: Refused) -> None:
         self._figures.refused += 1
@@ -130,12 +187,13 @@ class Reloader:
             self._again = trio.current_time() + AGAIN
 
     def _compile(self, found: bytes, new: RuleSet, changes: Changes) -> Iterator[None]:
+        now = time.time()
         for rule in reader.parse(found):
             before = self._rules.rule(rule.id)
             if before != rule:
                 changes.added += before is None
                 changes.changed += before is not None
-            new.add(rule)
+            new.add(rule, now)
             yield
         changes.removed = len(self._rules) + changes.added - len(new)
 
@@ -144,6 +202,8 @@ class Reloader:
         old, self._rules = self._rules, new
         await run_in_slices(self._adopt(new))
         self._figures.generation += 1
+        self._figures.expired = len(new.expired)
+        self._sleep.cancel()  # the next rule may expire earlier now
         return old
 
     def _tell(self, changes: Changes, seconds: float) -> None:
@@ -156,8 +216,15 @@ class Reloader:
             added=changes.added,
             removed=changes.removed,
             changed=changes.changed,
+            expired=len(self._rules.expired),
             seconds=round(seconds, 3),
         )
+
+    def _tell_expired(self, rules: Iterable[Rule], log: Callable[..., object]) -> None:
+        """Log rules that have no effect any more."""
+        found = sorted(rule.id for rule in rules)
+        if found:
+            log("rules_expired", number=len(found), rules=found[:NAMED])
 
 
 async def run_in_slices(steps: Iterable[T]) -> list[T]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
@@ -25,7 +26,7 @@ Options = argparse.Namespace
 
 def check(options: Options) -> int:
     """Check files of rules."""
-    _print([files.check(options.rules)])
+    _print(files.check(options.rules, time.time()))
     return 0
 
 
@@ -39,7 +40,7 @@ def diff(options: Options) -> int:
 
 def explain(options: Options) -> int:
     """Print which limits apply to a client, and why."""
-    rules = RuleSet.compile(files.rules_of(files.load(options.rules)))
+    rules = RuleSet.compile(files.rules_of(files.load(options.rules)), time.time())
     found = rules.explain(_subject(options), options.action)
     _print(text.explanation(found, options.action, everything=options.all))
     return 0
@@ -47,8 +48,9 @@ def explain(options: Options) -> int:
 
 def promote(options: Options) -> int:
     """Have a rule enforced that so far only counts."""
-    today = datetime.now(UTC).date()
-    _print([promoting.promote(options.id, options.source, options.target, today)])
+    now = datetime.now(UTC)
+    asked = promoting.Promotion(options.id, options.source, options.target, options.expires)
+    _print([promoting.promote(asked, now)])
     return 0
 
 

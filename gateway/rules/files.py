@@ -14,6 +14,7 @@ from gateway.config.load import count, read_text, report
 from gateway.config.mistakes import Mistake, Place, explain, format_place
 from gateway.config.source import Source
 from gateway.errors import ConfigurationError
+from gateway.policy.expiry import written
 from gateway.policy.rules import Rule, RulesDocument
 
 _ADVICE = "name a file of rules, or a folder of such files"
@@ -55,12 +56,22 @@ def rules_of(files: Iterable[RulesFile]) -> tuple[Rule, ...]:
     return tuple(rule for file in files for rule in file.rules)
 
 
-def check(paths: Iterable[Path], environment: Mapping[str, str] | None = None) -> str:
-    """Return what `gateway rules check` prints for good files. Raises as `load` does."""
-    lines = (
-        f"{path}: ok ({count(len(rules), 'rule')})" for path, rules in load(paths, environment)
-    )
-    return "\n".join(lines)
+def check(
+    paths: Iterable[Path], now: float, environment: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """Yield what `gateway rules check` prints for good files. `now`: wall-clock seconds. Raises as
+    `load` does."""
+    for path, rules in load(paths, environment):
+        yield f"{path}: ok ({count(len(rules), 'rule')})"
+        for rule in rules:
+            if rule.expires is not None and rule.has_expired(now):
+                yield f"{path}: {rule.id} expired at {written(rule.expires)}; it has no effect"
+
+
+def read(text: str, title: str) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
+    """Return the rules of a text that would be a file of this title, or its mistakes. Raises
+    `ConfigurationError` where it is no YAML."""
+    return build(source.parse(text, title, os.environ).data)
 
 
 def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:

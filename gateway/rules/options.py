@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from datetime import datetime
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 
@@ -56,6 +57,8 @@ def _promote_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--from", dest="source", type=Path, default=source, help="its file (%(default)s)")
     add("--to", dest="target", type=Path, default=target, help="where it goes (%(default)s)")
+    text = "2026-12-24, or 2026-12-24T18:00:00Z: when it ends to have an effect (default: never)"
+    add("--expires", type=_moment, metavar="MOMENT", help=text)
 
 
 def _explain_options(parser: argparse.ArgumentParser) -> None:
@@ -68,6 +71,15 @@ def _explain_options(parser: argparse.ArgumentParser) -> None:
     add("--client", type=_address, metavar="ADDRESS", help="the client's address")
     add("--subscription", help="the subscription")
     add("--all", action="store_true", help="also show rules that do not apply, and why")
+
+
+def _moment(text: str) -> datetime:
+    from gateway.policy.expiry import moment
+
+    try:
+        return moment(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _topic(text: str) -> str:

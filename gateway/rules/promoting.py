@@ -3,17 +3,20 @@
 `gateway pipeline recommend` writes its file anew, so a promoted rule goes to a file of its own,
 under an id of its own: the recommendation goes on to be compared beside it. Both files are plain
 blocks, a rule each with the comments above it, and are kept as texts so that comments stay.
+
+A recommendation expires, because what it was based on gets old. Whoever promotes it has decided, so
+the promoted rule does not expire unless that is asked for.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import date
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-import yaml
-
 from gateway.errors import ConfigurationError
+from gateway.policy.expiry import written
 from gateway.rules import files
 from gateway.system.whole_files import write_at_once
 
@@ -24,36 +27,50 @@ rules:
 """
 
 _ID = re.compile(r"^  - id: (\S+)$", re.MULTILINE)
-_UNTIL = re.compile(r"^  # good until (\d{4}-\d\d-\d\d)$", re.MULTILINE)
+_EXPIRES = re.compile(r"^    expires: .*\n", re.MULTILINE)
 
 RECOMMENDED, PROMOTED = "recommended.", "promoted."
 """How ids begin."""
 
 
-def promote(id: str, source: Path, target: Path, today: date) -> str:
+@dataclass(frozen=True, slots=True)
+class Promotion:
+    """Which rule moves from where to where. `expires`: when it ends to have an effect; None:
+    never."""
+
+    id: str
+    source: Path
+    target: Path
+    expires: datetime | None = None
+
+
+def promote(asked: Promotion, now: datetime) -> str:
     """Move a rule on; return what to tell. Raises `ConfigurationError` if there is no such rule, or
-    its recommendation is too old, and where a file is wrong."""
-    files.load([source])
-    found = blocks(source.read_text())
-    block = found.get(id)
-    if block is None:
+    it has expired, and where a file is wrong. `now`: in UTC."""
+    id, source, target = asked.id, asked.source, asked.target
+    found = blocks(source.read_text()) if source.is_file() else {}
+    rules = {rule.id: rule for rule in files.rules_of(files.load([source]))}
+    block, rule = found.get(id), rules.get(id)
+    if block is None or rule is None:
         known = ", ".join(sorted(found)) or "none"
         raise ConfigurationError(f"{source}: has no rule {id}; one of {known}")
-    until = _UNTIL.search(block)
-    if until is not None and date.fromisoformat(until[1]) < today:
+    if rule.expires is not None and rule.expires <= now:
         raise ConfigurationError(
-            f"{source}: {id} was good until {until[1]}; run gateway pipeline recommend"
+            f"{source}: {id} expired at {written(rule.expires)}; run gateway pipeline recommend"
         )
     if "\n    mode: shadow\n" not in block:
         raise ConfigurationError(f"{source}: {id} is no shadow; it is enforced where it is read")
+    if asked.expires is not None and asked.expires <= now:
+        raise ConfigurationError(f"--expires {written(asked.expires)} is over; a later moment")
     promoted = PROMOTED + id.removeprefix(RECOMMENDED)
     kept = blocks(target.read_text()) if target.exists() else {}
     if target.exists():
         files.load([target])
-    is_new = promoted not in kept
-    kept[promoted] = _enforced(block, id, promoted, today)
+    done = "replaced" if promoted in kept else "added"
+    kept[promoted] = _enforced(block, asked, promoted, now)
     _write(target, _HEAD + "".join(text for _, text in sorted(kept.items())))
-    return f"{target}: {promoted} is {'added' if is_new else 'replaced'}, from {source}"
+    until = "never expires" if asked.expires is None else f"expires at {written(asked.expires)}"
+    return f"{target}: {promoted} is {done}, from {source}; it {until}"
 
 
 def blocks(text: str) -> dict[str, str]:
@@ -75,16 +92,19 @@ def blocks(text: str) -> dict[str, str]:
     return found
 
 
-def _enforced(block: str, id: str, promoted: str, today: date) -> str:
-    text = block.replace(f"  - id: {id}\n", f"  - id: {promoted}\n")
+def _enforced(block: str, asked: Promotion, promoted: str, now: datetime) -> str:
+    text = block.replace(f"  - id: {asked.id}\n", f"  - id: {promoted}\n")
     text = text.replace("\n    mode: shadow\n", "\n    mode: enforce\n")
-    return _UNTIL.sub(f"  # promoted {today.isoformat()}", text)
+    text = _EXPIRES.sub("", text)
+    if asked.expires is not None:
+        text += f"    expires: '{written(asked.expires)}'\n"
+    return f"  # promoted {now.date().isoformat()}\n{text}"
 
 
 def _write(path: Path, text: str) -> None:
     """Write a file of rules at once. Raises `ConfigurationError` if it would be wrong: nothing is
     written then."""
-    _, mistakes = files.build(yaml.safe_load(text))
+    _, mistakes = files.read(text, str(path))
     if mistakes:
         raise ConfigurationError(f"{path}: would be wrong: {mistakes[0].text}")
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gateway.policy.dimensions import DIMENSIONS, Dimension, Unit
+from gateway.policy.expiry import written
 from gateway.policy.matching import AppliedLimit, Explanation
 from gateway.policy.rates import Burst
 from gateway.policy.rules import Rule
@@ -55,6 +56,7 @@ def _settings(rule: Rule) -> Iterator[tuple[str, str]]:
     yield "override", "true" if rule.override else "false"
     for field in ("partitions", "mode", "action", "on_overflow", "on_store_failure"):
         yield field, getattr(rule, field)
+    yield "expires", "never" if rule.expires is None else written(rule.expires)
 
 
 # -- explanations ------------------------------------------------------------------------------
@@ -88,7 +90,7 @@ def _verdict(rights: tuple[Rule, ...], action: str) -> Iterator[str]:
     enforced = [rule for rule in rights if rule.mode == "enforce"]
     if enforced:
         verb = "denied" if enforced[0].deny else "allowed"
-        yield f"{action} is {verb} by rule {enforced[0].id}"
+        yield f"{action} is {verb} by rule {enforced[0].id}{_until(enforced[0])}"
     else:
         yield f"no rule says who may {action} here: the listener's access decides"
     for rule in rights:
@@ -96,13 +98,17 @@ def _verdict(rights: tuple[Rule, ...], action: str) -> Iterator[str]:
             verb = "denies" if rule.deny else "allows"
             note = ": shadow, counts only" if rule.mode == "shadow" else ""
             too = " too" if enforced and bool(rule.deny) == bool(enforced[0].deny) else ""
-            yield f"{_INDENT}rule {rule.id} {verb} it{too}{note}"
+            yield f"{_INDENT}rule {rule.id} {verb} it{too}{_until(rule)}{note}"
 
 
 def _applied(limit: AppliedLimit) -> str:
     value = _limit(limit.dimension, limit.rate)
     burst = f", burst {_amount(limit.dimension, limit.burst)}" if limit.burst else ""
-    return f"{value}{burst}: rule {limit.rule.id}, {_sharing(limit)}"
+    return f"{value}{burst}: rule {limit.rule.id}, {_sharing(limit)}{_until(limit.rule)}"
+
+
+def _until(rule: Rule) -> str:
+    return "" if rule.expires is None else f", until {written(rule.expires)}"
 
 
 def _sharing(limit: AppliedLimit) -> str:

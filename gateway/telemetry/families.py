@@ -345,8 +345,14 @@ RULES_RELOADS = _rules.counter(
 )
 RULES_GENERATION = _rules.gauge(
     "gateway_rules_generation",
-    "1 for the rules of the start, one more with each reload that changed some.",
+    "1 for the rules of the start, one more with each reload that changed some, and whenever some "
+    "expire.",
     merge=Merge.LEAST,  # rules are in force everywhere once the last worker has them
+)
+RULES_EXPIRED = _rules.gauge(
+    "gateway_rules_expired",
+    "Rules that have no effect any more, because their `expires` has passed.",
+    merge=Merge.MOST,  # each has the same rules
 )
 RULES_LOADED_AT = _rules.gauge(
     "gateway_rules_last_reload_timestamp_seconds",

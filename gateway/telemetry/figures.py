@@ -152,7 +152,7 @@ class ClusterFigures:
 @dataclass(slots=True)
 class ReloadFigures:
     """Reloads of rules since the start, by outcome. `loaded_at`: wall-clock seconds of the last
-    success, which may be the start.
+    success, which may be the start. `expired`: rules that have no effect any more.
     """
 
     loaded_at: Annotated[
@@ -160,8 +160,16 @@ class ReloadFigures:
         families.RULES_LOADED_AT,
     ]
     generation: Annotated[int, families.RULES_GENERATION] = 1
+    expired: Annotated[int, families.RULES_EXPIRED] = 0
     loaded: int = 0
     refused: int = 0
+
+
+class ExpiredRule(NamedTuple):
+    """A rule that has no effect any more, and since when: `2026-12-25T00:00:00Z`."""
+
+    rule: str
+    since: str
 
 
 class Expiring(Protocol):

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import Row, SparkSession
 
-from gateway.pipeline.abuse import MINUTE_MS, Kind, Thresholds, findings, update
+from gateway.pipeline.abuse import MINUTE_MS, Thresholds, findings, update
 from gateway.pipeline.demo.planted import Fact, What
+from gateway.pipeline.kinds import Kind
 from gateway.pipeline.lake import Lake
 from gateway.usage.records import Event
 from tests.pipeline.samples import Month, happened, ms, table

@@ -10,7 +10,8 @@ import pytest
 from gateway.pipeline.ingest import ingest
 from gateway.pipeline.lake import Lake
 from gateway.pipeline.limits.deciding import Policy, Seen, Undecided, What
-from gateway.pipeline.limits.writing import current, document, identifier, write
+from gateway.pipeline.limits.texts import write
+from gateway.pipeline.limits.writing import current, document, identifier
 from gateway.pipeline.recommend import history, recommend
 from tests.pipeline.samples import NOW, Folder, ms, used
 

@@ -7,12 +7,14 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
+from gateway.policy.expiry import written
 from tests.real.clients import (
     EARLIEST,
     Producer,
@@ -31,6 +33,9 @@ from tests.support.sandbox import Sandbox
 pytestmark = [pytest.mark.long, pytest.mark.gateway_only]
 
 SLOW, FAST = "1/m", "100000/s"
+EXPIRES = 5
+"""Seconds until a rule expires, in which a gateway reads it and a client waits for it."""
+
 COUNT = 200
 """Messages; under the slow rule they would take hours, longer than any client waits."""
 
@@ -54,8 +59,8 @@ def rules(tmp_path: Path) -> Path:
     return folder / "all.yaml"
 
 
-def write(file: Path, rate: str) -> None:
-    rule = {"id": "all", "limit": {"publish": {"messages": rate}}, "per": ["topic"]}
+def write(file: Path, rate: str, **more: str) -> None:
+    rule = {"id": "all", "limit": {"publish": {"messages": rate}}, "per": ["topic"]} | more
     file.write_text(json.dumps({"version": 1, "rules": [rule]}))
 
 
@@ -134,6 +139,29 @@ def test_a_removed_rule_releases_held_producers(
     rules.write_text(json.dumps({"version": 1, "rules": [other]}))
     hang_up(limiting)
     held.await_all()
+    consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
+    assert payloads(receive(consumer, COUNT)) == numbered(COUNT)
+
+
+def test_a_rule_that_expires_releases_held_producers(
+    sandbox: Sandbox, rules: Path, limiting: Gateway, reach: Reach, connect: Connect
+) -> None:
+    """Nobody touches a file when it does."""
+    ends = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=EXPIRES)
+    write(rules, SLOW, expires=written(ends))
+    hang_up(limiting)
+    await_generation(limiting, 2)
+    client, topic = connect(reach(sandbox, through=limiting).url), fresh_topic()
+    producer = client.create_producer(topic, batching_enabled=False)
+    held = Sending(producer, numbered(COUNT))
+    wait_until(lambda: figure(limiting, "gateway_buffered_bytes") > 0)
+    assert figure(limiting, "gateway_rules_expired") == 0
+    held.await_all()
+    assert datetime.now(UTC) >= ends
+    (line,) = logged(limiting, "rules_expired")
+    assert (line["level"], line["rules"]) == ("info", ["all"])
+    assert figure(limiting, "gateway_rules_expired") == 1
+    assert figure(limiting, "gateway_rules_generation") == 3
     consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
     assert payloads(receive(consumer, COUNT)) == numbered(COUNT)
 

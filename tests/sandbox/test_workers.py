@@ -5,6 +5,7 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
+from gateway.policy.expiry import written
 from tests.real.clients import (
     EARLIEST,
     fresh_topic,
@@ -202,6 +204,21 @@ def test_sighup_reaches_all_workers(several: StartSeveral, tmp_path: Path) -> No
     wait_until(lambda: {it["worker"] for it in them.logged("rules_loaded")} == {1, 2})
     assert figure(them.gateway, "gateway_rules_generation") == 2
     assert figure(them.gateway, "gateway_rules_reloads_total", outcome="loaded") == 2
+
+
+def test_a_rule_expires_in_all_workers(several: StartSeveral, tmp_path: Path) -> None:
+    file = tmp_path / "rules.yaml"
+    rule = {"id": "ends", "deny": "produce", "expires": "2020-01-01"}
+    file.write_text(json.dumps({"version": 1, "rules": [rule]}))
+    them = several(rules=file)
+    assert figure(them.gateway, "gateway_rules_expired") == 1
+    rule["expires"] = written(datetime.now(UTC) + timedelta(seconds=5))
+    file.write_text(json.dumps({"version": 1, "rules": [rule]}))
+    them.signal(signal.SIGHUP)
+    wait_until(lambda: figure(them.gateway, "gateway_rules_generation") == 2)
+    wait_until(lambda: figure(them.gateway, "gateway_rules_generation") == 3)
+    assert figure(them.gateway, "gateway_rules_expired") == 1
+    wait_until(lambda: [it["worker"] for it in them.logged("rules_expired")].count(1) == 2)
 
 
 def test_a_worker_stopped_directly_is_replaced(several: StartSeveral) -> None:

@@ -229,18 +229,21 @@ function showLimits(second) {
     number("Waits", (it) => bytes(it.bytes)),
     number("Seconds of the last one", (it) => it.wait_seconds.toFixed(2)),
   ], second.held, { empty: "Nobody is held.", mark: (it) => ({ topic: it.topic, rule: it.rule }) });
+  const ended = new Map(second.expired.map((it) => [it.rule, it.since]));
+  const used = new Set(second.rules.map((it) => it.rule));
+  const unused = second.expired.filter((it) => !used.has(it.rule));
   fill(byId("rules"), "Rules and what they did since the start", [
     { title: "Rule", show: (it) => it.rule },
-    { title: "Limits", show: (it) => it.what },
-    { title: "Mode", show: (it) => it.mode },
-    number("Fullest limit", (it) => `${Math.round(it.fill * 100)} %`),
-    { title: "Whose", show: (it) => it.fullest },
-    number("Waiting now", (it) => count(it.waiting)),
-    number("Waits", (it) => count(it.waits)),
-    number("Waited", (it) => duration(it.seconds)),
+    { title: "Limits", show: (it) => it.what ?? "" },
+    { title: "Mode", show: (it) => (ended.has(it.rule) ? `expired ${ended.get(it.rule)}` : it.mode) },
+    number("Fullest limit", (it) => `${Math.round((it.fill ?? 0) * 100)} %`),
+    { title: "Whose", show: (it) => it.fullest ?? "" },
+    number("Waiting now", (it) => count(it.waiting ?? 0)),
+    number("Waits", (it) => count(it.waits ?? 0)),
+    number("Waited", (it) => duration(it.seconds ?? 0)),
     number("Would hold", (it) => (it.mode === "shadow" ? count(it.held) : "")),
-    number("Refused", (it) => count(it.refused)),
-  ], second.rules, { empty: "There are no limits in use.", mark: (it) => ({ rule: it.rule }) });
+    number("Refused", (it) => count(it.refused ?? 0)),
+  ], [...second.rules, ...unused], { empty: "There are no limits in use.", mark: (it) => ({ rule: it.rule }) });
   fill(byId("denials"), "Rights that clients lacked, since the start", [
     { title: "Right", show: (it) => it.right },
     { title: "Listener", show: (it) => it.listener },

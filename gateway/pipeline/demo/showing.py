@@ -13,7 +13,7 @@ from gateway.pipeline.demo.month import write_month
 from gateway.pipeline.demo.report import Found, Seen, to_html
 from gateway.pipeline.ingest import ingest
 from gateway.pipeline.lake import Lake
-from gateway.pipeline.limits import writing
+from gateway.pipeline.limits import texts, writing
 from gateway.pipeline.limits.deciding import Policy
 from gateway.pipeline.recommend import recommend
 from gateway.pipeline.rollup import rollup
@@ -100,7 +100,7 @@ def show(
     limits, undecided = recommend(lake.read("usage", days[-DAYS:]), Policy(), {})
     rules = folder / "rules" / "recommended" / "tenants.yaml"
     until = writing.good_until(month.next().first, Policy().valid_days, None)
-    writing.write(rules, writing.document(limits, until))
+    texts.write(rules, writing.document(limits, until))
     tell(f"recommend: {len(limits)} limits")
     found = Found(planted, tuple(taken), charges, incidents, findings, limits, undecided)
     page = folder / "report.html"

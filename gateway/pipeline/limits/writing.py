@@ -1,7 +1,6 @@
 """Writes recommended limits as a file of rules, each in shadow mode, with what it is based on.
 
-The same limits give the same text, so a file changes only where a limit does. The text is checked
-by the model that gateways read it by.
+The same limits give the same text, so a file changes only where a limit does.
 """
 
 from __future__ import annotations
@@ -11,13 +10,10 @@ from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from pathlib import Path
 
-import yaml
-
-from gateway.errors import InternalError
 from gateway.pipeline.limits.deciding import Limit, What
+from gateway.pipeline.limits.texts import block, checked, readable
 from gateway.rules import files
 from gateway.rules.promoting import RECOMMENDED
-from gateway.system.whole_files import write_at_once
 
 _UNITS = {What.PUBLISH_BYTES: "B", What.DISPATCH_BYTES: "B"}
 
@@ -35,14 +31,10 @@ def document(limits: Iterable[Limit], until: date) -> str | None:
     ordered = sorted(limits, key=lambda it: (it.seen.tenant, it.seen.what))
     if not ordered:
         return None
-    text = _HEAD + "".join(line for limit in ordered for line in _rule(limit, until))
-    _, mistakes = files.build(yaml.safe_load(text))
-    if mistakes:
-        raise InternalError(f"a recommendation is no rule: {mistakes[0]}")
-    return text
+    return checked(_HEAD + "".join(_rule(limit, until) for limit in ordered))
 
 
-def _rule(limit: Limit, until: date) -> list[str]:
+def _rule(limit: Limit, until: date) -> str:
     seen, unit = limit.seen, _UNITS.get(limit.seen.what, "")
     family, quantity = seen.what.split(".")
     held = f", {_number(seen.held)} while frames waited" if seen.held else ""
@@ -57,34 +49,19 @@ def _rule(limit: Limit, until: date) -> list[str]:
         "per": ["tenant"],
         "burst": f"{limit.burst}B" if unit else limit.burst,
         "mode": "shadow",
+        "expires": until.isoformat(),
     }
-    lines = yaml.safe_dump([rule], sort_keys=False, allow_unicode=False, width=1000)
-    body = "".join(f"  {line}\n" for line in lines.splitlines())
-    return [f"  # {evidence}\n  # good until {until.isoformat()}\n", body]
+    return block([evidence], rule)
 
 
 def identifier(tenant: str, what: What) -> str:
     """Return the id of a rule: readable, and another one for each tenant."""
-    kept = "".join(it if it.isascii() and it.isalnum() else "-" for it in tenant)[:24].strip("-")
     digest = hashlib.blake2s(tenant.encode(errors="surrogatepass"), digest_size=3).hexdigest()
-    return f"{RECOMMENDED}{kept or 'tenant'}.{digest}.{what.replace('.', '-')}"
+    return f"{RECOMMENDED}{readable(tenant, 'tenant')}.{digest}.{what.replace('.', '-')}"
 
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
-
-
-def write(path: Path, text: str | None) -> bool:
-    """Write a file at once, or remove it; return whether it has changed."""
-    before = path.read_text() if path.exists() else None
-    if before == text:
-        return False
-    if text is None:
-        path.unlink()
-        return True
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_at_once(path, text)
-    return True
 
 
 def current(path: Path) -> Mapping[str, int]:
@@ -97,12 +74,13 @@ def current(path: Path) -> Mapping[str, int]:
 
 
 def expiry(path: Path) -> date | None:
-    """Return the day up to which the recommendations of a file are good; None without one."""
+    """Return the last day on which the recommendations of a file are good; None without one. Raises
+    `ConfigurationError` if it is wrong."""
     if not path.exists():
         return None
-    marks = (line.strip() for line in path.read_text().splitlines())
-    days = [line.removeprefix("# good until ") for line in marks if line.startswith("# good until")]
-    return min(map(date.fromisoformat, days), default=None)
+    rules = files.rules_of(files.load([path]))
+    ends = min((rule.expires for rule in rules if rule.expires is not None), default=None)
+    return None if ends is None else (ends - timedelta(microseconds=1)).date()
 
 
 def good_until(today: date, days: int, before: date | None) -> date:

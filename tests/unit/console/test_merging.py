@@ -124,6 +124,7 @@ async def test_rules_denials_and_listeners_are_added_up(several: Several) -> Non
     status = await several.views.status()
     (rule,), (denial,), (listener,) = status["rules"], status["denials"], status["listeners"]
     assert rule["rule"] == "r"
+    assert status["expired"] == [{"rule": "r", "since": "2026-12-25T00:00:00Z"}]
     assert denial["number"] == 8
     assert (listener["listener"], listener["open"]) == ("l", 6)
     assert status["drain"] == {"began": 15, "connections": 4}

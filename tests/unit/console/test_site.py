@@ -35,6 +35,7 @@ async def test_the_status_tells_of_all_parts(world: World) -> None:
     assert found["ready"] == ["draining"]
     assert found["denials"][0]["number"] == 4
     assert found["rules"][0]["rule"] == "r"
+    assert found["expired"] == [{"rule": "r", "since": "2026-12-25T00:00:00Z"}]
     assert found["process"]["buffered_bytes"] == 7
     assert found["listeners"][0]["open"] == 3
 

@@ -16,6 +16,7 @@ from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import (
     BrokerHealth,
     Denied,
+    ExpiredRule,
     ListenerFigures,
     PlaneFigures,
     RuleFigures,
@@ -74,6 +75,7 @@ class World:
             listeners={"l": ListenerFigures(open=3)},
             brokers=lambda: [BrokerHealth("main", "b:1", healthy=False)],
             rules=lambda: [RuleFigures("r", "publish.messages", "enforce")],
+            expired=lambda: [ExpiredRule("r", "2026-12-25T00:00:00Z")],
             denied={Denied("l", "r", "produce", "enforce"): 4},
             latencies={"l": self.latencies},
             slow=SlowSends(),

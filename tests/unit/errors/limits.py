@@ -75,6 +75,14 @@ CASES = [
         ),
     ),
     Case(
+        "an expiry without a time zone",
+        rules("expires: 2026-12-24T18:00:00"),
+        (
+            "rules.yaml:5: rules[0].expires: is not a moment; 2026-12-24 for the end of that day "
+            "in UTC, or 2026-12-24T18:00:00Z"
+        ),
+    ),
+    Case(
         "a limit of zero",
         rules(limit="{producers: 0}"),
         (

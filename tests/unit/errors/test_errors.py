@@ -72,13 +72,13 @@ def test_a_mistake_in_rules_is_reported(case: Case) -> None:
     path = Path("rules.yaml")
     path.write_bytes(case.text if isinstance(case.text, bytes) else case.text.encode())
     with pytest.raises(ConfigurationError) as caught:
-        files.check([path])
+        list(files.check([path], 0.0))
     assert str(caught.value) == case.message
 
 
 def test_the_rules_that_the_cases_change_are_valid() -> None:
     Path("rules.yaml").write_text(limits.rules())
-    assert files.check([Path("rules.yaml")]) == "rules.yaml: ok (1 rule)"
+    assert list(files.check([Path("rules.yaml")], 0.0)) == ["rules.yaml: ok (1 rule)"]
 
 
 @pytest.mark.parametrize("start", STARTS, ids=lambda start: start.name)

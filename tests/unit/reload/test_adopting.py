@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Any
@@ -143,6 +144,21 @@ def test_debt_to_an_unchanged_rule_remains() -> None:
     account.messages += 40  # a batch: four seconds
     assert not house.sends(account)
     house.adopts(rule("stays", "10/s"), rule("another", "100000/s"))
+    house.runs(3.9)
+    assert account.messages_ceiling <= account.messages
+    house.runs(0.5)
+    assert not account.held
+
+
+def test_a_rule_that_expires_leaves_debt_to_the_others() -> None:
+    both = [rule("stays", "10/s"), rule("ends", "1/h", expires="2026-12-24")]
+    house = House(*both)
+    account = house.opens()
+    assert house.sends(account)
+    account.messages += 40
+    assert not house.sends(account)
+    for _ in house.shaper.adopt(RuleSet.compile(both, math.inf)):
+        pass
     house.runs(3.9)
     assert account.messages_ceiling <= account.messages
     house.runs(0.5)

@@ -13,6 +13,7 @@ RULES = (
     rule("plain"),
     rule("matched", match={"tenant": "acme", "topic": ["a-*", "b"], "network": "10.0.0.0/8"}),
     rule("split", per=["topic", "principal"], partitions="each", mode="shadow", override=True),
+    rule("ends", expires="2026-12-24"),
     rule("counted", limit={"producers": 3, "dispatch": {"bytes": "1MB/s"}}),
 )
 

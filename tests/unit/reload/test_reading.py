@@ -39,7 +39,7 @@ async def test_mistakes_are_those_of_the_check_command(tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(GOOD % ("a", "fast") + "  - {id: a}\n")
     (tmp_path / "b.yaml").write_text("rules: [")
     with pytest.raises(ConfigurationError) as error:
-        files.check([tmp_path])
+        list(files.check([tmp_path], 0.0))
     told = tuple(str(error.value).splitlines())
     assert len(told) > 3
     assert await read([tmp_path]) == Refused(told)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator, MutableMapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,7 @@ import trio
 import trio.testing
 from structlog.testing import capture_logs
 
+from gateway.policy import expiry
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rule
 from gateway.reload import reloader
@@ -42,15 +46,16 @@ def lines() -> Iterator[Lines]:
 class Scene:
     """A reloader whose reader returns what the test sets."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.says: bytes | Refused = written(OLD, SAME)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *rules: Rule) -> None:
+        rules = rules or (OLD, SAME)
+        self.says: bytes | Refused = written(*rules)
         self.reads = 0
         self.was_asked = trio.Event()
         self.may_read = trio.Event()
         self.may_read.set()
         self.adopted: list[RuleSet] = []
         self.figures = ReloadFigures(loaded_at=0)
-        self.before = RuleSet.compile([OLD, SAME])
+        self.before = RuleSet.compile(rules, time.time())
         seen = frozenset(SIGNS[:1])
         self.reloader = Reloader([], self.before, self._adopt, self.figures, seen)
         monkeypatch.setattr(reloader, "read", self._read)
@@ -239,6 +244,174 @@ async def test_a_temporary_failure_is_retried(
         scene.says = written(OLD, SAME)
         await trio.sleep(5 * reloader.AGAIN)
     assert scene.reads == reads + passes
+
+
+# -- rules that expire ---------------------------------------------------------------------------
+
+
+class Clock:
+    """A wall clock that goes with trio's, in place of the machine's; `now` sets it."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._ahead = 0.0
+        self.now = NOON
+        monkeypatch.setattr("gateway.reload.reloader.time.time", lambda: self.now)
+
+    @property
+    def now(self) -> float:
+        return trio.current_time() + self._ahead
+
+    @now.setter
+    def now(self, now: float) -> None:
+        self._ahead = now - trio.current_time()
+
+
+NOON = datetime(2026, 12, 24, 12, tzinfo=UTC).timestamp()
+
+
+def ends(id: str, seconds: float, rate: str = "100/s") -> Rule:
+    """Return a rule that expires so many seconds after noon."""
+    return rule(id, rate, expires=expiry.written(datetime.fromtimestamp(NOON + seconds, UTC)))
+
+
+@pytest.fixture
+async def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    return Clock(monkeypatch)
+
+
+Rules = Callable[..., Scene]
+Jumping = trio.testing.MockClock
+
+
+@pytest.fixture
+def ruled(clock: Clock, monkeypatch: pytest.MonkeyPatch, lines: Lines) -> Rules:
+    return partial(Scene, monkeypatch)
+
+
+def in_force(rules: RuleSet) -> list[str]:
+    return [it.id for it in rules if it.id not in rules.expired]
+
+
+async def test_the_others_stay_in_force_when_a_rule_expires(
+    autojump_clock: Jumping, ruled: Rules, lines: Lines
+) -> None:
+    scene = ruled(SAME, ends("first", 10), ends("second", 1000))
+    async with scene.runs():
+        await trio.sleep(9.99)
+        assert scene.adopted == []
+        await trio.sleep(0.02)
+        (found,) = scene.adopted
+        assert in_force(found) == ["same", "second"]
+        await trio.sleep(980)
+        assert len(scene.adopted) == 1
+        await trio.sleep(20)
+    assert in_force(scene.adopted[1]) == ["same"]
+    assert scene.reads == 0, "no file is read"
+    told = [(it["event"], it["log_level"], it["rules"]) for it in lines]
+    assert told == [
+        ("rules_expired", "info", ["first"]),
+        ("rules_expired", "info", ["second"]),
+    ]
+    assert (scene.figures.generation, scene.figures.expired, scene.figures.loaded) == (3, 2, 0)
+    assert [it.rule for it in scene.reloader.expired()] == ["second", "first"]
+    assert scene.reloader.expired()[1].since == "2026-12-24T12:00:10Z"
+
+
+async def test_rules_that_expire_together_are_left_out_together(
+    autojump_clock: Jumping, ruled: Rules, lines: Lines
+) -> None:
+    scene = ruled(SAME, *(ends(f"r-{number:02}", 5) for number in range(30)))
+    async with scene.runs():
+        await trio.sleep(6)
+    assert len(scene.adopted) == 1
+    (line,) = lines
+    assert (line["number"], line["rules"]) == (30, [f"r-{number:02}" for number in range(20)])
+
+
+async def test_a_rule_that_had_expired_at_the_start_is_told_once(
+    autojump_clock: Jumping, ruled: Rules, lines: Lines
+) -> None:
+    scene = ruled(SAME, ends("past", -1))
+    async with scene.runs():
+        scene.reloader.ask()
+        await trio.sleep(60)
+    assert scene.adopted == []
+    told = [(it["event"], it["log_level"]) for it in lines]
+    assert told == [("rules_expired", "warning"), ("rules_loaded", "info")]
+    assert lines[1]["expired"] == 1
+
+
+async def test_a_reload_may_bring_a_rule_that_has_expired(
+    autojump_clock: Jumping, ruled: Rules, lines: Lines
+) -> None:
+    scene = ruled(SAME)
+    await scene.reloads(SAME, ends("past", -1))
+    assert [in_force(it) for it in scene.adopted] == [["same"]]
+    assert [it["event"] for it in lines] == ["rules_loaded", "rules_expired"]
+    assert (lines[0]["added"], lines[0]["expired"]) == (1, 1)
+
+
+async def test_a_rule_with_a_new_expiry_is_in_force_again(
+    autojump_clock: Jumping, ruled: Rules, lines: Lines
+) -> None:
+    scene = ruled(SAME, ends("r", 1))
+    async with scene.runs():
+        await trio.sleep(2)
+        scene.says = written(SAME, ends("r", 2.0 + 1))
+        scene.reloader.ask()
+        await trio.sleep(0.5)
+        assert in_force(scene.adopted[-1]) == ["same", "r"]
+        assert scene.figures.expired == 0
+        await trio.sleep(0.6)
+        assert in_force(scene.adopted[-1]) == ["same"], "at its moment, not at the next look"
+    assert [it["event"] for it in lines] == ["rules_expired", "rules_loaded", "rules_expired"]
+
+
+async def test_a_clock_that_is_set_is_noticed_soon(
+    autojump_clock: Jumping, ruled: Rules, lines: Lines, clock: Clock
+) -> None:
+    scene = ruled(SAME, ends("r", 1e6))
+    async with scene.runs():
+        clock.now = NOON + 1e6
+        await trio.sleep(1.1 * LOOK)
+        assert in_force(scene.adopted[-1]) == ["same"]
+        clock.now = NOON
+        await trio.sleep(2 * LOOK)
+        assert len(scene.adopted) == 1
+        scene.reloader.ask()
+        await trio.sleep(1)
+        assert in_force(scene.adopted[-1]) == ["same", "r"]
+    assert [it["event"] for it in lines] == ["rules_expired", "rules_loaded"]
+
+
+async def test_a_rule_expires_while_files_are_read(autojump_clock: Jumping, ruled: Rules) -> None:
+    scene = ruled(SAME, ends("r", 10))
+    scene.may_read = trio.Event()
+    async with scene.runs():
+        scene.reloader.ask()
+        await trio.sleep(11)
+        assert [in_force(it) for it in scene.adopted] == [["same"]]
+        scene.may_read.set()
+        await trio.sleep(1)
+    assert len(scene.adopted) == 1, "the files have the same rules"
+
+
+async def test_a_bug_in_leaving_out_rules_does_not_stop_the_service(
+    autojump_clock: Jumping, ruled: Rules, monkeypatch: pytest.MonkeyPatch, lines: Lines
+) -> None:
+    scene = ruled(SAME, ends("r", 1))
+    adopt = scene.reloader._adopt
+
+    def fails(_: RuleSet) -> Iterator[None]:
+        scene.reloader._adopt = adopt
+        raise RuntimeError
+
+    scene.reloader._adopt = fails
+    async with scene.runs():
+        await trio.sleep(2)
+        scene.reloader.ask()
+        await trio.sleep(1)
+    assert [it["event"] for it in lines] == ["rules_not_reloaded", "rules_loaded"]
 
 
 # -- slices --------------------------------------------------------------------------------------

@@ -266,5 +266,66 @@ def test_without_rules_of_rights_explain_says_nothing_of_them(capsys: Capture) -
     assert lines == (0, [])
 
 
+# -- rules that expire -------------------------------------------------------------------------
+
+EXPIRING = """\
+version: 1
+rules:
+  - {id: past, limit: {publish: {messages: 1/s}}, expires: 2020-02-29}
+  - {id: ahead, limit: {publish: {messages: 5/s}}, expires: "9990-01-01T00:00:00Z"}
+  - {id: gone, deny: produce, expires: "2020-01-01T00:00Z"}
+  - {id: app, deny: produce, match: {principal: app}, expires: 9990-01-01}
+"""
+
+
+@pytest.fixture
+def expiring(tmp_path: Path) -> None:
+    (tmp_path / "expiring.yaml").write_text(EXPIRING)
+
+
+@pytest.mark.usefixtures("expiring")
+def test_check_names_rules_that_have_expired(capsys: Capture) -> None:
+    assert said(capsys, "check", "expiring.yaml") == (
+        0,
+        [
+            "expiring.yaml: ok (4 rules)",
+            "expiring.yaml: past expired at 2020-03-01T00:00:00Z; it has no effect",
+            "expiring.yaml: gone expired at 2020-01-01T00:00:00Z; it has no effect",
+        ],
+    )
+
+
+@pytest.mark.usefixtures("expiring")
+def test_explain_says_until_when_and_leaves_out_what_has_expired(capsys: Capture) -> None:
+    asked = ("explain", "expiring.yaml", "--action", "produce", "--topic", "orders", "--all")
+    assert said(capsys, *asked, *APP) == (
+        0,
+        [
+            "produce is denied by rule app, until 9990-01-02T00:00:00Z",
+            "publish.messages",
+            "    5/s, burst 1: rule ahead, one for all that match, until 9990-01-01T00:00:00Z",
+            "rules that do not apply",
+            "    past: it expired at 2020-03-01T00:00:00Z",
+            "    gone: it expired at 2020-01-01T00:00:00Z",
+        ],
+    )
+
+
+@pytest.mark.usefixtures("expiring")
+def test_diff_shows_when_rules_expire(capsys: Capture, tmp_path: Path) -> None:
+    path = tmp_path / "later.yaml"
+    path.write_text(EXPIRING.replace(", expires: 2020-02-29", ""))
+    assert said(capsys, "diff", "expiring.yaml", "later.yaml") == (
+        1,
+        ["~ past", "    expires: 2020-03-01T00:00:00Z -> never"],
+    )
+
+
+def test_promote_refuses_what_is_no_moment(capsys: Capture) -> None:
+    with pytest.raises(SystemExit):
+        main(["rules", "promote", "x", "--expires", "tomorrow"])
+    assert "argument --expires: is not a moment; 2026-12-24" in capsys.readouterr().err
+
+
 def test_every_action_is_an_option() -> None:
     assert set(ACTIONS) == {*DIMENSIONS, *Right}

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.__main__ import main
+from gateway.config import source
 from gateway.policy.rules import RulesDocument
 from gateway.rules.files import build
 from tests.support.examples import examples
@@ -35,7 +36,7 @@ def texts() -> Iterator[Any]:
 
 @pytest.mark.parametrize("text", list(texts()))
 def test_each_example_is_accepted_and_allowed(text: str) -> None:
-    data = yaml.safe_load(text)
+    data = source.parse(text, "", {}).data
     assert build(data)[1] == ()
     assert allows(SCHEMA, SCHEMA, data)
 
@@ -78,6 +79,10 @@ def right(**parts: Any) -> dict[str, Any]:
         of(burst=[]),
         of(mode="dry-run"),
         of(override="yes please"),
+        of(expires="tomorrow"),
+        of(expires="2026-12-24T18:00:00"),
+        of(expires=2026),
+        of(expires=None),
         of(color="red"),
     ],
 )
@@ -96,7 +101,8 @@ def test_what_is_rejected_is_not_allowed(data: object) -> None:
         of(match={"tenant": "a,b", "network": ["10.0.0.0/8"]}),
         of(limit={"dispatch": {"bytes": "1.5 GiB/h"}, "producers": 7}),
         of(override=True, partitions="each", action="reject", on_store_failure="open"),
-        right(allow="produce"),
+        of(expires="2026-12-24"),
+        right(allow="produce", expires="2026-12-24T18:00+01:00"),
         right(deny=["lookup", "produce", "consume", "administer"], mode="shadow"),
         right(allow="consume", match={"subscription": "s"}),
         yaml.safe_load(limits.rules()),

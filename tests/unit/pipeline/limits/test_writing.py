@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from gateway.pipeline.limits.deciding import Limit, Seen, What
+from gateway.pipeline.limits.texts import write
 from gateway.pipeline.limits.writing import (
     current,
     document,
     expiry,
     good_until,
     identifier,
-    write,
 )
 from gateway.rules import files
 
@@ -31,7 +31,6 @@ TEXT = """\
 version: 1
 rules:
   # usual 1,000/s, most 1,500/s, 2,000 in one second; 10 days, 1000 intervals
-  # good until 2026-12-24
   - id: recommended.acme.{digest}.publish-messages
     match:
       tenant:
@@ -43,6 +42,7 @@ rules:
     - tenant
     burst: 1500
     mode: shadow
+    expires: '2026-12-24'
 """
 
 

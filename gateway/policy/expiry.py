@@ -1,0 +1,33 @@
+"""Moments from which a rule has no effect any more, as people write them: `2026-12-24`, which is
+the end of that day, or `2026-12-24T18:00:00Z`. All are in UTC, whatever the machine's time zone."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+PATTERN = r"^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d))?$"
+"""A time needs its zone: without one people would mean their own, and be hours wrong."""
+
+_FORM = re.compile(PATTERN, re.ASCII)
+_DATE = len("2026-12-24")
+
+
+def moment(value: object) -> datetime:
+    """Return a moment in UTC. Raises `ValueError` as `config.units` does."""
+    if isinstance(value, str) and _FORM.match(value):
+        try:
+            found = datetime.fromisoformat(value)
+            if len(value) == _DATE:
+                return found.replace(tzinfo=UTC) + timedelta(days=1)
+            return found.astimezone(UTC)
+        except (ValueError, OverflowError):
+            pass
+    raise ValueError(
+        "is not a moment; 2026-12-24 for the end of that day in UTC, or 2026-12-24T18:00:00Z"
+    )
+
+
+def written(moment: datetime) -> str:
+    """Return a moment as `2026-12-25T00:00:00Z`."""
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
