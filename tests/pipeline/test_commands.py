@@ -32,7 +32,7 @@ def shown() -> list[str]:
 @pytest.mark.long
 @pytest.mark.usefixtures("spark")  # so that it is skipped without Java
 def test_the_commands_of_the_page_make_bills_and_limits(tmp_path: Path) -> None:
-    """Seven processes, each with a Spark of its own."""
+    """Eight processes, each with a Spark of its own."""
     records = Folder(tmp_path / "usage")
     days = [f"{datetime.now(UTC) - timedelta(days=it):%Y-%m-%dT01:00}" for it in range(4, 0, -1)]
     times = ["2026-10-05T01:00", *days]
@@ -41,7 +41,7 @@ def test_the_commands_of_the_page_make_bills_and_limits(tmp_path: Path) -> None:
     records.add([used(seq, time, **both) for seq, time in enumerate(times, 1)])
     (tmp_path / "prices.yaml").write_text("version: 1\ncurrency: EUR\nprices: {gb_in: 2}\n")
     commands = shown()
-    assert len(commands) == 8
+    assert len(commands) == 9
     for command in commands:
         _run(command, tmp_path)
     invoice = tmp_path / "invoices" / "2026-10" / "invoice-acme.html"
