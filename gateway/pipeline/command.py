@@ -69,7 +69,9 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     advised.add_argument(
         "--headroom", type=float, default=1.5, help="limits are this many times use (%(default)s)"
     )
-
+    tried = add("backtest", _backtest, "say what limits would have held in the past weeks")
+    tried.add_argument("--rules", type=Path, nargs="+", default=[RECOMMENDED], help="files")
+    tried.add_argument("--days", type=int, default=14, help="days to look at (%(default)s)")
     ahead = add("forecast", _forecast, "say when limits, steps of prices and disks are reached")
     ahead.add_argument("--rules", type=Path, nargs="*", default=[], help="files of limits")
     ahead.add_argument("--prices", type=Path, help="rate card, in YAML")
@@ -433,6 +435,30 @@ def _compact(spark: SparkSession, options: argparse.Namespace) -> int:
         f"removed {removed.generations} generations of {removed.size / 1e6:,.1f} MB, "
         f"and {removed.commits} commits"
     )
+    return 0
+
+
+def _backtest(spark: SparkSession, options: argparse.Namespace) -> int:
+    from gateway.pipeline.backtest import backtest
+    from gateway.pipeline.lake import Lake
+    from gateway.pipeline.limits.buckets import Bucket, Untried, buckets
+    from gateway.rules import files
+
+    lake, found = Lake(spark, options.tables), [*buckets(files.rules_of(files.load(options.rules)))]
+    days = _last_days(lake, "usage", options.days)
+    tried = [it for it in found if isinstance(it, Bucket)]
+    held = backtest(lake.read("usage", days), tried)
+    strict = sorted((it for it in held if it.exceeded), key=lambda it: (-it.seconds, it.rule))
+    for it in strict[:SHOWN]:
+        known = f"; frames waited in {it.waited} already" if it.waited else ""
+        _print(
+            f"{it.rule}: {it.what}: {it.exceeded} of {it.intervals} intervals, "
+            f"{it.part:.2%} of traffic, waits in {it.seconds:,.0f} s; "
+            f"most on {it.worst_day} ({it.worst_seconds:,.0f} s){known}"
+        )
+    for other in (it for it in found if isinstance(it, Untried)):
+        _say(f"{other.rule} cannot be tried: {other.reason}")
+    _say(f"{len(strict)} of {len(held)} limits would have held something in {len(days)} days")
     return 0
 
 

@@ -89,8 +89,8 @@ def history(usage: DataFrame, quantile: float) -> Sequence[Seen]:
 
 
 def rates_of(usage: DataFrame, source: Source) -> DataFrame:
-    """Return `tenant`, `day`, `start_ms`, `amount`, `rate` per second, `peak` and whether frames
-    `waited`, of each interval with traffic."""
+    """Return `tenant`, `day`, `start_ms`, `dur_ms`, `amount`, `rate` per second, `peak` and whether
+    frames `waited`, of each interval with traffic."""
     named = F.col("tenant").isNotNull() & (F.col("tenant") != OTHER)
     used = usage.where((F.col("op") == source.op) & named & (F.col("dur_ms") > 0))
     each = used.groupBy("tenant", "day", "start_ms", "dur_ms").agg(
@@ -100,7 +100,7 @@ def rates_of(usage: DataFrame, source: Source) -> DataFrame:
         (F.sum("throttle_count") > 0).alias("waited"),
     )
     busy = each.where(F.col("amount") > 0)
-    return busy.withColumn("rate", _per_second("amount")).drop("dur_ms")
+    return busy.withColumn("rate", _per_second("amount"))
 
 
 def _per_second(amount: str) -> Column:
