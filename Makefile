@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PARALLEL ?= -n 2 --dist worksteal
 # And those that have real brokers, each of which is started by one process.
 GROUPED ?= -n 2 --dist loadgroup
+# And those of Spark, of which each process has its own session.
+BY_FILE ?= -n 2 --dist loadfile
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
@@ -43,7 +45,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 test: lint ## all tests that this machine can run, real brokers included
 	@echo "== all tests (about 40 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
 	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark'
-	@$(BIN)/python -m pytest -q --durations=20 -m 'spark and not broker and not alone'
+	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone'
 	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone'
 	@$(BIN)/python -m pytest -q --durations=20 -m alone
 
