@@ -38,7 +38,10 @@ from tests.real.tap import Tap
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.gateway_only, pytest.mark.long]
+pytestmark = [
+    *(pytest.mark.real, pytest.mark.spark, pytest.mark.gateway_only, pytest.mark.long),
+    pytest.mark.alone,  # who suffers from whom is measured
+]
 
 PRICES = """\
 version: 1
