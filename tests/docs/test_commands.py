@@ -41,7 +41,7 @@ NOT_RUN = {
     r"bin/pulsar tokens create .*": NOT_OURS,
     r"bin/pulsar-admin .*": NOT_OURS,
     r"BENCH_PYTHON=\S+ make bench": "it names an interpreter that this machine may lack",
-    r"gateway pipeline (ingest|rollup|chargeback|recommend|neighbours|abuse|forecast) .*": SPARK,
+    r"gateway pipeline (?!store|subscriptions|snapshot)\w+ .*": SPARK,
     r"gateway pipeline (store|subscriptions) .*": "tests/pipeline/test_storage.py has snapshots",
     r"gateway rules promote .*": SPARK,
     r"gateway pipeline snapshot .*": "tests/real/test_ledgers.py runs it on a real ZooKeeper",
