@@ -87,9 +87,10 @@ matrix: $(INSTALLED) ## clients' scenes in all configurations beside a direct co
 	@$(BIN)/python -m tests.matrix $(if $(ONLY),--only direct --only $(ONLY)) \
 		$(if $(SCENES),--scenes "$(SCENES)") $(if $(REPEAT),--repeat $(REPEAT))
 
-metrics: $(INSTALLED) ## docs/metrics.md and docs/usage.schema.json, written from what the code declares
+metrics: $(INSTALLED) ## docs/metrics.md, docs/usage.schema.json and docs/pipeline-tables.md, from what the code declares
 	@$(BIN)/python -m tests.docs.metrics
 	@$(BIN)/python -m tests.docs.usage
+	@$(BIN)/python -m tests.docs.tables
 
 diagram: $(INSTALLED) ## the packages and their imports, drawn into docs/architecture.md
 	@$(BIN)/python -m tests.docs.diagram

@@ -142,7 +142,12 @@ def homes(events: DataFrame) -> DataFrame:
     return (
         since.withColumn("who", who)
         .groupBy("network", "who")
-        .agg(F.min("ms").alias("since_ms"), F.min_by("principal", "ms").alias("in_first"))
+        .agg(F.min(F.struct("ms", "principal")).alias("first"))
+        .select(
+            *("network", "who"),
+            F.col("first.ms").alias("since_ms"),
+            F.col("first.principal").alias("in_first"),
+        )
     )
 
 

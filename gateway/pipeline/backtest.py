@@ -17,16 +17,18 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
 
+from gateway.pipeline.given import given
 from gateway.pipeline.limits.buckets import Bucket, Held
 from gateway.pipeline.limits.deciding import What
 from gateway.pipeline.recommend import SOURCES, rates_of
+from gateway.pipeline.schema import struct
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pyspark.sql import Column, DataFrame
 
-_BUCKETS = "bucket int, what string, only string, limit double, burst double"
+_BUCKETS = struct("bucket bigint", "what string", "only string", "limit double", "burst double")
 
 _OWN = ("bucket", "tenant")
 
@@ -55,11 +57,11 @@ def intervals(usage: DataFrame, buckets: Sequence[Bucket]) -> DataFrame:
     place), `tenant`, `day`, `start_ms`, `amount`, `filled` (units in the bucket at the end, those
     that wait included), `beyond` (units) and `seconds`, and whether frames `waited`."""
     rows = [
-        (number, str(it.what), tenant, float(it.rate), float(it.burst))
+        dict(zip(_BUCKETS.fieldNames(), (number, it.what, tenant, it.rate, it.burst), strict=True))
         for number, it in enumerate(buckets)
         for tenant in it.tenants or (None,)
     ]
-    limits = usage.sparkSession.createDataFrame(rows, _BUCKETS)
+    limits = given(usage.sparkSession, rows, _BUCKETS)
     used = [
         rates_of(usage, SOURCES[what]).withColumn("kind", F.lit(str(what)))
         for what in What

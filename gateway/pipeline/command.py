@@ -185,10 +185,18 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
     where.add_argument("--remote", help="a Spark Connect server: sc://HOST:PORT")
     parser.add_argument("--memory", default=sessions.MEMORY, help="of Spark here (%(default)s)")
     parser.add_argument("--trace", action="store_true", help="show all that Spark says of failures")
+    parser.add_argument(
+        "--conf",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting of Spark: spark.sql.shuffle.partitions=64; may be repeated",
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Run a job as its options say, and return the exit status."""
+    settings = dict(map(_setting, options.conf))
     try:
         spark = sessions.session(
             options.job_name,
@@ -196,6 +204,7 @@ def run(options: argparse.Namespace) -> int:
             remote=options.remote,
             memory=options.memory,
             is_traced=options.trace,
+            settings=settings,
         )
     except ModuleNotFoundError as missing:
         raise _explained(missing) from None
@@ -215,6 +224,16 @@ AHEAD_TOLD_MS = 300_000
 
 FAILED = 1
 """Exit status of a job that did not come to its end."""
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (equals and name.startswith("spark.")):
+        # The value may be a secret, so it is not repeated.
+        raise ConfigurationError(
+            f"--conf {name}: is no setting; spark.sql.shuffle.partitions=64, for example"
+        )
+    return name, value
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -25,7 +25,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 from pyspark.storagelevel import StorageLevel
 
 from gateway.errors import ConfigurationError
-from gateway.pipeline.schema import OF_GATEWAYS, RECORDS, TABLES, columns_of, defaults_of
+from gateway.pipeline.given import given
+from gateway.pipeline.schema import OF_GATEWAYS, RECORDS, TABLES, columns_of, defaults_of, struct
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -254,9 +255,9 @@ def _reason(stream: str, now_ms: int, retired: str) -> Column:
     if stream == "usage":
         odd = F.exists("record.lat_bucket", lambda it: it.isNull() | (it < 0) | (it > MOST))
         checks.append((odd, F.lit("lat_bucket with odd numbers")))
-    found = F.lit(None).cast("string")
-    for is_wrong, reason in reversed(checks):
-        found = F.when(is_wrong, reason).otherwise(found)
+    found = F.when(F.lit(False), "")
+    for is_wrong, reason in checks:  # one flat expression: Spark Connect refuses deep ones
+        found = found.when(is_wrong, reason)
     return found
 
 
@@ -311,7 +312,8 @@ def _files(
     read = lines.groupBy("path").agg(
         F.count_if(good).alias("records"), F.count_if(~good).alias("quarantined")
     )
-    listed = spark.createDataFrame(list(new), "path string, size bigint")
+    names = struct("path string", "size bigint")
+    listed = given(spark, [{"path": path, "size": size} for path, size in new], names)
     first, last = (F.regexp_extract("path", _NUMBERED, it).try_cast("bigint") for it in (1, 2))
     counted = listed.join(read, "path", "left").na.fill(0, ["records", "quarantined"])
     lines_there = F.col("records") + F.col("quarantined")

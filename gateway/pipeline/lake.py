@@ -36,7 +36,8 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody names it
 
 from gateway.errors import ConfigurationError
-from gateway.pipeline.schema import TABLES
+from gateway.pipeline.given import given
+from gateway.pipeline.schema import TABLES, struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -179,7 +180,7 @@ class Lake:
             for generation in generations
         ]
         if not paths:
-            return self.spark.createDataFrame([], TABLES[table])
+            return given(self.spark, [], TABLES[table])
         return self.spark.read.schema(TABLES[table]).parquet(*paths)
 
     def change(self, job: str, at_ms: int, state: State | None = None) -> Change:
@@ -207,7 +208,7 @@ class Lake:
         if local.is_dir():
             shutil.rmtree(local)
             return
-        nothing = self.spark.createDataFrame([], "value string")
+        nothing = given(self.spark, [], struct("value string"))
         nothing.write.mode("overwrite").text(path)
 
     def _data(self, table: str, generation: str, day: str = NO_DAY) -> str:
@@ -292,8 +293,8 @@ class Change:
             everything = self._state.after(commit).entries()
             self._retired = self._state.retired
             commit = self._commit(commit.parent, everything, checkpoint=True)
-        line = json.dumps(_row(commit))
-        rows = self._lake.spark.createDataFrame([(line,)], "value string")
+        line = {"value": json.dumps(_row(commit))}
+        rows = given(self._lake.spark, [line], struct("value string"))
         rows.coalesce(1).write.text(f"{self._lake.base}/commits/{self.generation}")
 
     def _commit(

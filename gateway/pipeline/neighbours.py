@@ -273,14 +273,14 @@ def _incidents(candidates: DataFrame, it: Thresholds) -> DataFrame:
         F.desc("size"), F.desc("z"), "culprit"
     )
     chosen = sized.withColumn("rank", F.row_number().over(rivals)).where(F.col("rank") == 1)
-    each = F.sort_array(F.collect_list(F.struct("slot_ms", "victims")))
+    each = F.sort_array(F.collect_list(F.struct("slot_ms", "victims", "share", "growth")))
     by_time = F.transform(each, lambda slot: slot["victims"])
     found = chosen.groupBy("cluster", "culprit", "number", "size").agg(
         F.min("slot_ms").alias("start_ms"),
         (F.max("slot_ms") + it.slot_ms).alias("end_ms"),
         F.count(F.lit(1)).alias("slots"),
         F.slice(F.array_distinct(F.flatten(by_time)), 1, it.victims).alias("victims"),
-        *(F.avg(name).alias(name) for name in ("share", "growth")),
+        *(_mean(each, name).alias(name) for name in ("share", "growth")),
         *(F.max(name).alias(name) for name in ("z", "slower")),
         F.sum("held_ms").alias("held_ms"),
     )
@@ -288,3 +288,10 @@ def _incidents(candidates: DataFrame, it: Thresholds) -> DataFrame:
     kept = found.where((F.col("slots") >= it.least_slots) & (F.col("slots") * 2 > F.col("size")))
     day = F.date_format(F.timestamp_millis("start_ms"), "yyyy-MM-dd")
     return kept.withColumn("day", day).select(*TABLES["neighbours"].fieldNames())
+
+
+def _mean(slots: Column, name: str) -> Column:
+    """Return the mean of a field of an array. Its order is that of the sum: Spark's own average
+    adds up in the order in which its workers are done, of which the last digits differ."""
+    whole = F.aggregate(slots, F.lit(0.0), lambda before, slot: before + slot[name])
+    return whole / F.size(slots)

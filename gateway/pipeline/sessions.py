@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from gateway.errors import ConfigurationError
 from gateway.pipeline import failures as reasons
@@ -29,24 +31,32 @@ _ALWAYS = {
     "spark.sql.adaptive.enabled": "true",
     # Days are replaced as the commits of a lake say, so nothing is overwritten in place.
     "spark.sql.sources.partitionOverwriteMode": "static",
+    "spark.sql.parquet.compression.codec": "zstd",
 }
+"""Settings of all sessions, which those that are given may replace."""
 
 _LOG = Path(__file__).with_name("log4j2.properties")
 
-_LOCAL = {
+_HERE = {
     "spark.driver.defaultJavaOptions": f"-Dlog4j2.configurationFile={_LOG.as_uri()}",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""Settings of a session that this process drives, on a cluster or alone."""
+
+_LOCAL = {
     "spark.driver.bindAddress": LOOPBACK,
     "spark.driver.host": LOOPBACK,
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     # The default of 200 is for a cluster; each costs some milliseconds in a process of its own.
     "spark.sql.shuffle.partitions": str(4 * (os.cpu_count() or 1)),
-    "spark.sql.parquet.compression.codec": "zstd",
 }
 """Settings of a session in this process, which nobody else looks at."""
 
+_PORTS = {"sc": 15002, "spark": 7077}
+"""The usual port of each kind of server."""
+
 PATIENCE_S = 10
-"""Seconds for a process of Spark that fails to end."""
+"""Seconds for a server's first answer, and for a process of Spark that fails to end."""
 
 MEMORY = "2g"
 """Of a session in this process. Spark spills to disk beyond it."""
@@ -63,39 +73,45 @@ def session(
 ) -> SparkSession:
     """Return a session. `master`: `local[N]`, `spark://HOST:PORT` or `k8s://...`; without one, that
     of `spark-submit`, or all cores of this machine. `remote`: a Spark Connect server,
-    `sc://HOST:PORT`. `is_traced`: Spark tells failures as they happen, beside raising them.
+    `sc://HOST:PORT`. `settings`: of Spark, by their names. `is_traced`: Spark tells failures as
+    they happen, beside raising them.
 
     Raises `ConfigurationError` where Java is missing, or nothing answers.
     """
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     # Workers would take whatever `python3` is found first.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    is_driven = remote is None and "PYSPARK_GATEWAY_PORT" not in os.environ
+    chosen = master or "local[*]"
+    is_local = is_driven and chosen.startswith("local")
+    # A URL may go on with a token, which is nobody's business.
+    where = (remote or chosen).partition("/;")[0]
     builder = SparkSession.builder.appName(f"broker-gateway {job}")
-    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     if remote is not None:
         builder = builder.remote(remote)
-    elif not submitted:
+    elif is_driven:
         _require_java()
-        chosen = master or "local[*]"
         builder = builder.master(chosen).config("spark.driver.memory", memory)
-        for key, value in _LOCAL.items() if chosen.startswith("local") else ():
-            builder = builder.config(key, value)
-    for key, value in {**_ALWAYS, **(settings or {})}.items():
+    _require_answer(where)
+    usual = {**(_HERE if is_driven else {}), **(_LOCAL if is_local else {}), **_ALWAYS}
+    for key, value in {**usual, **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
         made = builder.getOrCreate()
-    except (PySparkException, OSError) as error:
-        where = remote or master or "this machine"
-        raise ConfigurationError(f"no Spark session on {where}: {_first_line(error)}") from None
+    except failures() as error:
+        raise ConfigurationError(f"no Spark session on {where}: {_reason(error)}") from None
     if remote is None:
-        is_quiet = not is_traced and not submitted and chosen.startswith("local")
-        made.sparkContext.setLogLevel("OFF" if is_quiet else "ERROR")
-        if is_quiet:
-            # Of a thread that serves Spark's process, which would print that it has gone.
-            made.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+        _silence(made, everything=is_local and not is_traced)
     return made
+
+
+def _silence(spark: SparkSession, *, everything: bool) -> None:
+    """Let Spark log errors alone, or nothing."""
+    spark.sparkContext.setLogLevel("OFF" if everything else "ERROR")
+    if everything:
+        # Of a thread that serves Spark's process, which would print that it has gone.
+        spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
 
 
 def failures() -> tuple[type[Exception], ...]:
@@ -150,5 +166,25 @@ def _require_java() -> None:
         raise ConfigurationError("Spark needs Java 17 or newer, and there is none; install a JDK")
 
 
-def _first_line(error: Exception) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)
+def _require_answer(url: str) -> None:
+    """Raise `ConfigurationError` if nobody answers at any address of a master or server: Spark
+    would try for minutes without a word."""
+    scheme, _, rest = url.partition("://")
+    if scheme not in _PORTS:
+        return
+    failures = []
+    for place in rest.rstrip("/").split(","):
+        try:
+            at = urlsplit(f"//{place}")
+            socket.create_connection((at.hostname, at.port or _PORTS[scheme]), PATIENCE_S).close()
+            return
+        except (OSError, ValueError) as error:
+            failures.append(f"{place}: {error}")
+    raise ConfigurationError(f"no Spark session on {url}: {'; '.join(failures)}")
+
+
+def _reason(error: Exception) -> str:
+    """Return what an error says, in a line. Those of Java say first which call they are from."""
+    lines = [it.removeprefix(": ") for it in str(error).splitlines()]
+    at = 1 if lines and lines[0].startswith("An error occurred while calling") else 0
+    return next(iter(lines[at:]), type(error).__name__)
