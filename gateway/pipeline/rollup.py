@@ -90,18 +90,27 @@ def quantile(part: float, bounds: Sequence[float] = BOUNDS) -> Column:
     """Return a quantile of `lat_bucket`, in seconds: within the bucket that it falls into, between
     its bounds in proportion, as Prometheus does. Beyond the last bound it is that bound; null
     without waits."""
-    reached = F.transform(  # of each bucket: how many waits are in it or below
-        F.sequence(F.lit(1), F.lit(len(bounds) + 1)),
-        lambda at: _sum(F.slice("lat_bucket", 1, at)),
-    )
-    total = _sum("lat_bucket")
-    rank = total * part
-    at = F.array_position(F.transform(reached, lambda it: it >= rank), F.lit(True)).cast("int")
-    lows, highs = (F.array(*map(F.lit, it)) for it in ((0.0, *bounds), (*bounds, bounds[-1])))
-    before = F.coalesce(F.get(reached, at - 2), F.lit(0))
-    here = (rank - before) / F.element_at("lat_bucket", at)
-    low, high = F.element_at(lows, at), F.element_at(highs, at)
-    return F.when(total > 0, low + here * (high - low))
+    ends = zip(((0.0, *bounds), (*bounds, bounds[-1])), _ENDS, strict=True)
+    columns = (F.array(*map(F.lit, values)).alias(name) for values, name in ends)
+    buckets = F.arrays_zip("lat_bucket", *columns)
+
+    def reach(state: Column, bucket: Column) -> Column:
+        count, before = F.coalesce(bucket["lat_bucket"], F.lit(0)), state["before"]
+        after = before + count
+        is_here = state["value"].isNull() & (count > 0) & (after >= state["rank"])
+        low, high = (bucket[name] for name in _ENDS)
+        value = low + F.try_divide(state["rank"] - before, count) * (high - low)
+        found = F.when(is_here, value).otherwise(state["value"])
+        return F.struct(state["rank"].alias("rank"), after.alias("before"), found.alias("value"))
+
+    # The rank is computed once: an expression in a function of elements is computed for each.
+    rank, none = (_sum("lat_bucket") * part).alias("rank"), F.lit(None).cast("double")
+    start = F.struct(rank, F.lit(0).cast("bigint").alias("before"), none.alias("value"))
+    return F.aggregate(buckets, start, reach, lambda state: state["value"])
+
+
+_ENDS = ("low", "high")
+"""Of a bucket, in seconds."""
 
 
 def _sum(numbers: Column | str) -> Column:
