@@ -369,7 +369,7 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline.billing import prices
     from gateway.pipeline.billing.closing import Closed
     from gateway.pipeline.billing.months import Month
-    from gateway.pipeline.chargeback import month_of
+    from gateway.pipeline.chargeback import gone_before, month_of
     from gateway.pipeline.lake import Lake
     from gateway.pipeline.storage import byte_hours
 
@@ -379,15 +379,30 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     except ValueError as error:
         raise ConfigurationError(f"--month {options.month}: {error}") from None
     closed, lake = invoicing.closed_months(options.out), Lake(spark, options.tables)
-    if month in {it.month for it in closed}:
-        _say(f"{month} is closed: what changes it now is on the invoices of a later month")
-        return 0
+    state = lake.state()
 
     def look(month: Month) -> MonthlyUse:
-        return month_of(lake, month, byte_hours(lake, month))
+        return month_of(lake, month, byte_hours(lake, month, state), state=state)
 
+    def look_again(month: Month) -> MonthlyUse | None:
+        if before := gone_before(state, month):
+            _say(f"{month} stays as it was billed: its days before {before} are gone")
+            return None
+        return look(month)
+
+    before = gone_before(state, month)
+    if month in {it.month for it in closed}:
+        later = "what changes it now is on the invoices of a later month"
+        why = f"its days before {before} are gone" if before else later
+        _say(f"{month} is closed and stays as it was billed: {why}")
+        return 0
+    if before:
+        raise ConfigurationError(
+            f"--month {month}: its days before {before} are gone, which retain let go; "
+            "name a later month"
+        )
     use = look(month)
-    adjustments = invoicing.corrections(month, closed, look)
+    adjustments = invoicing.corrections(month, closed, look_again)
     charges = invoicing.write(options.out, month, card, use, adjustments)
     if options.close:
         this = Closed(month, card, tuple(charges.lines()), adjustments)
