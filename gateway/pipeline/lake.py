@@ -26,11 +26,13 @@ a record that comes too late is put aside: alone it would stand for the whole da
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from pyspark.errors import AnalysisException
@@ -151,9 +153,9 @@ def needed(commits: Iterable[Commit], horizon_ms: int) -> tuple[set[str], set[tu
 
 
 class Written(NamedTuple):
-    """A folder with files, below that of the tables: `data/TABLE/GENERATION`, or what is left of
-    `commits/GENERATION`. `last_ms`: when the last of them was written, in milliseconds since 1970.
-    `size`: of all, in bytes."""
+    """A folder below that of the tables: `data/TABLE/GENERATION`, or `commits/GENERATION`.
+    `last_ms`: when the last of its files was written, in milliseconds since 1970. `size`: of all,
+    in bytes."""
 
     folder: str
     last_ms: int
@@ -164,6 +166,7 @@ class Written(NamedTuple):
         return self.folder.rpartition("/")[2]
 
 
+_FOLDERS = "data/*/*", "commits/*"
 _FOLDER = r".*/((?:data/[^/]+|commits)/\d{8}-[0-9a-f]{12})/"
 
 _TORN = "_temporary/*/{task_*,_temporary/attempt_*}"
@@ -206,9 +209,17 @@ class Lake:
         return Change(self, job, at_ms, state or self.state())
 
     def written(self) -> list[Written]:
-        """Return the folders of all generations, and of commits that were never shown."""
-        places = "data", f"data/*/*/{_TORN}", f"commits/*/{_TORN}"
+        """Return the folders of all generations, and of commits, at least those that were never
+        shown. Where only Spark comes to them, it sees no folder that has nothing yet."""
+        local = self._local()
+        if local.is_dir():
+            return [it for place in _FOLDERS for it in _written_here(local, place)]
+        places = "data", *(f"{it}/{_TORN}" for it in _FOLDERS)
         return [it for place in places for it in self._files_in(place)]
+
+    def _local(self, folder: str = "") -> Path:
+        """Return the place of a folder if it is on this machine."""
+        return Path(f"{self.base}/{folder}".removeprefix("file://"))
 
     def _files_in(self, place: str) -> list[Written]:
         reader = self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
@@ -226,14 +237,13 @@ class Lake:
     def remove(self, folder: str) -> None:
         """Remove a folder below that of the tables. Where only Spark comes to it, its files are
         replaced by an empty one: Spark can remove nothing else."""
-        path = f"{self.base}/{folder}"
-        local = Path(path.removeprefix("file://"))
+        local = self._local(folder)
         if local.is_dir():
             with suppress(FileNotFoundError):  # another process removes it
                 shutil.rmtree(local)
             return
         nothing = given(self.spark, [], struct("value string"))
-        nothing.write.mode("overwrite").text(path)
+        nothing.write.mode("overwrite").text(f"{self.base}/{folder}")
 
     def _data(self, table: str, generation: str, day: str = NO_DAY) -> str:
         folder = f"{self.base}/data/{table}/{generation}"
@@ -259,6 +269,17 @@ class Lake:
                 *(row.number, row.id, row.parent, row.job, row.at_ms, row.checkpoint),
                 *(entries, retired),
             )
+
+
+def _written_here(base: Path, place: str) -> Iterator[Written]:
+    for folder in base.glob(place):
+        if not re.fullmatch(_FOLDER, f"{folder}/"):
+            continue
+        with suppress(FileNotFoundError):  # another process removes it
+            found = [it.stat() for it in (folder, *folder.rglob("*"))]
+            last_ms = max(it.st_mtime_ns for it in found) // 1_000_000
+            size = sum(it.st_size for it in found if S_ISREG(it.st_mode))
+            yield Written(folder.relative_to(base).as_posix(), last_ms, size)
 
 
 class Change:

@@ -106,6 +106,13 @@ def left_by_killed_jobs(tables: Path) -> None:
         (tables / path).write_text("torn")
 
 
+def left_before_anything_was_written(tables: Path) -> None:
+    """Add a folder of a job that was killed at once, and one of a file that has nothing yet."""
+    (tables / "data/daily/00000008-abcdefabcdef/_temporary/0").mkdir(parents=True)
+    (tables / "data/usage/00000008-abcdefabcdef").mkdir(parents=True)
+    (tables / "data/usage/00000008-abcdefabcdef/x.parquet").touch()
+
+
 def test_files_that_were_replaced_go_after_a_day(lake: Lake, records: Folder) -> None:
     for seq in range(3):
         records.add([used(seq + 1, msgs=seq)], closed=f"2026-11-20T0{seq}:00")
@@ -115,8 +122,9 @@ def test_files_that_were_replaced_go_after_a_day(lake: Lake, records: Folder) ->
     sweep(lake, 1)
     assert rows(lake.read("usage", state=view)) == before[0]  # of a job that began before
     left_by_killed_jobs(Path(lake.base))
+    left_before_anything_was_written(Path(lake.base))
     removed = sweep(lake, 3)
-    assert removed.generations >= 6  # two of usage, three lists, and what no commit names
+    assert removed.generations >= 8  # two of usage, three lists, and what no commit names
     assert removed.commits == 3
     assert [rows(lake.read(table)) for table in ("usage", "files")] == before
     assert len(files_of(lake, "usage")) == len(files_of(lake, "files")) == 1
@@ -124,7 +132,7 @@ def test_files_that_were_replaced_go_after_a_day(lake: Lake, records: Folder) ->
     assert len(list(Path(lake.base).glob("data/usage/*/dt=*/*.parquet"))) == 1
     assert ingest(lake, records.url, "usage", ms(NOW)) == []
     assert sweep(lake, 3) == Removed()
-    assert not list(Path(lake.base).rglob("_temporary"))
+    assert not list(Path(lake.base).rglob("*abcdefabcdef"))
 
 
 def test_tables_that_are_not_there_need_nothing(lake: Lake) -> None:
@@ -139,6 +147,7 @@ def test_where_only_spark_comes_files_are_emptied(lake: Lake, records: Folder) -
         records.add([used(seq + 1)], closed=f"2026-11-20T0{seq}:00")
         ingest(spark_alone, records.url, "usage", ms(NOW))
     sweep(spark_alone, 1)
+    left_by_killed_jobs(Path(lake.base))
     assert sweep(spark_alone, 3).commits == 2
     assert sweep(spark_alone, 3) == Removed()
     assert rows(spark_alone.read("usage"), "seq") == [(1,), (2,)]
@@ -147,8 +156,9 @@ def test_where_only_spark_comes_files_are_emptied(lake: Lake, records: Folder) -
         sum(it.stat().st_size for it in folder.rglob("*") if not it.name.startswith("."))
         for folder in Path(lake.base).glob("data/usage/*/")
     )
-    assert len(sizes) == 2
-    assert sizes[0] < 5000 < sizes[1]
+    assert len(sizes) == 3
+    assert sizes[1] < 5000 < sizes[2]
+    assert not list(Path(lake.base).rglob("_temporary"))
 
 
 def test_a_kill_while_files_go_leaves_tables_that_are_read(
@@ -172,7 +182,7 @@ def test_a_kill_while_files_go_leaves_tables_that_are_read(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Lake, "remove", killed)
-    for _ in range(2):
+    for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
             sweep(lake, 3)
         state = lake.state()
