@@ -29,10 +29,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from gateway.pipeline.billing.months import Month
-    from gateway.pipeline.lake import Lake
+    from gateway.pipeline.lake import Lake, State
 
 TOPICS = 1000
 """Topics of a tenant whose figures its invoice knows: those with most bytes. It shows ten."""
+
+BILLED = ("daily", "stored_daily")
+"""The tables with days that bills are made of, beside `completeness`, which is kept for ever."""
 
 FIGURES = ("bytes_in", "bytes_out", "msgs_in", "msgs_out")
 
@@ -55,9 +58,23 @@ class MonthlyUse:
     completeness: Completeness
 
 
-def month_of(lake: Lake, month: Month, stored: Mapping[str, int] | None = None) -> MonthlyUse:
-    """Return what was used in a month. `stored`: byte-hours by tenant."""
-    state = lake.state()
+def gone_before(state: State, month: Month) -> str | None:
+    """Return the day before which sums are gone, if days of the month may be among them. What is
+    left would be billed as if it were all."""
+    before = max(state.retired.get(it, "") for it in BILLED)
+    return before if month.first.isoformat() < before else None
+
+
+def month_of(
+    lake: Lake,
+    month: Month,
+    stored: Mapping[str, int] | None = None,
+    *,
+    state: State | None = None,
+) -> MonthlyUse:
+    """Return what was used in a month. `stored`: byte-hours by tenant. `state`: an earlier view of
+    the tables."""
+    state = state or lake.state()
     days = [it.isoformat() for it in month.days()]
     daily = lake.read("daily", days, state=state).persist()
     try:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     _Add = Callable[[str, Job, str], argparse.ArgumentParser]
 
 
+INVOICES = Path("invoices")
+"""Where bills and closed months are."""
+
 LONGEST_LIFE = timedelta(days=365)
 """Of a rule against an attacker; what is for ever is nothing that a job decides."""
 
@@ -56,7 +59,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     billed = add("chargeback", _chargeback, "write the invoices of a month")
     billed.add_argument("--prices", type=Path, required=True, help="rate card, in YAML")
     billed.add_argument("--month", help="2026-11 (the month before this one)")
-    billed.add_argument("--out", type=Path, default=Path("invoices"), help="(%(default)s)")
+    billed.add_argument("--out", type=Path, default=INVOICES, help="(%(default)s)")
     billed.add_argument("--close", action="store_true", help="the month changes no more")
     advised = add("recommend", _recommend, "recommend limits from what tenants used")
     advised.add_argument(
@@ -102,7 +105,13 @@ def _add_keeping(add: _Add) -> None:
     kept = add("retain", _retain, "let old days of tables go")
     kept.add_argument("--keep", action="append", default=[], metavar="KIND=DAYS", type=_kept)
     kept.add_argument("--dry-run", action="store_true", help="only say which days would go")
-    add("compact", _compact, "remove the files of tables that nobody reads any more")
+    text = "the folder of chargeback, which knows what is closed (%(default)s)"
+    kept.add_argument("--invoices", type=Path, default=INVOICES, help=text)
+    text = "let days go that bills are made of, though their month is not closed"
+    kept.add_argument("--even-unbilled", action="store_true", help=text)
+    swept = add("compact", _compact, "remove the files of tables that nobody reads any more")
+    text = "for how long nobody needed them, 24h at least (%(default)s)"
+    swept.add_argument("--unread", type=_unread, default="24h", metavar="TIME", help=text)
 
 
 def _add_without_tables(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -173,6 +182,15 @@ def _slot(text: str) -> int:
     if ms < 1000 or HOUR % ms:
         raise argparse.ArgumentTypeError(f"{text}: does not divide an hour; 10s, 1m or 5m")
     return ms
+
+
+def _unread(text: str) -> int:
+    from gateway.config import units
+
+    try:
+        return round(units.seconds(text) * 1000)
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
 
 
 def _explained(missing: ModuleNotFoundError) -> ConfigurationError:
@@ -295,6 +313,8 @@ def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
     bad, missing = sum(it.quarantined for it in taken), sum(it.missing for it in taken)
     days = len({day for it in taken for day in it.days})
     _say(f"{files} new files, {records} records of {days} days; {bad} lines put aside")
+    if retired := sum(it.retired for it in taken):
+        _say(f"{retired} of them are of days that `retain` let go, whose sums stay as they are")
     if missing:
         _say(f"{missing} records are missing in torn files; see the table `files`")
     ahead_ms, who = max(((it.ahead_ms, it.ahead) for it in taken), default=(0, ""))
@@ -369,7 +389,7 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline.billing import prices
     from gateway.pipeline.billing.closing import Closed
     from gateway.pipeline.billing.months import Month
-    from gateway.pipeline.chargeback import month_of
+    from gateway.pipeline.chargeback import gone_before, month_of
     from gateway.pipeline.lake import Lake
     from gateway.pipeline.storage import byte_hours
 
@@ -379,15 +399,30 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     except ValueError as error:
         raise ConfigurationError(f"--month {options.month}: {error}") from None
     closed, lake = invoicing.closed_months(options.out), Lake(spark, options.tables)
-    if month in {it.month for it in closed}:
-        _say(f"{month} is closed: what changes it now is on the invoices of a later month")
-        return 0
+    state = lake.state()
 
     def look(month: Month) -> MonthlyUse:
-        return month_of(lake, month, byte_hours(lake, month))
+        return month_of(lake, month, byte_hours(lake, month, state), state=state)
 
+    def look_again(month: Month) -> MonthlyUse | None:
+        if before := gone_before(state, month):
+            _say(f"{month} stays as it was billed: its days before {before} are gone")
+            return None
+        return look(month)
+
+    before = gone_before(state, month)
+    if month in {it.month for it in closed}:
+        later = "what changes it now is on the invoices of a later month"
+        why = f"its days before {before} are gone" if before else later
+        _say(f"{month} is closed and stays as it was billed: {why}")
+        return 0
+    if before:
+        raise ConfigurationError(
+            f"--month {month}: its days before {before} are gone, which retain let go; "
+            "name a later month"
+        )
     use = look(month)
-    adjustments = invoicing.corrections(month, closed, look)
+    adjustments = invoicing.corrections(month, closed, look_again)
     charges = invoicing.write(options.out, month, card, use, adjustments)
     if options.close:
         this = Closed(month, card, tuple(charges.lines()), adjustments)
@@ -425,21 +460,33 @@ def _kept(text: str) -> tuple[str, int]:
 
 
 def _retain(spark: SparkSession, options: argparse.Namespace) -> int:
-    from gateway.pipeline import keeping
+    from gateway.pipeline import invoicing, keeping
     from gateway.pipeline.lake import Lake
 
     lake, today = Lake(spark, options.tables), datetime.now(UTC).date()
     kept = keeping.tiers(dict(options.keep))
+    closed = None
+    if kept["daily"] != keeping.FOREVER and not options.even_unbilled:
+        closed = frozenset(it.month for it in invoicing.closed_months(options.invoices))
     if options.dry_run:
-        found = keeping.old(lake.state(), kept, today)
+        found = keeping.old(lake.state(), kept, today, closed)
     else:
-        found = keeping.retain(lake, kept, today, _now_ms())
+        found = keeping.retain(lake, kept, today, _now_ms(), closed)
     for it in found:
         if it.days:
             _say(f"{it.table}: {len(it.days)} days, {it.days[0]} to {it.days[-1]}")
-    waiting = sorted({day for it in found for day in it.waiting})
-    if waiting:
-        _say(f"{len(waiting)} days from {waiting[0]} on stay: run gateway pipeline rollup first")
+    for kind, job in zip(keeping.FEEDS, ("rollup", "store"), strict=True):
+        waiting = {day for it in found if it.table in keeping.MEMBERS[kind] for day in it.waiting}
+        if waiting:
+            what = f"{kind}: {len(waiting)} days from {min(waiting)} on stay"
+            _say(f"{what}: run gateway pipeline {job} first")
+    if counts := keeping.holding(found, closed or frozenset()):
+        months = ", ".join(f"{month} ({number})" for month, number in counts.items())
+        _say(
+            f"{sum(counts.values())} days of sums stay, of months that are not closed in "
+            f"{options.invoices}: {months}; close them by gateway pipeline chargeback --close, "
+            "or let them go by --even-unbilled"
+        )
     number = sum(len(it.days) for it in found)
     _say(f"{number} days {'would go' if options.dry_run else 'are gone'}")
     return 0
@@ -449,7 +496,7 @@ def _compact(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline import keeping
     from gateway.pipeline.lake import Lake
 
-    removed = keeping.compact(Lake(spark, options.tables), _now_ms())
+    removed = keeping.compact(Lake(spark, options.tables), _now_ms(), kept_ms=options.unread)
     _say(
         f"removed {removed.generations} generations of {removed.size / 1e6:,.1f} MB, "
         f"and {removed.commits} commits"

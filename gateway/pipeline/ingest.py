@@ -62,6 +62,9 @@ larger ones could pass what 64 bits hold, which would fail a job."""
 
 _CORRUPT = "_corrupt"
 
+_RETIRED = "which is retired"
+"""The end of the reason why a record of a day is put aside that `retain` let go."""
+
 _NAMES = "{*.jsonl*,part-*.txt*}"
 """Of files of lines: as gateways give them, and as Spark does, in the inbox."""
 
@@ -73,7 +76,7 @@ _NUMBERED = r"-(\d{12})-(\d{12})\.jsonl(\.[a-z0-9]+)?$"
 class Taken:
     """What a batch gave. `missing`: records that files lack, by their names. `days`: made anew.
     `ahead_ms`: how far the latest record is ahead of the run, which is of the gateway (or the
-    cluster) `ahead`."""
+    cluster) `ahead`. `retired`: of the quarantined lines, those of days that are gone."""
 
     files: int
     records: int
@@ -82,6 +85,7 @@ class Taken:
     days: Sequence[str]
     ahead_ms: int = 0
     ahead: str = ""
+    retired: int = 0
 
 
 def ingest(
@@ -166,8 +170,8 @@ def listing(spark: SparkSession, folder: str) -> DataFrame:
 def _take(
     lake: Lake, stream: str, now_ms: int, state: State, new: Sequence[tuple[str, int]]
 ) -> Taken:
-    retired = state.retired.get(stream, EARLIEST)
-    lines = parsed(lake.spark, stream, [path for path, _ in new], now_ms, retired)
+    before = state.retired.get(stream, EARLIEST)
+    lines = parsed(lake.spark, stream, [path for path, _ in new], now_ms, before)
     lines.persist(StorageLevel.DISK_ONLY)  # parsing takes longer than all the rest
     try:
         good = lines.where(F.col("reason").isNull()).select(*_filled(stream), "day")
@@ -176,22 +180,25 @@ def _take(
         days = [str(row.day) for row in found]
         files = _files(lake.spark, stream, new, lines)
         change = lake.change("ingest", now_ms, state)
-        before = lake.read(stream, days, state=state)
-        change.replace(stream, once(before.unionByName(good), RECORDS[stream].identity), days)
+        had = lake.read(stream, days, state=state)
+        change.replace(stream, once(had.unionByName(good), RECORDS[stream].identity), days)
         bad = _quarantined(stream, lines)
-        marks = sorted(str(row.day) for row in bad.select("day").distinct().collect())
-        if marks:
+        retired = F.count_if(F.endswith("reason", F.lit(_RETIRED))).alias("retired")
+        late = {str(it.day): it.retired for it in bad.groupBy("day").agg(retired).collect()}
+        if marks := sorted(late):
             kept = lake.read("quarantine", marks, state=state)
             change.replace("quarantine", kept.unionByName(bad), marks)
         change.append("files", files)
-        sums = files.agg(*(F.sum(it).alias(it) for it in ("records", "quarantined", "missing")))
-        (row,) = sums.collect()
+        counts = ("records", "quarantined", "missing")
+        (row,) = files.agg(*(F.sum(it).alias(it) for it in counts)).collect()
         change.commit()
     finally:
         lines.unpersist()
     time, who = max((tuple(it.latest) for it in found), default=(0, ""))
-    ahead = (time - now_ms, who) if time > now_ms else (0, "")
-    return Taken(len(new), row.records, row.quarantined, row.missing, days, *ahead)
+    ahead_ms = max(0, time - now_ms)
+    sums = row.records, row.quarantined, row.missing
+    ahead = who if ahead_ms else ""
+    return Taken(len(new), *sums, days, ahead_ms, ahead, sum(late.values()))
 
 
 def parsed(
@@ -242,7 +249,7 @@ def _reason(stream: str, now_ms: int, retired: str) -> Column:
         (F.col("record.v") != kind.version, F.concat(F.lit("version "), F.col("record.v"))),
         *((F.col(f"record.{name}").isNull(), F.lit(f"no {name}")) for name in kind.required),
         (time < earliest, F.lit(f"of a day before {EARLIEST}")),
-        (time < oldest, F.lit(f"of a day before {retired}, which is retired")),
+        (time < oldest, F.lit(f"of a day before {retired}, {_RETIRED}")),
         (time > F.lit(now_ms + AHEAD_MS), F.lit("more than a day ahead")),
         *((F.col(f"record.{name}") < 0, F.lit(f"{name} below 0")) for name in _counts(stream)),
         *(

@@ -46,13 +46,17 @@ def closed_months(folder: Path) -> list[Closed]:
 
 
 def corrections(
-    month: Month, closed: Sequence[Closed], look: Callable[[Month], MonthlyUse]
+    month: Month, closed: Sequence[Closed], look: Callable[[Month], MonthlyUse | None]
 ) -> tuple[Adjustment, ...]:
-    """Return what late records change of closed months. `look`: reads what was used in a month."""
+    """Return what late records change of closed months. `look`: reads what was used in a month;
+    None of one whose days are gone, which stays as it was billed."""
     earlier = [it for before in closed for it in before.adjustments]
     found: list[Adjustment] = []
     for before in [it for it in closed if it.month < month][-ADJUSTED:]:
-        now = charge(before.card, look(before.month).used)
+        use = look(before.month)
+        if use is None:
+            continue
+        now = charge(before.card, use.used)
         months = before.month, month
         found += adjust(before.card.currency, months, before.lines, now.lines(), earlier)
     return tuple(found)

@@ -26,11 +26,14 @@ a record that comes too late is put aside: alone it would stand for the whole da
 from __future__ import annotations
 
 import json
+import re
 import secrets
 import shutil
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from stat import S_ISREG
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 - as everybody names it
@@ -149,8 +152,26 @@ def needed(commits: Iterable[Commit], horizon_ms: int) -> tuple[set[str], set[tu
     return kept, {(table, generation) for table, _, generation in entries}
 
 
-_PARTS = (1, "table"), (2, "generation")
-_GENERATION = r".*/data/([^/]+)/(\d{8}-[0-9a-f]{12})/"
+class Written(NamedTuple):
+    """A folder below that of the tables: `data/TABLE/GENERATION`, or `commits/GENERATION`.
+    `last_ms`: when the last of its files was written, in milliseconds since 1970. `size`: of all,
+    in bytes."""
+
+    folder: str
+    last_ms: int
+    size: int
+
+    @property
+    def generation(self) -> str:
+        return self.folder.rpartition("/")[2]
+
+
+_FOLDERS = "data/*/*", "commits/*"
+_FOLDER = r".*/((?:data/[^/]+|commits)/\d{8}-[0-9a-f]{12})/"
+
+_TORN = "_temporary/*/{task_*,_temporary/attempt_*}"
+"""Below a folder: where Spark writes before it shows files. A job that is killed leaves them there,
+and Spark lists them only if they are named."""
 
 
 class Lake:
@@ -187,29 +208,42 @@ class Lake:
         """Begin a change. `state`: what it is made from, now by default."""
         return Change(self, job, at_ms, state or self.state())
 
-    def generations(self, horizon_ms: int) -> DataFrame:
-        """Return `table`, `generation` and `size` in bytes of all that has files, of which the last
-        was written before the horizon."""
+    def written(self) -> list[Written]:
+        """Return the folders of all generations, and of commits, at least those that were never
+        shown. Where only Spark comes to them, it sees no folder that has nothing yet."""
+        local = self._local()
+        if local.is_dir():
+            return [it for place in _FOLDERS for it in _written_here(local, place)]
+        places = "data", *(f"{it}/{_TORN}" for it in _FOLDERS)
+        return [it for place in places for it in self._files_in(place)]
+
+    def _local(self, folder: str = "") -> Path:
+        """Return the place of a folder if it is on this machine."""
+        return Path(f"{self.base}/{folder}".removeprefix("file://"))
+
+    def _files_in(self, place: str) -> list[Written]:
         reader = self.spark.read.format("binaryFile").option("recursiveFileLookup", "true")
-        files = reader.load(f"{self.base}/data").select(
-            *(F.regexp_extract("path", _GENERATION, it).alias(name) for it, name in _PARTS),
-            "modificationTime",
-            "length",
-        )
-        sums = files.where(F.col("table") != "").groupBy("table", "generation")
-        found = sums.agg(F.max("modificationTime").alias("last"), F.sum("length").alias("size"))
-        return found.where(F.unix_millis("last") < horizon_ms).drop("last")
+        last = F.max(F.unix_millis("modificationTime")).alias("last_ms")
+        try:  # a Connect server looks for the place when rows are asked for
+            files = reader.load(f"{self.base}/{place}")
+            named = files.groupBy(F.regexp_extract("path", _FOLDER, 1).alias("folder"))
+            sums = named.agg(last, F.sum("length").alias("size"))
+            return [Written(*row) for row in sums.where("folder != ''").collect()]
+        except AnalysisException as error:
+            if error.getCondition() == "PATH_NOT_FOUND":
+                return []
+            raise
 
     def remove(self, folder: str) -> None:
-        """Remove a folder below that of the tables, or all that is in it: Spark can write nothing
-        in place of something, and a folder with nothing stays then."""
-        path = f"{self.base}/{folder}"
-        local = Path(path.removeprefix("file://"))
+        """Remove a folder below that of the tables. Where only Spark comes to it, its files are
+        replaced by an empty one: Spark can remove nothing else."""
+        local = self._local(folder)
         if local.is_dir():
-            shutil.rmtree(local)
+            with suppress(FileNotFoundError):  # another process removes it
+                shutil.rmtree(local)
             return
         nothing = given(self.spark, [], struct("value string"))
-        nothing.write.mode("overwrite").text(path)
+        nothing.write.mode("overwrite").text(f"{self.base}/{folder}")
 
     def _data(self, table: str, generation: str, day: str = NO_DAY) -> str:
         folder = f"{self.base}/data/{table}/{generation}"
@@ -235,6 +269,17 @@ class Lake:
                 *(row.number, row.id, row.parent, row.job, row.at_ms, row.checkpoint),
                 *(entries, retired),
             )
+
+
+def _written_here(base: Path, place: str) -> Iterator[Written]:
+    for folder in base.glob(place):
+        if not re.fullmatch(_FOLDER, f"{folder}/"):
+            continue
+        with suppress(FileNotFoundError):  # another process removes it
+            found = [it.stat() for it in (folder, *folder.rglob("*"))]
+            last_ms = max(it.st_mtime_ns for it in found) // 1_000_000
+            size = sum(it.st_size for it in found if S_ISREG(it.st_mode))
+            yield Written(folder.relative_to(base).as_posix(), last_ms, size)
 
 
 class Change:

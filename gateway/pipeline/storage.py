@@ -93,10 +93,10 @@ def by_day(stored: DataFrame) -> DataFrame:
     )
 
 
-def byte_hours(lake: Lake, month: Month) -> dict[str, int]:
-    """Return the byte-hours of a month by tenant."""
+def byte_hours(lake: Lake, month: Month, state: State | None = None) -> dict[str, int]:
+    """Return the byte-hours of a month by tenant. `state`: an earlier view of the tables."""
     days = [it.isoformat() for it in month.days()]
-    named = lake.read("stored_daily", days).where(F.col("tenant").isNotNull())
+    named = lake.read("stored_daily", days, state=state).where(F.col("tenant").isNotNull())
     sums = named.groupBy("tenant").agg(F.sum("byte_hours").alias("byte_hours"))
     return {row.tenant: row.byte_hours for row in sums.toLocalIterator()}
 

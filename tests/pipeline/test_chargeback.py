@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigurationError
-from gateway.pipeline.billing.amounts import UNALLOCATED
+from gateway.pipeline.billing.amounts import UNALLOCATED, charge
 from gateway.pipeline.billing.closing import Closed
 from gateway.pipeline.billing.figures import Completeness
 from gateway.pipeline.billing.months import Month
 from gateway.pipeline.billing.prices import read
-from gateway.pipeline.chargeback import month_of
+from gateway.pipeline.chargeback import MonthlyUse, month_of
 from gateway.pipeline.ingest import ingest
 from gateway.pipeline.invoicing import close, closed_months, corrections, write
 from gateway.pipeline.lake import Lake
@@ -127,6 +127,14 @@ def test_late_records_adjust_a_closed_month_once(
         NOVEMBER.next(), closed_months(tmp_path), lambda it: month_of(october, it)
     )
     assert december == ()
+
+
+def test_a_closed_month_stays_as_billed_when_its_days_are_gone(october: Lake) -> None:
+    """Its figures are none then, which would be credited."""
+    lines = tuple(charge(CARD, month_of(october, OCTOBER).used).lines())
+    closed = [Closed(OCTOBER, CARD, lines)]
+    assert corrections(NOVEMBER, closed, lambda _: MonthlyUse((), {}, Completeness(0, 0))) != ()
+    assert corrections(NOVEMBER, closed, lambda _: None) == ()
 
 
 def test_a_month_is_closed_when_the_grace_is_over(tmp_path: Path) -> None:
