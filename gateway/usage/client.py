@@ -52,9 +52,10 @@ TAKEN_AT_ONCE, LARGEST_TAKEN = 50_000, 32 << 20
 _QUEUE = 500
 """Messages that brokers send ahead of what is taken. Each may have some megabytes."""
 
-_QUIET = 5_000
+_QUIET = 10_000
 """Milliseconds without a message after which there is none before the end that is not acknowledged.
-Brokers send what they have at once, and do not say that they have nothing."""
+Brokers send what they have at once, and do not say that they have nothing. What one that stalls for
+longer has stays unacknowledged, for the next time."""
 
 _NEVER = 3_600_000
 """Milliseconds after which the library ends a batch."""
