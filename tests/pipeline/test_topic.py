@@ -92,7 +92,8 @@ POINTS = {
 
 
 RUNS = 3
-"""A broker on a busy machine may send nothing for so long that a run leaves the rest to the next."""
+"""A broker on a busy machine may send nothing for so long that a run leaves the rest to the next
+one."""
 
 
 @pytest.mark.parametrize("point", POINTS)
