@@ -107,10 +107,11 @@ def ingest(
     while True:
         state = lake.state()
         new = _new_files(lake, source, stream, state, files_at_once)
-        if not new:
+        if new:
+            found.append(_take(lake, stream, now_ms, state, new))
+            progress(found[-1])
+        if len(new) < files_at_once:  # what gateways have written since is for the next run
             return found
-        found.append(_take(lake, stream, now_ms, state, new))
-        progress(found[-1])
 
 
 # -- files -------------------------------------------------------------------------------------
