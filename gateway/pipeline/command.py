@@ -113,7 +113,9 @@ def _add_watching(parser: argparse.ArgumentParser) -> None:
         help="the one that usage.folder names: judge files there that no run has taken",
     )
     text = "how far behind the newest record others may come, to be judged (10m)"
-    alerts.add_argument("--late", type=_lateness, metavar="TIME", help=text)
+    alerts.add_argument("--late", type=_waited, metavar="TIME", help=text)
+    text = "go on, and look again this long after the last look began (one look)"
+    alerts.add_argument("--every", type=_waited, metavar="TIME", help=text)
     text = "file that alerts are added to, as JSON lines (standard output)"
     alerts.add_argument("--out", type=Path, metavar="FILE", help=text)
 
@@ -172,7 +174,7 @@ def _lifetime(text: str) -> timedelta:
     return found
 
 
-def _lateness(text: str) -> int:
+def _waited(text: str) -> int:
     """Return milliseconds."""
     from gateway.config import units
 
@@ -265,6 +267,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def _rest(seconds: float) -> None:
+    time.sleep(seconds)
 
 
 def _now_ms() -> int:
@@ -544,7 +550,7 @@ def _neighbours(spark: SparkSession, options: argparse.Namespace) -> int:
     lake, thresholds = Lake(spark, options.tables), neighbours.Thresholds(slot_ms=options.slot)
     if options.stream is not None:
         return _watch(lake, thresholds, options)
-    for name in ("late", "out"):
+    for name in ("late", "every", "out"):
         if getattr(options, name) is not None:
             raise ConfigurationError(f"--{name} is of alerts; --stream FOLDER of records")
     days = _last_days(lake, "usage", options.days)
@@ -559,6 +565,18 @@ def _neighbours(spark: SparkSession, options: argparse.Namespace) -> int:
 
 
 def _watch(lake: Lake, thresholds: Thresholds, options: argparse.Namespace) -> int:
+    try:
+        while True:
+            began = time.monotonic()
+            _look(lake, thresholds, options)
+            if options.every is None:
+                return 0
+            _rest(max(0.0, began + options.every / 1000 - time.monotonic()))
+    except KeyboardInterrupt:
+        return 0
+
+
+def _look(lake: Lake, thresholds: Thresholds, options: argparse.Namespace) -> None:
     from gateway.pipeline.watching import lines
     from gateway.pipeline.watching.run import LATE_MS, watch
 
@@ -580,7 +598,6 @@ def _watch(lake: Lake, thresholds: Thresholds, options: argparse.Namespace) -> i
         _say(f"{run.repeated} records had come before")
     if run.bad:
         _say(f"{run.bad} lines are no records; gateway pipeline ingest puts them aside")
-    return 0
 
 
 def _abuse(spark: SparkSession, options: argparse.Namespace) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
+from gateway.pipeline import command
 from gateway.pipeline.ingest import ingest
 from gateway.pipeline.lake import Change, Lake
 from gateway.pipeline.neighbours import Thresholds, incidents, slot_sums
@@ -174,6 +176,40 @@ def test_kills_lose_no_alert_and_give_none_twice(
         (1, 16, 0),
         (2, 8, 0),
     ]
+
+
+def test_the_command_prints_alerts_and_looks_again_until_it_is_interrupted(
+    known: Lake,
+    gateway: Gateway,
+    records: Folder,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def rest(seconds: float) -> None:
+        assert seconds <= 60
+        if not rests:
+            rests.append(seconds)
+            gateway.close(gateway.slot(8, odd=True))
+            return
+        raise KeyboardInterrupt
+
+    rests = list[float]()
+    monkeypatch.setattr(command, "_now_ms", lambda: NOW)
+    monkeypatch.setattr(command, "_rest", rest)
+    gateway.close(gateway.slot(6, odd=True), gateway.slot(7, odd=True), ["{"])
+    options = Namespace(stream=records.url, days=28, late=None, every=MINUTE, out=None)
+    assert command._watch(known, T, options) == 0
+    said = capsys.readouterr()
+    assert [json.loads(it)["alert"] for it in said.out.splitlines()] == ["new", "grown"]
+    assert "1 alerts from 16 records; 0 came too late to be judged" in said.err
+    assert "1 lines are no records" in said.err
+
+
+@pytest.mark.parametrize("words", [["--late", "2d"], ["--late=-1s"], ["--every", "soon"]])
+def test_odd_times_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["neighbours", "tables", "--stream", "usage", *words])
+    assert "is no time to wait; 10m, up to 24h" in capsys.readouterr().err
 
 
 # -- parts -------------------------------------------------------------------------------------
