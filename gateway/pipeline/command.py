@@ -6,6 +6,7 @@ Also an entry point of `spark-submit`: `spark-submit .../gateway/pipeline/comman
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from datetime import UTC, datetime, timedelta
@@ -565,15 +566,19 @@ def _neighbours(spark: SparkSession, options: argparse.Namespace) -> int:
 
 
 def _watch(lake: Lake, thresholds: Thresholds, options: argparse.Namespace) -> int:
-    try:
-        while True:
-            began = time.monotonic()
-            _look(lake, thresholds, options)
-            if options.every is None:
-                return 0
-            _rest(max(0.0, began + options.every / 1000 - time.monotonic()))
-    except KeyboardInterrupt:
-        return 0
+    _end_when_interrupted()
+    while True:
+        began = time.monotonic()
+        _look(lake, thresholds, options)
+        if options.every is None:
+            return 0
+        _rest(max(0.0, began + options.every / 1000 - time.monotonic()))
+
+
+def _end_when_interrupted() -> None:
+    """Have an interrupt end the process at once. A kill loses nothing here, and what Spark does
+    instead, while it calls Python, is to fail at great length."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _look(lake: Lake, thresholds: Thresholds, options: argparse.Namespace) -> None:

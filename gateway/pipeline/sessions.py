@@ -5,6 +5,7 @@ Jobs get a session and make none, and use DataFrames alone, so they run unchange
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import subprocess
@@ -95,6 +96,8 @@ def session(
         if is_quiet:
             # Of a thread that serves Spark's process, which would print that it has gone.
             made.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+            # Of functions that a stream calls: what they raise fails the stream, which is told.
+            logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
     return made
 
 

@@ -178,7 +178,7 @@ def test_kills_lose_no_alert_and_give_none_twice(
     ]
 
 
-def test_the_command_prints_alerts_and_looks_again_until_it_is_interrupted(
+def test_the_command_prints_alerts_and_looks_again(
     known: Lake,
     gateway: Gateway,
     records: Folder,
@@ -191,14 +191,16 @@ def test_the_command_prints_alerts_and_looks_again_until_it_is_interrupted(
             rests.append(seconds)
             gateway.close(gateway.slot(8, odd=True))
             return
-        raise KeyboardInterrupt
+        raise TimeoutError("enough")
 
     rests = list[float]()
     monkeypatch.setattr(command, "_now_ms", lambda: NOW)
     monkeypatch.setattr(command, "_rest", rest)
+    monkeypatch.setattr(command, "_end_when_interrupted", lambda: None)
     gateway.close(gateway.slot(6, odd=True), gateway.slot(7, odd=True), ["{"])
     options = Namespace(stream=records.url, days=28, late=None, every=MINUTE, out=None)
-    assert command._watch(known, T, options) == 0
+    with pytest.raises(TimeoutError, match="enough"):
+        command._watch(known, T, options)
     said = capsys.readouterr()
     assert [json.loads(it)["alert"] for it in said.out.splitlines()] == ["new", "grown"]
     assert "1 alerts from 16 records; 0 came too late to be judged" in said.err
