@@ -6,6 +6,7 @@ Also an entry point of `spark-submit`: `spark-submit .../gateway/pipeline/comman
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from datetime import UTC, datetime, timedelta
@@ -18,14 +19,15 @@ from gateway.pipeline.ledgers import options as snapshot_options
 from gateway.rules.options import RECOMMENDED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, Row, SparkSession
 
     from gateway.pipeline.chargeback import MonthlyUse
     from gateway.pipeline.forecasting import Forecast
     from gateway.pipeline.ingest import Taken
     from gateway.pipeline.lake import Lake
+    from gateway.pipeline.neighbours import Thresholds
 
     Job = Callable[[SparkSession, argparse.Namespace], int]
     _Add = Callable[[str, Job, str], argparse.ArgumentParser]
@@ -36,6 +38,11 @@ INVOICES = Path("invoices")
 
 LONGEST_LIFE = timedelta(days=365)
 """Of a rule against an attacker; what is for ever is nothing that a job decides."""
+
+
+LATEST_MS = 86_400_000
+"""How long records may be waited for: the sums of all slots since then are written anew each time.
+"""
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -94,11 +101,27 @@ def _add_findings(add: _Add) -> None:
         if job is _neighbours:
             slot = "what is compared; not shorter than intervals of records (%(default)s)"
             looked.add_argument("--slot", type=_slot, default="5m", help=slot)
+            _add_watching(looked)
     looked.add_argument("--rules", type=Path, help="file to write, of rules against attackers")
     text = "how long after the last event a rule has an effect (24h)"
     looked.add_argument("--ttl", type=_lifetime, default="24h", metavar="TIME", help=text)
     text = "the rules deny, instead of counting what they would deny"
     looked.add_argument("--enforce", action="store_true", help=text)
+
+
+def _add_watching(parser: argparse.ArgumentParser) -> None:
+    alerts = parser.add_argument_group("alerts as they happen")
+    alerts.add_argument(
+        "--stream",
+        metavar="FOLDER",
+        help="the one that usage.folder names: judge files there that no run has taken",
+    )
+    text = "how far behind the newest record others may come, to be judged (10m)"
+    alerts.add_argument("--late", type=_waited, metavar="TIME", help=text)
+    text = "go on, and look again this long after the last look began (one look)"
+    alerts.add_argument("--every", type=_waited, metavar="TIME", help=text)
+    text = "file that alerts are added to, as JSON lines (standard output)"
+    alerts.add_argument("--out", type=Path, metavar="FILE", help=text)
 
 
 def _add_keeping(add: _Add) -> None:
@@ -161,6 +184,19 @@ def _lifetime(text: str) -> timedelta:
     return found
 
 
+def _waited(text: str) -> int:
+    """Return milliseconds."""
+    from gateway.config import units
+
+    try:
+        ms = round(units.seconds(text) * 1000)
+    except (ValueError, OverflowError):
+        ms = -1
+    if not 0 <= ms <= LATEST_MS:
+        raise argparse.ArgumentTypeError(f"{text} is no time to wait; 10m, up to 24h")
+    return ms
+
+
 def _snapshot(options: argparse.Namespace) -> int:
     try:
         from gateway.pipeline.ledgers import command
@@ -186,11 +222,16 @@ def _slot(text: str) -> int:
 
 def _unread(text: str) -> int:
     from gateway.config import units
+    from gateway.pipeline.keeping import KEPT_MS
 
     try:
-        return round(units.seconds(text) * 1000)
+        ms = round(units.seconds(text) * 1000)
     except (ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError(f"{text}: {error}") from None
+    if ms < KEPT_MS:
+        least = f"{KEPT_MS // 3_600_000}h at least"
+        raise argparse.ArgumentTypeError(f"{text}: jobs may still read younger files; {least}")
+    return ms
 
 
 def _explained(missing: ModuleNotFoundError) -> ConfigurationError:
@@ -269,6 +310,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def _rest(seconds: float) -> None:
+    time.sleep(seconds)
 
 
 def _now_ms() -> int:
@@ -575,6 +620,11 @@ def _neighbours(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline.lake import Lake
 
     lake, thresholds = Lake(spark, options.tables), neighbours.Thresholds(slot_ms=options.slot)
+    if options.stream is not None:
+        return _watch(lake, thresholds, options)
+    for name in ("late", "every", "out"):
+        if getattr(options, name) is not None:
+            raise ConfigurationError(f"--{name} is of alerts; --stream FOLDER of records")
     days = _last_days(lake, "usage", options.days)
     found = neighbours.update(lake, days, _now_ms(), thresholds)
     for row in found.orderBy("start_ms", "culprit").limit(SHOWN).collect():
@@ -584,6 +634,46 @@ def _neighbours(spark: SparkSession, options: argparse.Namespace) -> int:
         )
     _say(f"{found.count()} incidents, in the table `neighbours`")
     return 0
+
+
+def _watch(lake: Lake, thresholds: Thresholds, options: argparse.Namespace) -> int:
+    _end_when_interrupted()
+    while True:
+        began = time.monotonic()
+        _look(lake, thresholds, options)
+        if options.every is None:
+            return 0
+        _rest(max(0.0, began + options.every / 1000 - time.monotonic()))
+
+
+def _end_when_interrupted() -> None:
+    """Have an interrupt end the process at once. A kill loses nothing here, and what Spark does
+    instead, while it calls Python, is to fail at great length."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _look(lake: Lake, thresholds: Thresholds, options: argparse.Namespace) -> None:
+    from gateway.pipeline.watching import lines
+    from gateway.pipeline.watching.run import LATE_MS, watch
+
+    def give(alerts: Iterable[Row]) -> None:
+        found = map(lines.line, alerts)
+        if options.out is not None:
+            lines.append(options.out, found)
+            return
+        for it in found:
+            print(it, flush=True)
+
+    late_ms = LATE_MS if options.late is None else options.late
+    days = _last_days(lake, "usage", options.days)
+    if not days:
+        _say("nothing is known of what is usual: run gateway pipeline ingest, and rerun this")
+    run = watch(lake, options.stream, _now_ms(), thresholds, days, give, late_ms=late_ms)
+    _say(f"{run.alerts} alerts from {run.records} records; {run.late} came too late to be judged")
+    if run.repeated:
+        _say(f"{run.repeated} records had come before")
+    if run.bad:
+        _say(f"{run.bad} lines are no records; gateway pipeline ingest puts them aside")
 
 
 def _abuse(spark: SparkSession, options: argparse.Namespace) -> int:

@@ -65,8 +65,14 @@ _CORRUPT = "_corrupt"
 _RETIRED = "which is retired"
 """The end of the reason why a record of a day is put aside that `retain` let go."""
 
-_NAMES = "{*.jsonl*,part-*.txt*}"
+NAMES = "{*.jsonl*,part-*.txt*}"
 """Of files of lines: as gateways give them, and as Spark does, in the inbox."""
+
+READING = {
+    "ignoreCorruptFiles": "true",
+    "mapreduce.input.linerecordreader.line.maxlength": str(LONGEST_READ),
+}
+"""How lines of files are read: those before a tear count."""
 
 _NUMBERED = r"-(\d{12})-(\d{12})\.jsonl(\.[a-z0-9]+)?$"
 """The end of the names that gateways give: the first and the last number in a file."""
@@ -154,7 +160,7 @@ def listing(spark: SparkSession, folder: str) -> DataFrame:
     those that have nothing."""
     reader = spark.read.format("binaryFile").option("recursiveFileLookup", "true")
     try:
-        files = reader.option("pathGlobFilter", _NAMES).load(folder)
+        files = reader.option("pathGlobFilter", NAMES).load(folder)
     except AnalysisException as error:
         if error.getCondition() == "PATH_NOT_FOUND":
             raise ConfigurationError(
@@ -175,7 +181,7 @@ def _take(
     lines = parsed(lake.spark, stream, [path for path, _ in new], now_ms, before)
     lines.persist(StorageLevel.DISK_ONLY)  # parsing takes longer than all the rest
     try:
-        good = lines.where(F.col("reason").isNull()).select(*_filled(stream), "day")
+        good = lines.where(F.col("reason").isNull()).select(*filled(stream), "day")
         latest = F.max(F.struct(RECORDS[stream].time, RECORDS[stream].identity[0]))
         found = good.groupBy("day").agg(latest.alias("latest")).orderBy("day").collect()
         days = [str(row.day) for row in found]
@@ -212,13 +218,16 @@ def parsed(
     """Return the lines of files: `path`, `line`, the `record`, the `reason` why it is none, and its
     `day`. A torn file gives the lines before the tear. Records of days before `retired` are put
     aside."""
+    texts = spark.read.options(**READING).text([_plain(path) for path in paths])
+    return as_records(texts.select(_path(), "value"), stream, now_ms, retired)
+
+
+def as_records(texts: DataFrame, stream: str, now_ms: int, retired: str = EARLIEST) -> DataFrame:
+    """Return the same of lines that are in the column `value`."""
     columns = columns_of(RECORDS[stream].record)
     marked = StructType([*columns.fields, StructField(_CORRUPT, StringType())])
-    reader = spark.read.option("ignoreCorruptFiles", "true")
-    reader = reader.option("mapreduce.input.linerecordreader.line.maxlength", str(LONGEST_READ))
-    texts = reader.text([_plain(path) for path in paths]).select(_path(), "value")
-    read = F.from_json("value", marked, {"columnNameOfCorruptRecord": _CORRUPT})
-    lines = texts.select("path", F.col("value").alias("line"), read.alias("record"))
+    read = F.from_json("line", marked, {"columnNameOfCorruptRecord": _CORRUPT})
+    lines = texts.withColumnRenamed("value", "line").withColumn("record", read)
     time = F.col(f"record.{RECORDS[stream].time}")
     day = F.date_format(F.timestamp_millis(time), "yyyy-MM-dd")
     lines = lines.withColumn("reason", _reason(stream, now_ms, retired))
@@ -269,7 +278,7 @@ def _reason(stream: str, now_ms: int, retired: str) -> Column:
     return found
 
 
-def _filled(stream: str) -> list[Column]:
+def filled(stream: str) -> list[Column]:
     """Return the fields of a record, with what those that are left out stand for."""
     found = []
     for name, value in defaults_of(RECORDS[stream].record).items():

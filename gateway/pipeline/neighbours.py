@@ -22,7 +22,7 @@ the median of the absolute deviations from the median (MAD), which a few odd slo
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812
@@ -104,19 +104,124 @@ def incidents(usage: DataFrame, thresholds: Thresholds) -> DataFrame:
     the mean factor of its usual rate. `slower`: the highest factor of a victim's latency; null
     where none is known. `held_ms`: of all victims. `day`: of the start.
     """
-    return _incidents(_candidates(signals(usage, thresholds), thresholds), thresholds)
+    return of_signals(signals(usage, thresholds), thresholds)
+
+
+def of_signals(found: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return the incidents in signals."""
+    return _incidents(_candidates(found, thresholds), thresholds)
+
+
+# -- what is usual -----------------------------------------------------------------------------
+
+
+class Median(NamedTuple):
+    """A median of each tenant. `value`: of which figure of a slot. `time`: the column with the
+    time of which all slots are compared; "": all slots are."""
+
+    name: str
+    value: str
+    time: str = ""
+
+
+MEDIANS = (
+    Median("all", "rate"),
+    Median("day", "rate", "of_day"),
+    Median("week", "rate", "of_week"),
+    Median("wait", "wait"),
+    Median("held", "held_ms"),
+)
+"""The coarsest first: rows of one tenant are together then, and only sorted anew."""
+
+_WHAT = ("n", "mid", "mad")
+_SLOT = ("cluster", "tenant", "slot_ms")
+_KEYS = ["cluster", "tenant", "name", "time_ms"]
+
+
+def usual(usage: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return what is usual for each tenant: a row for each of `MEDIANS` (`name`) and time of the
+    day or week (`time_ms`, else 0) with enough history: `n` slots, their median `mid`, `mad`."""
+    slots = _with_usual(_timed(_slots(usage, thresholds), thresholds))
+    each = (
+        F.struct(
+            *(_name_and_time(it)[part].alias(part) for part in ("name", "time_ms")),
+            *(F.col(f"{it.name}_{what}").alias(what) for what in _WHAT),
+        )
+        for it in MEDIANS
+    )
+    rows = slots.select("cluster", "tenant", F.explode(F.array(*each)).alias("it"))
+    known = rows.select("cluster", "tenant", "it.*").where(F.col("n") >= thresholds.history)
+    return known.groupBy(*_KEYS).agg(*(F.first(what).alias(what) for what in _WHAT))
+
+
+def _name_and_time(it: Median) -> Column:
+    time = F.col(it.time) if it.time else F.lit(0).cast("bigint")
+    return F.struct(F.lit(it.name).alias("name"), time.alias("time_ms"))
+
+
+def _timed(slots: DataFrame, it: Thresholds) -> DataFrame:
+    """Add the rate in bytes per second, and the times of day and week."""
+    rate = F.when(F.col("bytes") > 0, F.col("bytes") * 1000.0 / it.slot_ms)
+    return (
+        slots.withColumn("rate", rate)
+        .withColumn("of_day", F.col("slot_ms") % DAY_MS)
+        .withColumn("of_week", F.col("slot_ms") % WEEK_MS)
+    )
+
+
+def _with_usual(slots: DataFrame) -> DataFrame:
+    """Add number, median and MAD of the values of all slots with the same time, for each median."""
+    for name, value, time in MEDIANS:
+        same = Window.partitionBy("cluster", "tenant", *((time,) if time else ()))
+        mid = F.median(value).over(same)
+        slots = slots.withColumn(f"{name}_n", F.count(value).over(same))
+        slots = slots.withColumn(f"{name}_mid", mid)
+        off = F.abs(F.col(value) - F.col(f"{name}_mid"))
+        slots = slots.withColumn(f"{name}_mad", F.median(off).over(same))
+    return slots
+
+
+def _with_known(slots: DataFrame, known: DataFrame) -> DataFrame:
+    """Add the same from what was learnt, with nulls where that is nothing."""
+    asked = slots.withColumn("it", F.explode(F.array(*(_name_and_time(it) for it in MEDIANS))))
+    answers = known.select(*_KEYS, *_WHAT)
+    answered = asked.select(*slots.columns, "it.*").join(answers, _KEYS, "left")
+    rest = [name for name in slots.columns if name not in _SLOT]
+    return answered.groupBy(*_SLOT).agg(
+        *(F.first(name).alias(name) for name in rest),
+        *(
+            F.max(F.when(F.col("name") == it.name, F.col(what))).alias(f"{it.name}_{what}")
+            for it in MEDIANS
+            for what in _WHAT
+        ),
+    )
+
+
+def _first_known(what: str, it: Thresholds) -> Column:
+    """Return the median or MAD of the finest times with enough history; 0 where there are none:
+    whoever is new has used nothing so far."""
+    found = F.lit(0.0)
+    for name in ("all", "day", "week"):
+        enough = F.col(f"{name}_n") >= it.history
+        found = F.when(enough, F.col(f"{name}_{what}")).otherwise(found)
+    return found
+
+
+def _sigma(name: str) -> Column:
+    return F.col(f"{name}_mad") * SIGMA
 
 
 # -- signals -----------------------------------------------------------------------------------
 
 
-def signals(usage: DataFrame, thresholds: Thresholds) -> DataFrame:
+def signals(usage: DataFrame, thresholds: Thresholds, known: DataFrame | None = None) -> DataFrame:
     """Return a row for each cluster, tenant and slot: `share`, `z`, `growth`, `slower`, `held_ms`,
-    and whether it `grows` and `suffers`."""
+    and whether it `grows` and `suffers`. `known`: what `usual` has learnt from other records;
+    without it, what is usual is learnt from these."""
     it = thresholds
-    slots = _with_rates(_slots(usage, it), it)
-    slots = _with_usual(slots, "wait", "wait", "cluster", "tenant")
-    slots = _with_usual(slots, "held_ms", "held", "cluster", "tenant")
+    slots = _timed(_slots(usage, it), it)
+    slots = _with_usual(slots) if known is None else _with_known(slots, known)
+    slots = _with_growth(slots, it)
     late = F.col("wait") - F.col("wait_mid")
     wait_z = F.try_divide(late, F.greatest(_sigma("wait"), F.col("wait_mid") * it.least_spread))
     slower = F.when(F.col("wait_n") >= it.history, F.try_divide("wait", "wait_mid"))
@@ -135,13 +240,53 @@ def signals(usage: DataFrame, thresholds: Thresholds) -> DataFrame:
     )
 
 
+_WAITS = TABLES["usage"]["throttles"].dataType
+
+FIGURES = ("sent_bytes", "bytes_wire", "sent_msgs", "msgs", "lat_count", "lat_sum_us")
+"""Fields of records that are added up to a slot."""
+
+
+def slot_sums(usage: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return records of a whole slot each, which give the signals that these records give, in the
+    columns of the table `watched_slots`. Holds are records of their own. They can be summed up
+    again, with others."""
+    keys = ("op", "cluster", "listener", "tenant", "lat_what", "start_ms")
+    counts = F.col("op").isin("send", "deliver") | _of_sends()
+    slot = F.col("start_ms") - F.col("start_ms") % thresholds.slot_ms
+    each = usage.where(counts & _named()).withColumn("start_ms", slot)
+    sums = each.groupBy(*keys).agg(*(_bounded(name).alias(name) for name in FIGURES))
+    holds = each.select(*keys, F.explode("throttles").alias("hold"))
+    holds = holds.where(F.col("hold.ms").between(0, MOST))
+    held = holds.groupBy(*keys, F.col("hold.rule").alias("rule")).agg(
+        _bounded("hold.ms").alias("ms")
+    )
+    nothing = F.lit(0).cast("bigint")
+    wait = F.struct("rule", nothing.alias("count"), "ms")
+    waits = held.select(
+        *keys, *(nothing.alias(name) for name in FIGURES), F.array(wait).alias("throttles")
+    )
+    return waits.unionByName(sums.withColumn("throttles", F.array().cast(_WAITS)))
+
+
+def _bounded(name: str) -> Column:
+    """Return a sum that can be added to others: odd numbers must not fail all runs to come."""
+    return F.least(F.coalesce(F.try_sum(name), F.lit(MOST)), F.lit(MOST))
+
+
+def _named() -> Column:
+    return F.col("tenant").isNotNull() & (F.col("tenant") != OTHER)
+
+
+def _of_sends() -> Column:
+    return (F.col("op") == "latency") & (F.col("lat_what") == "send")
+
+
 def _slots(usage: DataFrame, it: Thresholds) -> DataFrame:
     """Return `bytes`, `msgs`, `wait` (seconds of a mean send) and `held_ms` by cluster, tenant and
     slot. What a slot has nothing of is null, but holds are 0."""
     op, keys = F.col("op"), ("cluster", "tenant", "slot_ms")
-    named = F.col("tenant").isNotNull() & (F.col("tenant") != OTHER)
-    placed = _placed(usage, it).where(named & op.isin("send", "deliver", "latency"))
-    of_sends = (op == "latency") & (F.col("lat_what") == "send")
+    placed = _placed(usage, it).where(_named() & op.isin("send", "deliver", "latency"))
+    of_sends = _of_sends()
     sums = placed.groupBy(*keys).agg(
         F.sum(_of_traffic("sent_bytes", "bytes_wire")).alias("bytes"),
         F.sum(_of_traffic("sent_msgs", "msgs")).alias("msgs"),
@@ -183,47 +328,17 @@ def _shared_holds(placed: DataFrame) -> DataFrame:
     return shared.groupBy("cluster", "tenant", "slot_ms").agg(F.sum("ms").alias("held_ms"))
 
 
-def _with_rates(slots: DataFrame, it: Thresholds) -> DataFrame:
-    """Add `share`, `z` and `growth` of the rate, which is in bytes per second."""
+def _with_growth(slots: DataFrame, it: Thresholds) -> DataFrame:
+    """Add `share`, and `z` and `growth` of the rate."""
     all_of_slot = Window.partitionBy("cluster", "slot_ms")
     shares = (F.try_divide(name, F.sum(name).over(all_of_slot)) for name in ("bytes", "msgs"))
-    slots = slots.withColumn("share", F.greatest(*shares)).withColumn(
-        "rate", F.when(F.col("bytes") > 0, F.col("bytes") * 1000.0 / it.slot_ms)
-    )
-    slots = slots.withColumn("of_day", F.col("slot_ms") % DAY_MS)
-    slots = slots.withColumn("of_week", F.col("slot_ms") % WEEK_MS)
-    # The coarsest first: rows of one tenant are together then, and only sorted anew.
-    for name, keys in (("all", ()), ("day", ("of_day",)), ("week", ("of_week",))):
-        slots = _with_usual(slots, "rate", name, "cluster", "tenant", *keys)
+    slots = slots.withColumn("share", F.greatest(*shares))
     usual, sigma = _first_known("mid", it), _first_known("mad", it) * SIGMA
     slots = slots.withColumn("usual", F.greatest(usual, F.lit(it.quiet)))
     spread = F.greatest(sigma, F.col("usual") * it.least_spread)
     return slots.withColumn("z", (F.col("rate") - F.col("usual")) / spread).withColumn(
         "growth", F.col("rate") / F.col("usual")
     )
-
-
-def _with_usual(slots: DataFrame, value: str, name: str, *keys: str) -> DataFrame:
-    """Add number, median and MAD of the values of all slots with the same keys."""
-    same = Window.partitionBy(*keys)
-    mid = F.median(value).over(same)
-    slots = slots.withColumn(f"{name}_n", F.count(value).over(same)).withColumn(f"{name}_mid", mid)
-    off = F.abs(F.col(value) - F.col(f"{name}_mid"))
-    return slots.withColumn(f"{name}_mad", F.median(off).over(same))
-
-
-def _first_known(what: str, it: Thresholds) -> Column:
-    """Return the median or MAD of the finest times with enough history; 0 where there are none:
-    whoever is new has used nothing so far."""
-    found = F.lit(0.0)
-    for name in ("all", "day", "week"):
-        enough = F.col(f"{name}_n") >= it.history
-        found = F.when(enough, F.col(f"{name}_{what}")).otherwise(found)
-    return found
-
-
-def _sigma(name: str) -> Column:
-    return F.col(f"{name}_mad") * SIGMA
 
 
 # -- incidents ---------------------------------------------------------------------------------

@@ -159,6 +159,45 @@ _LATENCY = (
     *(f"{name} double" for name in ("p50_s", "p95_s", "p99_s")),
 )
 
+_INCIDENT = (
+    *("cluster string", "culprit string"),
+    *_longs(("start_ms", "end_ms", "slots")),
+    *("victims array<string>", "share double", "z double", "growth double"),
+    *("slower double", "held_ms bigint"),
+)
+
+_USAGE = columns_of(Usage)
+
+WATCHED: dict[str, StructType] = {
+    "alerts": struct(*_INCIDENT, *_longs(("told_ms", "first_run", "last_run")), "day string"),
+    "watched_runs": struct(
+        *_longs(("run", "batch", "at_ms", "records", "late", "repeated", "bad", "alerts")),
+        *_longs(("newest_ms", "slot_ms")),
+        "day string",
+    ),
+    "watched_slots": StructType(
+        [
+            *struct(*_strings(("op", "cluster", "listener", "tenant", "lat_what"))).fields,
+            *struct(*_longs(("start_ms", "sent_bytes", "bytes_wire", "sent_msgs", "msgs"))).fields,
+            *struct(*_longs(("lat_count", "lat_sum_us"))).fields,
+            _USAGE["throttles"],
+        ]
+    ),
+    "watched_signs": struct(
+        *("cluster string", "tenant string", "slot_ms bigint", "share double", "z double"),
+        *("growth double", "slower double", "held_ms bigint", "grows boolean", "suffers boolean"),
+    ),
+    "watched_numbers": struct(
+        "gw string", "boot string", *_longs(("first_seq", "last_seq", "last_ms"))
+    ),
+    "watched_usual": struct(
+        *("cluster string", "tenant string", "name string", "time_ms bigint", "n bigint"),
+        *("mid double", "mad double", "learnt_ms bigint", "slot_ms bigint"),
+    ),
+    "watched_told": struct("run bigint"),
+}
+"""The tables of alerts, which are in a folder of their own; see `watching`."""
+
 TABLES: dict[str, StructType] = {
     **{name: _with_day(columns_of(stream.record)) for name, stream in RECORDS.items()},
     "quarantine": struct(
@@ -182,16 +221,12 @@ TABLES: dict[str, StructType] = {
         *_longs(("byte_hours", "bytes_most", "bytes_last")),
         "day string",
     ),
-    "neighbours": struct(
-        *("cluster string", "culprit string"),
-        *_longs(("start_ms", "end_ms", "slots")),
-        *("victims array<string>", "share double", "z double", "growth double"),
-        *("slower double", "held_ms bigint", "day string"),
-    ),
+    "neighbours": struct(*_INCIDENT, "day string"),
     "abuse": struct(
         *("kind string", "principal string", "network string"),
         *_longs(("start_ms", "end_ms", "failures", "principals", "networks")),
         *("usual double", "is_attack boolean", "day string"),
     ),
+    **WATCHED,
 }
-"""The columns of all tables. All but `files` have days."""
+"""The columns of all tables. Those without a column `day` have no days."""

@@ -5,6 +5,7 @@ Jobs get a session and make none, and use DataFrames alone, so they run unchange
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import socket
@@ -112,6 +113,8 @@ def _silence(spark: SparkSession, *, everything: bool) -> None:
     if everything:
         # Of a thread that serves Spark's process, which would print that it has gone.
         spark.sparkContext._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]
+        # Of functions that a stream calls: what they raise fails the stream, which is told.
+        logging.getLogger("py4j.clientserver").setLevel(logging.CRITICAL)
 
 
 def failures() -> tuple[type[Exception], ...]:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import msgspec
 
-from gateway.pipeline.schema import RECORDS, TABLES
+from gateway.pipeline.schema import RECORDS, TABLES, WATCHED
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pipeline-tables.md"
 
@@ -30,8 +30,13 @@ ROWS = {
     "stored_daily": "what was stored of a topic on a day",
     "neighbours": "an incident in which one tenant grew and others suffered",
     "abuse": "an attack on credentials, or what only looks like one",
+    "alerts": "an incident of neighbours that was told; in the folder `tables/watch`",
+    "watched_runs": "what a batch of new files gave; in the folder `tables/watch`",
 }
 """By table: what a row is."""
+
+INTERNAL = {*WATCHED} - {*ROWS}
+"""What one batch of files leaves for the next."""
 
 PLAIN = {
     "proto": "Protocol, as `pulsar`.",
@@ -52,6 +57,20 @@ PLAIN = {
     "p99_s": "99 % of the durations are below so many seconds.",
 }
 """By column: what it means in all tables that have it, unless the next table says otherwise."""
+
+_INCIDENT = {
+    "culprit": "The tenant that grew.",
+    "start_ms": "Begin, in milliseconds since 1970 UTC.",
+    "end_ms": "End, exclusive.",
+    "slots": "Slots in which it grew while others suffered.",
+    "victims": "Tenants that suffered.",
+    "share": "The culprit's mean share of the traffic, from 0 to 1.",
+    "z": "The most standard deviations above what is usual for it.",
+    "growth": "The mean factor of its usual rate.",
+    "slower": "The highest factor of a victim's latency; null if none is known.",
+    "held_ms": "Milliseconds for which rules held the victims.",
+    "day": "Of the start.",
+}
 
 OWN: Mapping[str, Mapping[str, str]] = {
     "quarantine": {
@@ -80,18 +99,25 @@ OWN: Mapping[str, Mapping[str, str]] = {
         "bytes_most": "The most bytes of a snapshot.",
         "bytes_last": "Bytes of the last snapshot.",
     },
-    "neighbours": {
-        "culprit": "The tenant that grew.",
-        "start_ms": "Begin, in milliseconds since 1970 UTC.",
-        "end_ms": "End, exclusive.",
-        "slots": "Slots in which it grew while others suffered.",
-        "victims": "Tenants that suffered.",
-        "share": "The culprit's mean share of the traffic, from 0 to 1.",
-        "z": "The most standard deviations above what is usual for it.",
-        "growth": "The mean factor of its usual rate.",
-        "slower": "The highest factor of a victim's latency; null if none is known.",
-        "held_ms": "Milliseconds for which rules held the victims.",
-        "day": "Of the start.",
+    "neighbours": _INCIDENT,
+    "alerts": {
+        **_INCIDENT,
+        "told_ms": "When it was told first, in milliseconds since 1970 UTC.",
+        "first_run": "The batch that it was told after first.",
+        "last_run": "The batch that it was told after in this form.",
+    },
+    "watched_runs": {
+        "run": "Number of the batch.",
+        "batch": "Number that Spark gave it.",
+        "at_ms": "When it was taken, in milliseconds since 1970 UTC.",
+        "records": "Records that were judged.",
+        "late": "Records that came too late to be judged.",
+        "repeated": "Records that had come before.",
+        "bad": "Lines that are no records.",
+        "alerts": "Alerts that are new, or that grew.",
+        "newest_ms": "End of the newest record so far.",
+        "slot_ms": "Length of the slots that were compared.",
+        "day": "Of the batch.",
     },
     "abuse": {
         "kind": "What was seen: `spraying`, `guessing`, `guessed`, `shared_credential` or "
@@ -121,7 +147,7 @@ fields of records that they are made of.
 
 def written() -> str:
     """Return the page of now."""
-    return HEAD + "".join(_section(name) for name in TABLES)
+    return HEAD + "".join(_section(name) for name in TABLES if name not in INTERNAL)
 
 
 def _section(table: str) -> str:

@@ -47,7 +47,7 @@ def test_the_commands_of_the_page_make_bills_and_limits(
     records.add([used(seq, time, **both) for seq, time in enumerate(times, 1)])
     (tmp_path / "prices.yaml").write_text("version: 1\ncurrency: EUR\nprices: {gb_in: 2}\n")
     commands = shown()
-    assert len(commands) == 11
+    assert len(commands) == 12
     for command in commands:
         if command.startswith(OURS):
             _run_job(spark, command)
