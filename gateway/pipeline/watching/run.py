@@ -8,6 +8,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812
 
 from gateway.pipeline import keeping, neighbours
+from gateway.pipeline.given import given
 from gateway.pipeline.ingest import NAMES, READING, folder_of, listing
 from gateway.pipeline.schema import struct
 from gateway.pipeline.watching.batch import STREAM, Step
