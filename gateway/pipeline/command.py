@@ -112,7 +112,7 @@ def _add_findings(add: _Add) -> None:
 def _add_watching(parser: argparse.ArgumentParser) -> None:
     alerts = parser.add_argument_group("alerts as they happen")
     alerts.add_argument(
-        "--stream",
+        "--watch",
         metavar="FOLDER",
         help="the one that usage.folder names: judge files there that no run has taken",
     )
@@ -620,11 +620,11 @@ def _neighbours(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline.lake import Lake
 
     lake, thresholds = Lake(spark, options.tables), neighbours.Thresholds(slot_ms=options.slot)
-    if options.stream is not None:
+    if options.watch is not None:
         return _watch(lake, thresholds, options)
     for name in ("late", "every", "out"):
         if getattr(options, name) is not None:
-            raise ConfigurationError(f"--{name} is of alerts; --stream FOLDER of records")
+            raise ConfigurationError(f"--{name} is of alerts; --watch FOLDER of records")
     days = _last_days(lake, "usage", options.days)
     found = neighbours.update(lake, days, _now_ms(), thresholds)
     for row in found.orderBy("start_ms", "culprit").limit(SHOWN).collect():
@@ -668,7 +668,7 @@ def _look(lake: Lake, thresholds: Thresholds, options: argparse.Namespace) -> No
     days = _last_days(lake, "usage", options.days)
     if not days:
         _say("nothing is known of what is usual: run gateway pipeline ingest, and rerun this")
-    run = watch(lake, options.stream, _now_ms(), thresholds, days, give, late_ms=late_ms)
+    run = watch(lake, options.watch, _now_ms(), thresholds, days, give, late_ms=late_ms)
     _say(f"{run.alerts} alerts from {run.records} records; {run.late} came too late to be judged")
     if run.repeated:
         _say(f"{run.repeated} records had come before")

@@ -109,15 +109,18 @@ def ingest(
 
     Raises `ConfigurationError` if there is no such folder.
     """
-    found = list[Taken]()
+    found, last = list[Taken](), set[tuple[str, int]]()
     while True:
         state = lake.state()
         new = _new_files(lake, source, stream, state, files_at_once)
-        if new:
-            found.append(_take(lake, stream, now_ms, state, new))
-            progress(found[-1])
-        if len(new) < files_at_once:  # what gateways have written since is for the next run
+        if last:  # again, if another job's commit has won; what was written since is for later
+            new = [it for it in new if it in last]
+        if not new:
             return found
+        found.append(_take(lake, stream, now_ms, state, new))
+        progress(found[-1])
+        if len(new) < files_at_once:
+            last = set(new)
 
 
 # -- files -------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def _run_job(spark: SparkSession, command: str) -> None:
     parser = argparse.ArgumentParser()
     add_to(parser)
     options = parser.parse_args(shlex.split(command.removeprefix(OURS)))
-    for name in {"tables", "source"} & {*vars(options)}:
+    for name in [it for it in ("tables", "source", "watch") if getattr(options, it, None)]:
         # Spark's process stays in the folder where it was started.
         setattr(options, name, str(Path(getattr(options, name)).absolute()))
     assert options.job(spark, options) == 0, command

@@ -198,7 +198,7 @@ def test_the_command_prints_alerts_and_looks_again(
     monkeypatch.setattr(command, "_rest", rest)
     monkeypatch.setattr(command, "_end_when_interrupted", lambda: None)
     gateway.close(gateway.slot(6, odd=True), gateway.slot(7, odd=True), ["{"])
-    options = Namespace(stream=records.url, days=28, late=None, every=MINUTE, out=None)
+    options = Namespace(watch=records.url, days=28, late=None, every=MINUTE, out=None)
     with pytest.raises(TimeoutError, match="enough"):
         command._watch(known, T, options)
     said = capsys.readouterr()
@@ -210,7 +210,7 @@ def test_the_command_prints_alerts_and_looks_again(
 @pytest.mark.parametrize("words", [["--late", "2d"], ["--late=-1s"], ["--every", "soon"]])
 def test_odd_times_are_refused(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        command.main(["neighbours", "tables", "--stream", "usage", *words])
+        command.main(["neighbours", "tables", "--watch", "usage", *words])
     assert "is no time to wait; 10m, up to 24h" in capsys.readouterr().err
 
 
