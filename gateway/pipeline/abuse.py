@@ -127,8 +127,9 @@ def _tries(events: DataFrame, it: Thresholds) -> DataFrame:
 
 
 def homes(events: DataFrame) -> DataFrame:
-    """Return `since_ms` when `who` is connected from a `network`, and `NOBODY` for the first one,
-    who was `in_first`."""
+    """Return a row for each `network` and principal (`who`) that was connected from it, with the
+    first time (`since_ms`). The rows of `NOBODY` have the first principal of a network
+    (`in_first`)."""
     there = events.where(
         F.col("event").isin("connected", "ended")
         & F.col("principal").isNotNull()

@@ -1,4 +1,4 @@
-"""Backtest: what limits would have held in the past weeks.
+"""Backtest: estimates what limits would have held in the past weeks.
 
 A limit is a bucket: what passes fills it, it drains at the rate, and what does not fit waits. How
 much is in it at a time is the running sum of what came, less what could have drained, minus the
@@ -136,7 +136,7 @@ def _part(value: Column) -> Column:
 
 
 def _summed(rows: DataFrame) -> DataFrame:
-    """Return the sums of each limit, and its worst day."""
+    """Return a row for each limit: the sums over all days, and the day with most seconds."""
     days = rows.groupBy("bucket", "day").agg(
         F.count(F.lit(1)).alias("intervals"),
         F.count_if(F.col("beyond") > 0).alias("exceeded"),

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
-from gateway.pipeline import sessions
+from gateway.pipeline import arguments, sessions
 from gateway.pipeline.ledgers import options as snapshot_options
 from gateway.rules.options import RECOMMENDED
 
@@ -35,14 +35,6 @@ if TYPE_CHECKING:
 
 INVOICES = Path("invoices")
 """Where bills and closed months are."""
-
-LONGEST_LIFE = timedelta(days=365)
-"""Of a rule against an attacker; what is for ever is nothing that a job decides."""
-
-
-LATEST_MS = 86_400_000
-"""How long records may be waited for: the sums of all slots since then are written anew each time.
-"""
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
@@ -100,11 +92,11 @@ def _add_findings(add: _Add) -> None:
         looked.add_argument("--days", type=int, default=28, help="days to look at (%(default)s)")
         if job is _neighbours:
             slot = "what is compared; not shorter than intervals of records (%(default)s)"
-            looked.add_argument("--slot", type=_slot, default="5m", help=slot)
+            looked.add_argument("--slot", type=arguments.slot, default="5m", help=slot)
             _add_watching(looked)
     looked.add_argument("--rules", type=Path, help="file to write, of rules against attackers")
     text = "how long after the last event a rule has an effect (24h)"
-    looked.add_argument("--ttl", type=_lifetime, default="24h", metavar="TIME", help=text)
+    looked.add_argument("--ttl", type=arguments.lifetime, default="24h", metavar="TIME", help=text)
     text = "the rules deny, instead of counting what they would deny"
     looked.add_argument("--enforce", action="store_true", help=text)
 
@@ -117,16 +109,18 @@ def _add_watching(parser: argparse.ArgumentParser) -> None:
         help="the one that usage.folder names: judge files there that no run has taken",
     )
     text = "how far behind the newest record others may come, to be judged (10m)"
-    alerts.add_argument("--late", type=_waited, metavar="TIME", help=text)
+    alerts.add_argument("--late", type=arguments.waited, metavar="TIME", help=text)
     text = "go on, and look again this long after the last look began (one look)"
-    alerts.add_argument("--every", type=_waited, metavar="TIME", help=text)
+    alerts.add_argument("--every", type=arguments.waited, metavar="TIME", help=text)
     text = "file that alerts are added to, as JSON lines (standard output)"
     alerts.add_argument("--out", type=Path, metavar="FILE", help=text)
 
 
 def _add_keeping(add: _Add) -> None:
     kept = add("retain", _retain, "let old days of tables go")
-    kept.add_argument("--keep", action="append", default=[], metavar="KIND=DAYS", type=_kept)
+    kept.add_argument(
+        "--keep", action="append", default=[], metavar="KIND=DAYS", type=arguments.kept
+    )
     kept.add_argument("--dry-run", action="store_true", help="only say which days would go")
     text = "the folder of chargeback, which knows what is closed (%(default)s)"
     kept.add_argument("--invoices", type=Path, default=INVOICES, help=text)
@@ -134,7 +128,9 @@ def _add_keeping(add: _Add) -> None:
     kept.add_argument("--even-unbilled", action="store_true", help=text)
     swept = add("compact", _compact, "remove the files of tables that nobody reads any more")
     text = "for how long nobody needed them, 24h at least (%(default)s)"
-    swept.add_argument("--unread", type=_unread, default="24h", metavar="TIME", help=text)
+    swept.add_argument(
+        "--unread", type=arguments.milliseconds, default="24h", metavar="TIME", help=text
+    )
 
 
 def _add_without_tables(jobs: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -172,31 +168,6 @@ def _add_source(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _lifetime(text: str) -> timedelta:
-    from gateway.config import units
-
-    try:
-        found = timedelta(seconds=units.seconds(text))
-    except (ValueError, OverflowError):
-        found = timedelta(0)
-    if not timedelta(0) < found <= LONGEST_LIFE:
-        raise argparse.ArgumentTypeError(f"{text} is no time to live; 30m, 24h, up to 8760h")
-    return found
-
-
-def _waited(text: str) -> int:
-    """Return milliseconds."""
-    from gateway.config import units
-
-    try:
-        ms = round(units.seconds(text) * 1000)
-    except (ValueError, OverflowError):
-        ms = -1
-    if not 0 <= ms <= LATEST_MS:
-        raise argparse.ArgumentTypeError(f"{text} is no time to wait; 10m, up to 24h")
-    return ms
-
-
 def _snapshot(options: argparse.Namespace) -> int:
     try:
         from gateway.pipeline.ledgers import command
@@ -204,34 +175,6 @@ def _snapshot(options: argparse.Namespace) -> int:
         return command.run(options)
     except ModuleNotFoundError as missing:
         raise _explained(missing) from None
-
-
-def _slot(text: str) -> int:
-    from gateway.config import units
-    from gateway.pipeline.billing.meters import HOUR
-
-    try:
-        ms = round(units.seconds(text) * 1000)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
-    # Each hour has the same slots, or else nothing is usual in any of them.
-    if ms < 1000 or HOUR % ms:
-        raise argparse.ArgumentTypeError(f"{text}: does not divide an hour; 10s, 1m or 5m")
-    return ms
-
-
-def _unread(text: str) -> int:
-    from gateway.config import units
-    from gateway.pipeline.keeping import KEPT_MS
-
-    try:
-        ms = round(units.seconds(text) * 1000)
-    except (ValueError, OverflowError) as error:
-        raise argparse.ArgumentTypeError(f"{text}: {error}") from None
-    if ms < KEPT_MS:
-        least = f"{KEPT_MS // 3_600_000}h at least"
-        raise argparse.ArgumentTypeError(f"{text}: jobs may still read younger files; {least}")
-    return ms
 
 
 def _explained(missing: ModuleNotFoundError) -> ConfigurationError:
@@ -295,12 +238,12 @@ def _setting(text: str) -> tuple[str, str]:
     return name, value
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(words: Sequence[str] | None = None) -> int:
     """Run a job by its command line alone."""
     parser = argparse.ArgumentParser(prog="gateway pipeline", description=__doc__)
     add_to(parser)
     try:
-        options = parser.parse_args(arguments)
+        options = parser.parse_args(words)
         status: int = options.command(options)
         return status
     except ConfigurationError as error:
@@ -497,13 +440,6 @@ def _recommend(spark: SparkSession, options: argparse.Namespace) -> int:
     return 0
 
 
-def _kept(text: str) -> tuple[str, int]:
-    kind, _, days = text.partition("=")
-    if not days.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text}: name a kind of tables and days: records=90")
-    return kind, int(days)
-
-
 def _retain(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline import invoicing, keeping
     from gateway.pipeline.lake import Lake
@@ -539,8 +475,12 @@ def _retain(spark: SparkSession, options: argparse.Namespace) -> int:
 
 def _compact(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline import keeping
+    from gateway.pipeline.billing.meters import HOUR
     from gateway.pipeline.lake import Lake
 
+    if options.unread < keeping.KEPT_MS:
+        hours = keeping.KEPT_MS // HOUR
+        raise ConfigurationError(f"--unread: jobs may still read younger files; {hours}h at least")
     removed = keeping.compact(Lake(spark, options.tables), _now_ms(), kept_ms=options.unread)
     _say(
         f"removed {removed.generations} generations of {removed.size / 1e6:,.1f} MB, "

@@ -26,5 +26,5 @@ def given(
     most."""
     read = F.from_json(F.lit(json.dumps(rows)), ArrayType(columns))
     table = spark.range(1).select(F.explode(read).alias("row")).select("row.*")
-    # Spark knows only of the condition that it has no rows, and then drops it from what it reads.
+    # From the false condition Spark learns, before it reads anything, that the table is empty.
     return table if rows else table.where(F.lit(False))

@@ -46,8 +46,8 @@ TIERS = {
     "daily": FOREVER,
     "findings": FOREVER,
 }
-"""Days for which each kind of tables is kept. Recommendations and neighbours look at four weeks of
-records, an audit of a bill at a quarter; 400 days of hours compare a season with the last one."""
+"""Days that each kind of table is kept. Jobs look back four weeks of records, an audit of a bill a
+quarter; 400 days of hours compare a season with the last one."""
 
 MEMBERS = {
     "records": ("usage", "events"),
@@ -93,7 +93,8 @@ def tiers(texts: Mapping[str, int]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Old:
-    """Days that are old enough to go. `before`: records of earlier days are refused from then on.
+    """The days of a table that are old enough to go (`days`). `before`: ingest refuses records of
+    earlier days from then on.
     `waiting`: days that stay, because they are needed for sums that are not made yet. `unbilled`:
     days that stay, because their month is not closed, or one before it."""
 
@@ -184,8 +185,8 @@ def retain(
     now_ms: int,
     closed: Set[Month] | None = frozenset(),
 ) -> list[Old]:
-    """Let old days go, in one commit; return them; see `old`. The commit is made again if another
-    job's wins."""
+    """Remove old days from the tables by one commit, and return them (see `old`). If the commit of
+    another job wins, commit again."""
     state = lake.state()
     found = left = old(state, kept, today, closed)
     while any(it.days for it in left):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigurationError
-from gateway.pipeline.command import add_to, main
+from gateway.pipeline import command
 from gateway.pipeline.ingest import ingest
 from gateway.pipeline.keeping import FOREVER, TIERS, Removed, compact, retain
 from gateway.pipeline.lake import Change, Lake
@@ -268,7 +268,7 @@ def test_a_late_record_of_a_day_that_goes_meanwhile_is_summed_up_or_put_aside(
 def run(lake: Lake, *words: str) -> None:
     """Run a job by its command line, in the session of the tests."""
     parser = argparse.ArgumentParser()
-    add_to(parser)
+    command.add_to(parser)
     options = parser.parse_args([words[0], lake.base, *words[1:]])
     assert options.job(lake.spark, options) == 0
 
@@ -315,10 +315,14 @@ def test_sums_of_a_month_stay_until_it_is_closed_and_then_its_bill_stays(
         run(lake, *bill, "2025-02")
 
 
-@pytest.mark.parametrize("time", ["soon", "23h", "-1h"])
-def test_what_jobs_may_still_read_is_never_removed(
-    time: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.parametrize("ms", [DAY_MS - 1, 0, -1])
+def test_what_jobs_may_still_read_is_never_removed(lake: Lake, ms: int) -> None:
+    options = argparse.Namespace(tables=lake.base, unread=ms)
+    with pytest.raises(ConfigurationError, match="--unread: jobs may still read younger files"):
+        command._compact(lake.spark, options)
+
+
+def test_a_time_that_is_none_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main(["compact", "tables", f"--unread={time}"])
-    assert f"argument --unread: {time}: " in capsys.readouterr().err
+        command.main(["compact", "tables", "--unread", "soon"])
+    assert "argument --unread: soon: " in capsys.readouterr().err
