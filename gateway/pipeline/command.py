@@ -356,7 +356,7 @@ def _store(spark: SparkSession, options: argparse.Namespace) -> int:
 
 def _subscriptions(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline.lake import Lake
-    from gateway.pipeline.storage import DAY_MS, abandoned, without_ages
+    from gateway.pipeline.storage import DAY_MS, abandoned, unlocated, without_ages
 
     lake = Lake(spark, options.tables)
     found = abandoned(lake, round(options.days * DAY_MS))
@@ -368,6 +368,8 @@ def _subscriptions(spark: SparkSession, options: argparse.Namespace) -> int:
         )
     for cluster in without_ages(lake):
         _say(f"{cluster}: its brokers say no ages; take a snapshot with --zookeeper")
+    if lagging := unlocated(lake):
+        _say(f"{lagging} positions lag in ZooKeeper; a snapshot with --admin has those of now")
     _say(f"{found.count()} abandoned subscriptions")
     return 0
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from gateway.pipeline.billing.months import Month
     from gateway.pipeline.lake import Lake, State
@@ -29,6 +29,16 @@ LONGEST = DAY_MS
 
 OF_AGES: Source = "zookeeper"
 """The source that knows when ledgers were closed."""
+
+OF_POSITIONS: Source = "admin"
+"""The source that knows where open cursors are."""
+
+_WHO = ("cluster", "topic", "subscription")
+
+_ABANDONED = (
+    *("cluster", "tenant", "topic", "subscription"),
+    *("backlog_entries", "oldest_unread_ms", "holds_bytes"),
+)
 
 
 def store(lake: Lake, now_ms: int) -> list[str]:
@@ -102,26 +112,62 @@ def byte_hours(lake: Lake, month: Month, state: State | None = None) -> dict[str
 
 
 def abandoned(lake: Lake, older_ms: int) -> DataFrame:
-    """Return the subscriptions of each cluster's last snapshot that hold something and whose oldest
-    unread message is `older_ms` old, with what deleting each would free: `cluster`, `tenant`,
-    `topic` (or partition), `subscription`, `backlog_entries`, `oldest_unread_ms`, `holds_bytes`.
+    """Return the subscriptions of each cluster that hold something and whose oldest unread message
+    is `older_ms` old, with what deleting each would free: `cluster`, `tenant`, `topic` (or
+    partition), `subscription`, `backlog_entries`, `oldest_unread_ms`, `holds_bytes`.
 
-    Only ZooKeeper knows ages, so the last snapshot is the last one of it, whatever brokers said
-    since. Subscriptions of readers end with them, and positions that lag are not known well enough.
+    Only ZooKeeper knows when ledgers were closed, and only brokers know where open cursors are: so
+    a position that lags in the last snapshot of ZooKeeper is taken from the last one of brokers, of
+    the same days, and stays unlisted without one. Subscriptions of readers end with them.
     """
-    stored = _lately(lake).where(F.col("source") == OF_AGES)
-    last = stored.groupBy("cluster").agg(F.max("snap_ms").alias("snap_ms"))
-    each = stored.join(last, ["cluster", "snap_ms"])
-    name = F.coalesce("partition", "topic").alias("topic")
-    cursors = each.select("cluster", "tenant", name, F.explode("cursors").alias("cursor"))
-    columns = ("subscription", "backlog_entries", "oldest_unread_ms", "holds_bytes")
-    old = cursors.where(
-        (F.col("cursor.oldest_unread_ms") >= older_ms)
-        & ~F.coalesce("cursor.lagging", F.lit(False))
-        & ~F.coalesce("cursor.transient", F.lit(False))
-    )
-    found = old.select("cluster", "tenant", "topic", *(f"cursor.{it}" for it in columns))
+    stored = _lately(lake)
+    seen, of_brokers = (_cursors(_last(stored, it)) for it in (OF_AGES, OF_POSITIONS))
+    lags = F.coalesce("lagging", F.lit(False))
+    exact = seen.where(~lags).drop("ledgers", "lagging")
+    located = _located(seen.where(lags), of_brokers).select(exact.columns)
+    old = exact.unionByName(located).where(F.col("oldest_unread_ms") >= older_ms)
+    found = old.where(~F.coalesce("transient", F.lit(False))).select(*_ABANDONED)
     return found.orderBy(F.desc("holds_bytes"), "cluster", "topic", "subscription")
+
+
+def unlocated(lake: Lake) -> int:
+    """Return how many subscriptions lag in ZooKeeper and are in no snapshot of brokers."""
+    stored = _lately(lake)
+    seen, of_brokers = (_cursors(_last(stored, it)) for it in (OF_AGES, OF_POSITIONS))
+    return seen.where("lagging").join(of_brokers, [*_WHO], "left_anti").count()
+
+
+def _located(lagging: DataFrame, of_brokers: DataFrame) -> DataFrame:
+    """Return subscriptions that lag by the positions that brokers have, in the columns of
+    `_cursors`. The age of what is unread is that of its ledger, at the time of the brokers."""
+    wanted = lagging.select(*_WHO, F.col("ledgers").alias("dated"))
+    both = of_brokers.join(wanted, [*_WHO])
+    ledger, entry = F.col("mark_ledger"), F.col("mark_entry")
+
+    def is_unread(it: Column) -> Column:
+        is_after = (it["id"] > ledger) | ((it["id"] == ledger) & (entry + 1 < it["entries"]))
+        return is_after & (it["entries"] > 0)
+
+    oldest = F.get(F.filter("ledgers", is_unread), 0)["id"]
+    closed_ms = F.get(F.filter("dated", lambda it: it["id"] == F.col("oldest")), 0)["closed_ms"]
+    age = F.greatest(F.col("snap_ms") - closed_ms, F.lit(0))
+    return both.withColumn("oldest", oldest).withColumn("oldest_unread_ms", age)
+
+
+def _cursors(stored: DataFrame) -> DataFrame:
+    """Return a row for each subscription of topics, with the ledgers of its topic."""
+    name = F.coalesce("partition", "topic").alias("topic")
+    each = stored.select(
+        "cluster", "snap_ms", "tenant", name, "ledgers", F.explode("cursors").alias("cursor")
+    )
+    return each.select(*each.columns[:-1], "cursor.*")
+
+
+def _last(stored: DataFrame, source: Source) -> DataFrame:
+    """Return the last snapshot of each cluster that came from a source."""
+    found = stored.where(F.col("source") == source)
+    last = found.groupBy("cluster").agg(F.max("snap_ms").alias("snap_ms"))
+    return found.join(last, ["cluster", "snap_ms"])
 
 
 def without_ages(lake: Lake) -> list[str]:

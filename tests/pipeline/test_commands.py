@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import shlex
@@ -14,8 +13,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from gateway.pipeline.command import add_to, main
+from gateway.pipeline.command import main
 from tests.docs.test_commands import BLOCKS
+from tests.pipeline import several
 from tests.pipeline.samples import Folder, happened, used
 
 PATIENCE = 180
@@ -61,9 +61,7 @@ def test_the_commands_of_the_page_make_bills_and_limits(
 
 def _run_job(spark: SparkSession, command: str) -> None:
     """Run a job in the session of all tests: eleven that start Spark take minutes."""
-    parser = argparse.ArgumentParser()
-    add_to(parser)
-    options = parser.parse_args(shlex.split(command.removeprefix(OURS)))
+    options = several.options_of(shlex.split(command.removeprefix(OURS)))
     for name in [it for it in ("tables", "source", "watch") if getattr(options, it, None)]:
         # Spark's process stays in the folder where it was started.
         setattr(options, name, str(Path(getattr(options, name)).absolute()))

@@ -13,7 +13,7 @@ from gateway.pipeline.billing.months import Month
 from gateway.pipeline.ingest import ingest
 from gateway.pipeline.lake import Lake
 from gateway.pipeline.ledgers.snapshot import Cursor, Ledger, Snapshot
-from gateway.pipeline.storage import abandoned, around, byte_hours, store, without_ages
+from gateway.pipeline.storage import abandoned, around, byte_hours, store, unlocated, without_ages
 from tests.pipeline.samples import NOW, ms, rows
 
 GB = 10**9
@@ -137,6 +137,41 @@ def test_abandoned_subscriptions_come_with_what_deleting_them_frees(snapshots: S
     found = abandoned(snapshots.lake, 1000).collect()
     assert [(it.subscription, it.holds_bytes) for it in found] == [("large", 5 * GB), ("old", GB)]
     assert found[0].topic == "persistent://acme/web/orders"
+
+
+def test_brokers_say_where_a_cursor_is_that_lags_in_zookeeper(snapshots: Snapshots) -> None:
+    closed = {1: "2026-11-01T00:00", 2: "2026-11-10T00:00", 3: "2026-11-19T00:00"}
+    of_zookeeper = [Ledger(id=it, entries=5, closed_ms=ms(time)) for it, time in closed.items()]
+    of_brokers = [Ledger(id=it, entries=5) for it in (1, 2, 3, 4)]
+
+    def at(name: str, ledger: int, entry: int, **fields: Any) -> Cursor:
+        holds = {"backlog_entries": 7, "holds_bytes": GB, "mark_ledger": ledger}
+        return Cursor(subscription=name, **{**holds, "mark_entry": entry, **fields})
+
+    lagging = [
+        at(name, 1, -1, lagging=True, oldest_unread_ms=10**10, holds_bytes=9 * GB)
+        for name in ("stuck", "done with one", "in the open ledger", "reader", "not asked")
+    ]
+    exact = [
+        at("stuck", 1, 3, holds_bytes=3 * GB),
+        at("done with one", 1, 4),
+        at("in the open ledger", 3, 4),
+        at("reader", 1, 3, transient=True),
+        at("only with brokers", 1, 3),
+    ]
+    ledgers = [*of_zookeeper, Ledger(id=4)]
+    snapshots.add("2026-11-20T10:00", topic("orders", GB, lagging, ledgers=ledgers))
+    asked = topic("orders", GB, exact, ledgers=of_brokers, source="admin")
+    snapshots.add("2026-11-20T12:00", asked)
+    snapshots.take()
+    day = 86_400_000
+    found = abandoned(snapshots.lake, 7 * day).collect()
+    columns = ("subscription", "backlog_entries", "oldest_unread_ms", "holds_bytes")
+    assert [tuple(it[name] for name in columns) for it in found] == [
+        ("stuck", 7, ms("2026-11-20T12:00") - ms(closed[1]), 3 * GB),
+        ("done with one", 7, ms("2026-11-20T12:00") - ms(closed[2]), GB),
+    ]
+    assert unlocated(snapshots.lake) == 1
 
 
 def test_days_have_neighbours() -> None:

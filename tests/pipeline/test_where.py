@@ -3,7 +3,7 @@ cluster, on a Spark Connect server, and on files in S3."""
 
 from __future__ import annotations
 
-import argparse
+import json
 import os
 import shutil
 import signal
@@ -24,6 +24,7 @@ from gateway.pipeline.ingest import ingest
 from gateway.pipeline.lake import Lake
 from gateway.pipeline.rollup import rollup
 from gateway.pipeline.schema import TABLES, WATCHED
+from tests.pipeline import several
 from tests.pipeline.samples import NOW, Folder, Month, happened, ms, used
 from tests.pipeline.servers import (
     BUCKET,
@@ -96,11 +97,7 @@ def rows_of(spark: SparkSession, tables: Path) -> list[str]:
 def here(spark: SparkSession, month: Month, tmp_path_factory: pytest.TempPathFactory) -> Made:
     """Return what jobs make in this process."""
     folder = tmp_path_factory.mktemp("here")
-    parser = argparse.ArgumentParser()
-    command.add_to(parser)
-    for arguments in jobs(month, folder):
-        options = parser.parse_args(arguments)
-        assert options.job(spark, options) == 0
+    several.run(spark, jobs(month, folder))
     return made(spark, folder)
 
 
@@ -123,21 +120,23 @@ def test_jobs_make_something_of_each_kind(here: Made) -> None:
 def test_a_cluster_gives_the_same(
     spark: SparkSession, month: Month, here: Made, tmp_path: Path
 ) -> None:
-    """Bills come from a session that the command makes on the master itself."""
+    """Records come by `spark-submit` of the command, bills from a session that the command makes on
+    the master itself."""
     of_driver = [f"--conf=spark.driver.{it}={HOST}" for it in ("host", "bindAddress")]
     settings = ["--conf=spark.ui.enabled=false", "--conf=spark.sql.shuffle.partitions=5"]
     settings += ["--conf=spark.executor.memory=512m", *of_driver]
     variables = {"PYSPARK_PYTHON": NO_PYTHON, "PYSPARK_DRIVER_PYTHON": sys.executable}
     with cluster(tmp_path) as master:
-        submit = ["spark-submit", "--master", master, *settings, str(command.__file__)]
+        submit = ["spark-submit", "--master", master, *settings]
         gateway = [sys.executable, "-m", "gateway", "pipeline"]
-        *first, last = jobs(month, tmp_path)
-        for it in first:
+        first, *rest, last = jobs(month, tmp_path)
+        together = [str(several.__file__), json.dumps(rest)]
+        for it in ([str(command.__file__), *first], together):
             run([*submit, *it], tmp_path, variables, PATIENCE_S)
         last += ["--master", master, *settings]
         run([*gateway, *last], tmp_path, variables, PATIENCE_S)
     executors = [len(list(tmp_path.glob(f"worker-{it}/app-*/*"))) for it in range(2)]
-    assert executors == [5, 5]
+    assert executors == [3, 3]
     assert_same(made(spark, tmp_path), here)
 
 
