@@ -79,7 +79,12 @@ REASONS = (
     _reason(
         r"Class (?P<what>\S+FileSystem) not found",
         "Spark has no {what}, which this URL needs; name its package: "
-        "PYSPARK_SUBMIT_ARGS='--packages ... pyspark-shell'",
+        "--conf spark.jars.packages=...",
+    ),
+    _reason(
+        "CONCURRENT_STREAM_LOG_UPDATE",
+        "another run watches these tables; let it end, or have one look again and again: "
+        "--every 1m",
     ),
     _reason(
         r'No FileSystem for scheme "?(?P<what>[\w+.-]+)',

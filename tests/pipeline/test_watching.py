@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
@@ -17,46 +16,19 @@ from pyspark.sql import Row, SparkSession
 from gateway.pipeline import command
 from gateway.pipeline.ingest import ingest
 from gateway.pipeline.lake import Change, Lake
-from gateway.pipeline.neighbours import Thresholds, incidents, slot_sums
+from gateway.pipeline.neighbours import incidents, slot_sums
 from gateway.pipeline.schema import TABLES
 from gateway.pipeline.watching import lines
 from gateway.pipeline.watching.alerts import news
 from gateway.pipeline.watching.batch import ranges
 from gateway.pipeline.watching.run import watch
 from gateway.pipeline.watching.state import folder
-from gateway.usage.records import Usage
+from tests.pipeline import processes
+from tests.pipeline.alerting import DAYS, NOW, THEN, Gateway, T, know
 from tests.pipeline.samples import Folder, rows, table, used
-from tests.pipeline.test_neighbours import BEGIN, MUCH, QUICK, SLOW, USUAL, Scene, at, scenes
+from tests.pipeline.test_neighbours import at, scenes
 
-T = Thresholds()
-NOW = at(20)
-DAYS = ["2026-11-01"]
 MINUTE = 60_000
-
-
-class Gateway:
-    """A gateway that writes files of records, for a cluster with a big and a small tenant."""
-
-    def __init__(self, records: Folder) -> None:
-        self._folder, self._seq = records, 0
-
-    def slot(self, number: int, *, odd: bool = False) -> list[Usage]:
-        """Return the records of a slot."""
-        scene = Scene("main")
-        scene.add("big", at(number), MUCH if odd else USUAL)
-        scene.add("small", at(number), USUAL, SLOW if odd else QUICK)
-        return self.numbered(scene.records)
-
-    def numbered(self, records: Iterable[Usage]) -> list[Usage]:
-        found = []
-        for it in records:
-            self._seq += 1
-            found.append(msgspec.structs.replace(it, seq=self._seq))
-        return found
-
-    def close(self, *records: Sequence[Usage | str]) -> None:
-        """Add a file."""
-        self._folder.add([it for part in records for it in part], name=f"{self._seq}.jsonl.gz")
 
 
 @pytest.fixture
@@ -66,14 +38,8 @@ def gateway(records: Folder) -> Gateway:
 
 @pytest.fixture
 def known(lake: Lake) -> Lake:
-    """Return tables that know what is usual: from an hour of the day before."""
-    scene = Scene("main")
-    for number in range(-288, -276):
-        scene.add("big", at(number), USUAL)
-        scene.add("small", at(number), USUAL)
-    change = lake.change("ingest", BEGIN)
-    change.replace("usage", table(lake.spark, scene.records), ["2026-11-01"])
-    change.commit()
+    """Return tables that know what is usual."""
+    know(lake)
     return lake
 
 
@@ -176,6 +142,36 @@ def test_kills_lose_no_alert_and_give_none_twice(
         (1, 16, 0),
         (2, 8, 0),
     ]
+
+
+POINTS = {
+    "while a batch is written": "watch/data/watched_numbers/*",
+    "while alerts are given": "watch/beside/data/watched_told/*",
+}
+"""What is there at each point, below the folder of tables."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("point", POINTS)
+def test_a_process_that_is_killed_loses_no_alert_and_gives_none_twice(
+    known: Lake, gateway: Gateway, records: Folder, tmp_path: Path, point: str
+) -> None:
+    file, tables = tmp_path / "alerts.jsonl", Path(known.base)
+    gateway.close(gateway.slot(6, odd=True), gateway.slot(7, odd=True))
+    processes.run(
+        *("neighbours", known.base, "--watch", records.url, "--out", str(file)),
+        program=THEN,
+        kill=processes.everything,
+        at=lambda: any(tables.glob(POINTS[point])),
+    )
+    found = watch(
+        known, records.url, NOW, T, DAYS, lambda it: lines.append(file, map(lines.line, it))
+    )
+    assert found.run == 1
+    (alert,) = map(json.loads, file.read_text().splitlines())
+    assert (alert["alert"], alert["culprit"], alert["victims"]) == ("new", "big", ["small"])
+    (row,) = folder(known).read("watched_runs").collect()
+    assert (row.records, row.repeated) == (16, 0)
 
 
 def test_the_command_prints_alerts_and_looks_again(

@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
@@ -24,7 +25,11 @@ from gateway.pipeline.ingest import ingest
 from gateway.pipeline.lake import Lake
 from gateway.pipeline.rollup import rollup
 from gateway.pipeline.schema import TABLES, WATCHED
+from gateway.pipeline.watching import lines
+from gateway.pipeline.watching.run import watch
 from tests.pipeline import several
+from tests.pipeline.alerting import DAYS, THEN, Gateway, T, know
+from tests.pipeline.alerting import NOW as THEN_MS
 from tests.pipeline.samples import NOW, Folder, Month, happened, ms, used
 from tests.pipeline.servers import (
     BUCKET,
@@ -101,6 +106,27 @@ def here(spark: SparkSession, month: Month, tmp_path_factory: pytest.TempPathFac
     return made(spark, folder)
 
 
+class Watched(NamedTuple):
+    """A folder of records with an incident, tables that know what is usual and have not seen it,
+    and the alerts that this process makes of it."""
+
+    records: str
+    tables: str
+    alerts: str
+
+
+@pytest.fixture
+def watched(spark: SparkSession, tmp_path: Path) -> Watched:
+    records, file = Folder(tmp_path / "watched"), tmp_path / "expected.jsonl"
+    lake = Lake(spark, str(tmp_path / "seen"))
+    know(lake)
+    tables = shutil.copytree(lake.base, tmp_path / "unseen")
+    gateway = Gateway(records)
+    gateway.close(gateway.slot(6, odd=True), gateway.slot(7, odd=True))
+    watch(lake, records.url, THEN_MS, T, DAYS, lambda it: lines.append(file, map(lines.line, it)))
+    return Watched(records.url, str(tables), file.read_text())
+
+
 def assert_same(found: Made, expected: Made) -> None:
     """Assert that two places made the same; say of few rows what differs."""
     assert sorted({*found[0]} ^ {*expected[0]})[:5] == []
@@ -146,16 +172,23 @@ def test_a_cluster_gives_the_same(
     reason="pyspark[connect] is not here",
 )
 def test_a_connect_server_gives_the_same(
-    spark: SparkSession, month: Month, here: Made, tmp_path: Path
+    spark: SparkSession, month: Month, here: Made, watched: Watched, tmp_path: Path
 ) -> None:
+    alerts = tmp_path / "alerts.jsonl"
     with connect_server(tmp_path) as url:
         for it in jobs(month, tmp_path):
             gateway = [sys.executable, "-m", "gateway", "pipeline", *it, "--remote", url]
             run(gateway, tmp_path, {}, PATIENCE_S)
+        words = ["--watch", watched.records, "--out", str(alerts), "--remote", url]
+        run([*THEN, "neighbours", watched.tables, *words], tmp_path, {}, PATIENCE_S)
     assert_same(made(spark, tmp_path), here)
+    assert alerts.read_text() == watched.alerts
 
 
 # -- S3 ----------------------------------------------------------------------------------------
+
+
+OF_S3 = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
 
 
 @pytest.fixture
@@ -179,22 +212,36 @@ def test_tables_in_s3_are_the_same_though_a_job_was_killed(
     for stream in ("usage", "events"):
         ingest(lake, records.url, stream, ms(NOW))
     rollup(lake, ms(NOW))
-    variables = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
     tables, source = f"s3a://{BUCKET}/tables", f"s3a://{BUCKET}/usage"
     with bucket(or_skip(s3_server, say), tmp_path) as at:
         at.put(records.path, "usage")
         settings = [*s3a, f"--conf=spark.hadoop.fs.s3a.endpoint={at.url}"]
         gateway = [sys.executable, "-m", "gateway", "pipeline"]
         job = [*gateway, "ingest", tables, source, *settings]
-        _killed(job, tmp_path, variables, lambda: at.keys("tables/data/usage/"))
+        _killed(job, tmp_path, OF_S3, lambda: at.keys("tables/data/usage/"))
         assert at.keys("tables/commits/") == []
-        run(job, tmp_path, variables, PATIENCE_S)
-        run([*gateway, "rollup", tables, *settings], tmp_path, variables, PATIENCE_S)
+        run(job, tmp_path, OF_S3, PATIENCE_S)
+        run([*gateway, "rollup", tables, *settings], tmp_path, OF_S3, PATIENCE_S)
         at.get("tables", tmp_path / "copy")
     found = rows_of(lake.spark, tmp_path / "copy")
     assert [it.replace(source, f"file:{records.url}") for it in found] == rows_of(
         lake.spark, Path(lake.base)
     )
+
+
+@pytest.mark.long
+def test_alerts_on_records_in_s3_are_the_same(
+    watched: Watched, s3a: list[str], say: Say, tmp_path: Path
+) -> None:
+    alerts = tmp_path / "alerts.jsonl"
+    with bucket(or_skip(s3_server, say), tmp_path) as at:
+        at.put(Path(watched.records), "watched")
+        at.put(Path(watched.tables), "unseen")
+        places = [f"s3a://{BUCKET}/unseen", "--watch", f"s3a://{BUCKET}/watched"]
+        words = ["--out", str(alerts), *s3a, f"--conf=spark.hadoop.fs.s3a.endpoint={at.url}"]
+        run([*THEN, "neighbours", *places, *words], tmp_path, OF_S3, PATIENCE_S)
+        assert at.keys("unseen/watch/checkpoint/") != []
+    assert alerts.read_text() == watched.alerts
 
 
 def _killed(job: Sequence[str], folder: Path, variables: Mapping[str, str], there: object) -> None:

@@ -98,7 +98,14 @@ CASES = [
         ": java.lang.RuntimeException: java.lang.ClassNotFoundException: Class "
         "org.apache.hadoop.fs.s3a.S3AFileSystem not found\n",
         "Spark has no org.apache.hadoop.fs.s3a.S3AFileSystem, which this URL needs; name its "
-        "package: PYSPARK_SUBMIT_ARGS='--packages ... pyspark-shell'",
+        "package: --conf spark.jars.packages=...",
+    ),
+    Case(
+        "[STREAM_FAILED] Query [id = 1e26841d, runId = 3be59310] terminated with exception: "
+        "[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. Multiple streaming jobs "
+        "detected for 0.",
+        "another run watches these tables; let it end, or have one look again and again: "
+        "--every 1m",
     ),
     Case(
         'UnsupportedFileSystemException: No FileSystem for scheme "x"\n',
