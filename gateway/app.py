@@ -7,6 +7,7 @@ its jobs continue for the grace period, and the admin listener answers until the
 from __future__ import annotations
 
 import errno
+import os
 import secrets
 import signal
 import sys
@@ -52,6 +53,7 @@ from gateway.protocols import PLUGINS
 from gateway.system import machine
 from gateway.system.delays import measure_delays
 from gateway.system.interpreter import begin_collections
+from gateway.system.manager import NOBODY, Manager, Sockets
 from gateway.system.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
 from gateway.telemetry.denials import Denials
@@ -91,6 +93,9 @@ VERSION = f"broker-gateway {__version__}"
 
 MINUTE = 60.0
 
+MARGIN = 5.0
+"""Seconds beyond the grace period in which a process ends, or is killed."""
+
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _DESCRIPTORS = "cannot start: too many open files; raise the limit, for example: ulimit -n 21000"
 INFO_EVENTS = frozenset(
@@ -125,7 +130,10 @@ def run(configuration: model.Configuration, *, trace: bool = False) -> int:
     export = assembly.make_export(configuration)
     log_of_all = configured_log(configuration, trace=trace, export=export)
     with log_of_all as lines, configuration_errors_unwrapped():
-        application = Application(configuration, trace=trace, lines=lines, export=export)
+        manager = Manager.of(os.environ, os.getpid())
+        application = Application(
+            configuration, trace=trace, lines=lines, export=export, manager=manager
+        )
         trio.run(application.serve)
     return 0
 
@@ -204,7 +212,8 @@ class Application:
     """All parts of one process, made from the configuration and connected.
 
     `store`: shares limits with other processes. `inherited`: parts that a worker gets from its
-    parent. `lines`: counters of the log. `export`: gets spans.
+    parent. `lines`: counters of the log. `export`: gets spans. `manager`: has started the process,
+    and passes sockets of listeners.
     """
 
     def __init__(
@@ -216,9 +225,10 @@ class Application:
         inherited: Inherited | None = None,
         lines: LogFigures | None = None,
         export: Export | None = None,
+        manager: Manager = NOBODY,
     ) -> None:
         self._configuration = configuration
-        self._inherited = inherited
+        self._manager, self._inherited = manager, inherited
         self._lines = LogFigures() if lines is None else lines
         self._export = export
         self._spans = None if export is None else export.span
@@ -251,17 +261,16 @@ class Application:
         self._dials = {name: Histogram() for name in configuration.clusters}
         self._delays = Histogram()
         self._services: list[ListenerServices] = []
-        self._listeners = {listener.name: ListenerFigures() for listener in configuration.listeners}
+        listeners = configuration.listeners
+        self._listeners = {it.name: ListenerFigures() for it in listeners}
         self._slow = SlowSends()
         self._latencies = self._make_latencies()
         ids = _connection_ids(inherited)
-        self._tracings = {
-            it.name: Tracing(it.trace, everything=trace) for it in configuration.listeners
-        }
-        self._servers = [self._server(listener, ids) for listener in configuration.listeners]
+        self._tracings = {it.name: Tracing(it.trace, everything=trace) for it in listeners}
+        self._servers = [self._server(it, ids) for it in listeners]
         self._console = self._console_settings()
         self._renewal = assembly.make_renewal(self._sides)
-        self._draining = False
+        self._started = self._draining = False
         self._drained_from = 0  # open connections when the drain began
         self._started_at = time.time()
         # The generation of the aliases that clients get when this gateway stops. It must differ
@@ -376,6 +385,7 @@ class Application:
             socket_buffer=self._configuration.data_plane.socket_buffer,
             shared=self._inherited is not None,
             connects=listener.each_address.connects,
+            age=listener.connection_age,
         )
         tls = assembly.make_server_side(listener, self._shared)
         if tls is not None:
@@ -419,6 +429,7 @@ class Application:
             figures=self._listeners[listener.name],
             spans=self._spans,
             seats=Seats(listener.each_address.connections, listener.each_principal.connections),
+            age=listener.connection_age,
         )
         self._services.append(services)
         behind = self._configuration.clusters[listener.cluster]
@@ -473,7 +484,7 @@ class Application:
         from gateway.telemetry.exemplars import Exemplars
 
         exemplars = Exemplars(self._latencies, self._slow)
-        table = routes(self.expositions(), self.unready, exemplars.by_sample)
+        table = routes(self.expositions(), lambda: self._started, self.unready, exemplars.by_sample)
         clients = self._configuration.limits.connections * len(self._listeners)
         bounds = Bounds(assembly.admin_connections(admin.connections, clients), admin.scrapes)
         addresses = await nursery.start(partial(serve, admin.bind, table, bounds=bounds))
@@ -511,6 +522,8 @@ class Application:
                 plane.start_soon(task)
             if self._renewal is not None:
                 plane.start_soon(self._renewal.run)
+            if self._manager.is_watching:
+                plane.start_soon(self._manager.keep_alive)
             if self._recording is not None:
                 plane.start_soon(self._recording.run)
             if self._configuration.metrics.idle is not None:
@@ -519,7 +532,9 @@ class Application:
                 if self._limiting is not None:
                     await front.start(self._limiting.reloader.run)
                 self._listen(front)
+                self._started = True
                 task_status.started()
+                self._manager.ready()
                 begin_collections()
                 await self._drain(signals, await self._stop_signal(signals))
                 front.cancel_scope.cancel()
@@ -534,11 +549,18 @@ class Application:
             await trio.sleep(min(MINUTE, idle / 10))
 
     def _listen(self, nursery: trio.Nursery) -> None:
+        passed = self._passed_sockets()
         for server in self._servers:
-            sockets = self._inherited.sockets[server.settings.name] if self._inherited else ()
+            sockets = passed.get(server.settings.name, ())
             addresses = [str(address) for address in server.listen(sockets)]
             nursery.start_soon(server.serve)
             self._log.info("listening", listener=server.settings.name, addresses=addresses)
+
+    def _passed_sockets(self) -> Sockets:
+        """Return the sockets that listeners need not bind."""
+        if self._inherited is not None:
+            return self._inherited.sockets
+        return self._manager.sockets(it.name for it in self._configuration.listeners)
 
     async def _stop_signal(self, signals: AsyncIterator[int]) -> int:
         number = await anext(signals)
@@ -553,13 +575,14 @@ class Application:
         began = time.monotonic()
         self._drained_from = len(self._reactor.pairs)
         self._draining = True
+        grace = 0.0 if first == AT_ONCE else self._configuration.deadlines.grace
+        self._manager.stopping(grace + MARGIN)
         for server in self._servers:
             server.stop()
         for figures in self._listeners.values():
             figures.stopped = True
         for services in self._services:
             services.leave(self._generation)
-        grace = 0.0 if first == AT_ONCE else self._configuration.deadlines.grace
         with trio.move_on_after(grace):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._cancel_at_signal, signals, nursery.cancel_scope)

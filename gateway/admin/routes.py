@@ -20,18 +20,25 @@ METRICS, TOPICS = "/metrics", "/metrics/topics"
 """The paths of metrics: of the process, listeners and tenants; and of topics, which are many."""
 
 
+STARTING = "starting"
+"""Why a gateway is not ready whose listeners have not been open yet."""
+
+
 def routes(
     metrics: Mapping[str, Callable[[], Iterable[bytes]]],
+    started: Callable[[], bool],
     unready: Callable[[], Sequence[str]],
     exemplars: Callable[[], Mapping[str, str]] = dict,
 ) -> Routes:
     """Return the routes of an admin listener.
 
-    `metrics`: by path, what yields an exposition in chunks of about a millisecond's work. `unready`
-    returns the reasons why no new client should come here, a line each; none means ready.
+    `metrics`: by path, what yields an exposition in chunks of about a millisecond's work. `started`
+    returns whether all listeners have been open. `unready` returns the reasons why no new client
+    should come here, a line each; none means ready.
     `exemplars`: see `open_metrics.converted`.
     """
     return {
+        "/startupz": lambda: readiness([] if started() else [STARTING]),
         "/livez": alive,
         "/readyz": lambda: readiness(unready()),
         **{path: _long(write, exemplars) for path, write in metrics.items()},

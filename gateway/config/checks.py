@@ -57,6 +57,7 @@ def find_mistakes(data: object) -> Iterator[Mistake]:
         yield from _tls_has_effect(cluster, place)
         yield from _credential_is_one(cluster, place)
         yield from _principals_are_known(cluster, place, listeners)
+        yield from _aged_find_others(cluster, place, listeners)
 
 
 def _mapping(part: Part, key: str, place: Place = ()) -> Iterator[Placed]:
@@ -316,6 +317,20 @@ def _names_are_of_one_kind(cluster: Part, place: Place) -> Iterator[Mistake]:
     for where, names in _mapping(cluster, "names", place):
         if len(names.keys() & {"sealed", "template"}) != 1:
             yield Mistake(where, "needs one kind of names; either sealed or template")
+
+
+def _aged_find_others(cluster: Part, place: Place, listeners: list[Placed]) -> Iterator[Mistake]:
+    names = cluster.get("names")
+    sealed = names.get("sealed") if isinstance(names, Mapping) else None
+    if isinstance(sealed, Mapping) and sealed.get("keys"):
+        return
+    for where, listener in listeners:
+        if listener.get("cluster") == place[-1] and listener.get("connection_age") is not None:
+            yield Mistake(
+                (*where, "connection_age"),
+                "moves clients to gateways that cannot open this one's names; give all the same "
+                f"{format_place((*place, 'names', 'sealed', 'keys'))}",
+            )
 
 
 # -- usage records ---------------------------------------------------------------------------

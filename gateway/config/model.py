@@ -372,6 +372,9 @@ class Listener(Part):
     unknown: Literal["pass", "mask"] = "pass"
     # Brokers and consumers verify anyway; here it shows on which side messages are damaged.
     checksums: Literal["pass", "verify"] = "pass"
+    # After about as long clients are moved, so that gateways that were added get their share.
+    # None: connections last as long as clients want.
+    connection_age: Annotated[float, _within(units.seconds, "10s", "720h")] | None = None
     trace: Networks = ()
 
 

@@ -139,7 +139,8 @@ class ListenerServices:
     operator must act on. `name`: the listener's. `naming`: makes a principal of a proven name;
     None: of none that is accepted. `limits`, `access`: None if there are no rules.
     `seats`: None if there are no bounds of connections. `failures`: of all listeners. `latencies`,
-    `figures`, `spans`: None if nobody reads them.
+    `figures`, `spans`: None if nobody reads them. `age`: seconds after which clients are moved,
+    about; None: they are not.
     """
 
     def __init__(
@@ -158,6 +159,8 @@ class ListenerServices:
         latencies: ListenerLatencies | None = None,
         figures: ListenerFigures | None = None,
         spans: Spans | None = None,
+        age: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._cluster = cluster
         self._verifiers = verifiers
@@ -175,6 +178,8 @@ class ListenerServices:
         # Bound once, which saves a call for each waiting frame.
         self.wants = _always if limits is None else limits.wants
         self.is_in_debt = _never if limits is None else limits.is_in_debt
+        self._age = age
+        self._clock = clock
         self._generation = 0
         self._ours: Credential | Denial | None = None
         self._epoch = secrets.randbelow(_LAST_GENERATION) + 1  # of aliases, by credential of ours
@@ -286,7 +291,13 @@ class ListenerServices:
     def alias(self, broker: Address) -> Address | Denial:
         """Names made from a template have no alias. An alias of another generation than the client
         has makes it open another connection."""
-        return self._cluster.names.advertise(broker, self._generation or self._epoch)
+        return self._cluster.names.advertise(broker, self._generation or self._next_generation())
+
+    def _next_generation(self) -> int:
+        """Return a generation that no client has who is to be moved: the gateway's credential has
+        changed since it came, or half the age of its connection has passed."""
+        halves = 0 if self._age is None else int(self._clock() / (self._age / 2))
+        return (self._epoch + halves) % _LAST_GENERATION + 1
 
     def migrated(self, broker: Address) -> Address | Denial:
         self._cluster.learned.learn(broker.host)

@@ -1,5 +1,13 @@
-"""Move clients before the gateway's own credential expires at their brokers.
+"""Move clients whose connections must not last: by their age, and by the gateway's own credential.
 
+Age
+===
+Balancers choose a gateway for each connection, and connections last: gateways that are added get
+no share of the clients that are there. So clients are moved once their connection has lasted for as
+long as the listener says, more or less by `AGE_SPREAD`.
+
+Credential
+==========
 A broker that was told who the client is, and not shown the client's credential, cannot ask for a
 newer one: it closes the connection when the gateway's credential expires. So each client is moved
 before, as at the end of a gateway, but to this gateway again: it opens its next connection with the
@@ -30,10 +38,16 @@ _GOLDEN = 0.618033988749895
 """Its multiples, without their whole parts, are spread evenly however many there are."""
 
 
+AGE_SPREAD = 0.1
+"""Part of the age by which connections last longer or shorter, because those of a gateway that has
+just started, or of clients that come back together, are of one age."""
+
+
 class _Due(NamedTuple):
     at: float
     number: int
     pair: Pair
+    aged: bool = False
 
 
 class Moving:
@@ -56,6 +70,16 @@ class Moving:
         ahead = min(AHEAD, left / 2)
         spread = (number * _GOLDEN % 1.0) * ahead / 2
         heapq.heappush(self._due, _Due(trio.current_time() + left - ahead + spread, number, pair))
+        self._changed.set()
+
+    def age(self, pair: Pair, seconds: float) -> None:
+        """Move a new pair when it is about so many seconds old."""
+        if len(self._due) >= self._swept_at:
+            self._sweep()
+        number = next(self._numbers)
+        spread = 1 + (2 * (number * _GOLDEN % 1.0) - 1) * AGE_SPREAD
+        at = trio.current_time() + seconds * spread
+        heapq.heappush(self._due, _Due(at, number, pair, aged=True))
         self._changed.set()
 
     def _sweep(self) -> None:
@@ -84,10 +108,10 @@ class Moving:
 
     def _begin(self, now: float) -> None:
         while self._due and self._due[0].at <= now:
-            pair = heapq.heappop(self._due).pair
+            _, _, pair, aged = heapq.heappop(self._due)
             if pair.over:
                 continue
-            if pair.session.may_move:
+            if aged or pair.session.may_move:
                 self._leaving.add(pair)
             else:  # no newer credential is there yet
                 later = _Due(now + 1.0, next(self._numbers), pair)

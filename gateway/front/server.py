@@ -114,7 +114,8 @@ class ServerSettings:
     """Settings of one listener. `handshake`: seconds that an opening may take. `handshake_frame`:
     largest frame of an opening, in bytes. `connections`: maximum at a time. `socket_buffer`: bytes;
     None: the kernel decides. `shared`: other processes accept on the same sockets. `connects`:
-    new connections of one address for each second; None: no bound.
+    new connections of one address for each second; None: no bound. `age`: seconds after which
+    clients are moved, about; None: they are not.
     """
 
     name: str
@@ -125,6 +126,7 @@ class ServerSettings:
     socket_buffer: int | None = None
     shared: bool = False
     connects: float | None = None
+    age: float | None = None
 
 
 class Server:
@@ -487,6 +489,8 @@ class Server:
         pair = self._reactor.add(*streams, session, connection, received, expires, moved)
         if session.moves_at is not None:
             self._moving.add(pair, session.moves_at - self._wall_clock())
+        if self.settings.age is not None:
+            self._moving.age(pair, self.settings.age)
 
     def _tell_course(self, connection: Connection, error: str, detail: str = "") -> None:
         """Pass the span of an opening on, when it is over."""

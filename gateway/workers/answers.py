@@ -7,7 +7,7 @@ from itertools import starmap
 
 import trio
 
-from gateway.admin.routes import METRICS, TOPICS, alive, exposed, readiness
+from gateway.admin.routes import METRICS, STARTING, TOPICS, alive, exposed, readiness
 from gateway.admin.server import Answer, Long, Routes
 from gateway.telemetry.figures import CrewFigures, LogFigures, ShipperFigures
 from gateway.telemetry.process import CrewMetrics
@@ -44,11 +44,16 @@ class Answers:
     def routes(self) -> Routes:
         """See `gateway.admin.routes`."""
         return {
+            "/startupz": self.started,
             "/livez": alive,
             "/readyz": self.ready,
             METRICS: Long(self.metrics),
             TOPICS: Long(self.topics),
         }
+
+    def started(self) -> Answer:
+        """Return 200 once a worker has listened."""
+        return readiness([] if self._crew.listened.is_set() else [STARTING])
 
     async def ready(self) -> Answer:
         """Return 200 as long as one worker is ready."""

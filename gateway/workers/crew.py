@@ -51,11 +51,13 @@ class Crew:
     """All workers of one gateway.
 
     A worker that ends unasked is restarted, with a delay that grows while it keeps ending. A worker
-    that finds a mistake in the configuration at its first start ends all.
+    that finds a mistake in the configuration at its first start ends all. `listened`: a worker has
+    accepted clients. `ended`: the last process is gone.
     """
 
     def __init__(self, size: int, start: Start) -> None:
         self.restarts = 0
+        self.listened = trio.Event()
         self.ended = trio.Event()
         self._workers = [Worker(number) for number in range(1, size + 1)]
         self._start = start
@@ -171,6 +173,7 @@ class Crew:
     def _handlers(self, worker: Worker) -> Mapping[str, Handler]:
         def ready(_: object) -> Iterator[None]:
             worker.listens = True
+            self.listened.set()
             yield None
 
         def mistaken(text: Any) -> Iterator[None]:

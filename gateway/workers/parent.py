@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,19 @@ import structlog
 import trio
 
 from gateway import __version__, assembly
-from gateway.app import INFO_EVENTS, Application, configuration_errors_unwrapped, configured_log
+from gateway.app import (
+    INFO_EVENTS,
+    MARGIN,
+    Application,
+    configuration_errors_unwrapped,
+    configured_log,
+)
 from gateway.config import model
 from gateway.config.show import shown
 from gateway.front.binding import listen
 from gateway.policy.reservations import Reservations, Reserved, UnitRequest
 from gateway.system.interpreter import begin_collections, command
+from gateway.system.manager import NOBODY, Manager
 from gateway.system.signals import AT_ONCE, STOP, received
 from gateway.telemetry.figures import LogFigures
 from gateway.telemetry.log import LEVELS
@@ -39,9 +46,6 @@ if TYPE_CHECKING:
 
 CONSOLE_PATIENCE = 2.0
 """Seconds for a worker's answer to the console. 100,000 topics take one; people wait for them."""
-
-MARGIN = 5.0
-"""Seconds beyond the grace period until a worker that has not ended is killed."""
 
 WORKER = "gateway.workers.worker"
 
@@ -60,7 +64,9 @@ def run(configuration: model.Configuration, size: int, *, trace: bool = False) -
         Application(configuration)  # finds mistakes in files before anything is started
         gc.collect()
         begin_collections()
-        trio.run(Parent(configuration, size, trace=trace, lines=lines).serve)
+        manager = Manager.of(os.environ, os.getpid())
+        parent = Parent(configuration, size, trace=trace, lines=lines, manager=manager)
+        trio.run(parent.serve)
     return 0
 
 
@@ -75,6 +81,7 @@ class Parent:
         trace: bool = False,
         clock: Callable[[], float] = time.monotonic,
         lines: LogFigures | None = None,
+        manager: Manager = NOBODY,
     ) -> None:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self._clock = clock
@@ -82,7 +89,8 @@ class Parent:
         self._configuration = configuration
         self._size = size
         self._trace = trace
-        self._sockets: dict[str, list[socket.socket]] = {}
+        self._manager = manager
+        self._sockets: dict[str, Sequence[socket.socket]] = {}
         self._seals = _seals(configuration)
         self._limits = Reservations()
         self._needs = Needs(self._log_event)
@@ -95,8 +103,9 @@ class Parent:
             received(*STOP) as signals,
             trio.open_nursery() as outer,
         ):
+            passed = self._manager.sockets(it.name for it in self._configuration.listeners)
             for listener in self._configuration.listeners:
-                self._sockets[listener.name] = listen(listener.bind)
+                self._sockets[listener.name] = passed.get(listener.name) or listen(listener.bind)
             self._crew = Crew(
                 self._size, Start(command(WORKER), self._descriptors(), self._handlers)
             )
@@ -129,8 +138,15 @@ class Parent:
                 await nursery.start(self._pass_on_hang_ups)
             nursery.start_soon(self._crew.run)
             nursery.start_soon(self._stop, signals)
+            nursery.start_soon(self._tell_ready)
+            if self._manager.is_watching:
+                nursery.start_soon(self._manager.keep_alive)
             await self._crew.ended.wait()
             nursery.cancel_scope.cancel()
+
+    async def _tell_ready(self) -> None:
+        await self._crew.listened.wait()
+        self._manager.ready()
 
     async def _pass_on_hang_ups(
         self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -148,10 +164,12 @@ class Parent:
         """Drain all workers at the first signal, and end them at the second."""
         await self._wait_for_signal(signals)
         self._draining = True
+        grace = self._configuration.deadlines.grace + MARGIN
+        self._manager.stopping(grace + MARGIN)
         for sock in (sock for sockets in self._sockets.values() for sock in sockets):
             sock.close()
         self._crew.stop()
-        with trio.move_on_after(self._configuration.deadlines.grace + MARGIN):
+        with trio.move_on_after(grace):
             while True:
                 await self._wait_for_signal(signals)
                 self._crew.signal(AT_ONCE)

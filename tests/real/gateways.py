@@ -52,7 +52,8 @@ class Plan:
     `workers`: serving processes; `tls`: of the listener; `brokers_tls`: to brokers;
     `access`: what clients may do that no rule allows; `more`: other parts of the file;
     `proxies`: networks of those that say who
-    their clients are; `header`: what brokers are told of clients.
+    their clients are; `header`: what brokers are told of clients; `age`: of connections whose
+    clients are moved.
     """
 
     identity: Mapping[str, Any] = field(default_factory=lambda: {"mode": "pass-through"})
@@ -74,6 +75,7 @@ class Plan:
     more: Mapping[str, Any] = field(default_factory=dict)
     proxies: Sequence[str] = ()
     header: Mapping[str, Any] | None = None
+    age: str | None = None
 
     @property
     def scheme(self) -> str:
@@ -87,6 +89,8 @@ class Plan:
         listener |= {"checksums": self.checksums, "access": self.access}
         if self.tls:
             listener["tls"] = dict(self.tls)
+        if self.age:
+            listener["connection_age"] = self.age
         if self.proxies:
             listener["proxy_protocol"] = {"from": list(self.proxies)}
         return {
@@ -181,15 +185,26 @@ class Gateway:
         self._file = directory / "gateway.yaml"
         self._settings = plan.settings(broker, self.port, self.admin_port)
         self._command = [sys.executable, "-m", *program, "run", str(self._file)]
+        self._environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}
+        self._descriptors: tuple[int, ...] = ()
         self._log_checked = 0
         self._process: subprocess.Popen[bytes] | None = None
+
+    def wrap(self, command: Sequence[str], environment: Mapping[str, str], *passed: int) -> None:
+        """Have it started by another command, which gets the gateway's as its arguments, and these
+        descriptors."""
+        self._command = [*command, *self._command]
+        self._environment |= environment
+        self._descriptors = passed
 
     def start(self, until: str = "readyz") -> None:
         """Return when the gateway is ready (or, with "livez", alive); fail with its log otherwise.
         After a stop, start again."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._file.write_text(yaml.safe_dump(self._settings, sort_keys=False))
-        self._process = spawn(self._command, self.log, os.environ | {"PYTHONPATH": str(CHECKOUT)})
+        self._process = spawn(
+            self._command, self.log, self._environment, descriptors=self._descriptors
+        )
         try:
             self._wait_until(until, time.monotonic() + READY_SECONDS)
         except BaseException:

@@ -30,9 +30,14 @@ class Rolled:
 
     def ended(self) -> set[str]:
         """Return the end reasons of all connections, over all starts of each gateway."""
+        return {reason for reason, _ in self.ends()}
+
+    def ends(self) -> list[tuple[str, float]]:
+        """Return the end reason of each connection that has ended, and its seconds."""
         lines = chain.from_iterable(it.log.read_text().splitlines() for it in self._gateways)
         events = [json.loads(line) for line in lines]
-        return {it["reason"] for it in events if it["event"] == "connection_ended"}
+        ended = [it for it in events if it["event"] == "connection_ended"]
+        return [(it["reason"], it["seconds"]) for it in ended]
 
     def move(self) -> None:
         """Restart the gateway that has all connections."""
@@ -61,11 +66,13 @@ def in_front_of(
     chained: bool = False,
     rules: Path | None = None,
     workers: int = 1,
+    age: str | None = None,
 ) -> Iterator[Rolled]:
-    """Yield two gateways that seal names with the same key and have the same rules."""
+    """Yield two gateways that seal names with the same key and have the same rules. `age`: of
+    connections whose clients are moved."""
     key = folder / "seal.key"
     key.write_bytes(bytes(range(32)))
-    plan = Plan(key=key, chained=chained, rules=rules, workers=workers)
+    plan = Plan(key=key, chained=chained, rules=rules, workers=workers, age=age)
     gateways = [gateway(brokers, plan) for _ in range(2)]
     balancer = Balancer([it.port for it in gateways])
     url = balancer.untapped_url

@@ -14,9 +14,10 @@ from typing import Any
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
+from gateway.front.moving import AGE_SPREAD
 from tests.clients.programs import Program
 from tests.real.brokers.standalone import Standalone
-from tests.real.clients import Client, fresh_topic
+from tests.real.clients import Client, fresh_topic, wait_until
 from tests.real.fixtures import Connect, StartBroker, StartGateway, Tapped
 
 from .brokers import REAL, Brokers
@@ -130,6 +131,27 @@ def test_clients_of_several_workers_move(
         load.assert_exact()
         assert load.acknowledged == list(range(load.sent))
     assert them.ended() <= {"client_closed", "broker_closed", "drained"}
+
+
+@REAL
+def test_clients_move_when_their_connections_are_old(
+    brokers: Brokers, gateway: StartGateway, tapped: Tapped, connect: Connect, tmp_path: Path
+) -> None:
+    """Twice: the second name that a client is given must not be the one it came by."""
+    age = 10
+    with in_front_of(brokers, gateway, tapped, tmp_path, age=f"{age}s") as them:
+        load = Load(connect(them.url), fresh_topic())
+
+        def moves() -> int:
+            """Return the most moves of one client: each connection lasts until its age."""
+            return sum(seconds >= age * (1 - AGE_SPREAD) for _, seconds in them.ends())
+
+        wait_until(lambda: moves() >= 4, 6 * age)
+        load.finish()
+    load.assert_exact()
+    assert load.acknowledged == list(range(load.sent))
+    assert list(dict.fromkeys(load.received)) == list(range(load.sent))
+    assert {reason for reason, _ in them.ends()} <= {"client_closed", "broker_closed", "drained"}
 
 
 @pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])

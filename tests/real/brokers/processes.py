@@ -25,9 +25,10 @@ def spawn(
     log: Path,
     env: Mapping[str, str] | None = None,
     output: int | None = None,
+    descriptors: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
     """Start `command` in the directory of `log`, which takes its output. Its standard output goes
-    to `output` (as in Popen) if given."""
+    to `output` (as in Popen) if given. `descriptors`: others that it inherits."""
     with log.open("ab") as file:
         return subprocess.Popen(
             [*_prefix(), *command],
@@ -36,6 +37,7 @@ def spawn(
             stderr=file,
             cwd=log.parent,
             env=env,
+            pass_fds=descriptors,
             # A terminal interrupt is for the test run, which then ends its children.
             start_new_session=True,
         )

@@ -38,11 +38,13 @@ class Gateway:
     """The state behind the routes."""
 
     def __init__(self) -> None:
+        self.started = True
         self.reasons: list[str] = []
         self.chunks: Iterable[bytes] = [b"one 1\n", b"", b"two 2\n"]
 
     def routes(self) -> Routes:
-        return routes({"/metrics": lambda: iter(self.chunks)}, lambda: self.reasons)
+        metrics = {"/metrics": lambda: iter(self.chunks)}
+        return routes(metrics, lambda: self.started, lambda: self.reasons)
 
 
 @pytest.fixture
@@ -103,6 +105,15 @@ async def test_livez_answers_while_the_process_lives(gateway: Gateway) -> None:
     assert (status, body) == (200, b"alive\n")
 
 
+async def test_startupz_tells_whether_listeners_have_been_open(gateway: Gateway) -> None:
+    gateway.reasons, gateway.started = ["draining"], False
+    status, _, body = await asked(GET % (b"/startupz", b""), gateway.routes())
+    assert (status, body) == (503, b"starting\n")
+    gateway.started = True
+    status, _, body = await asked(GET % (b"/startupz", b""), gateway.routes())
+    assert (status, body) == (200, b"ready\n")
+
+
 async def test_readyz_answers_ready(gateway: Gateway) -> None:
     status, _, body = await asked(GET % (b"/readyz", b""), gateway.routes())
     assert (status, body) == (200, b"ready\n")
@@ -159,7 +170,7 @@ async def test_head_has_no_body(gateway: Gateway) -> None:
 
 async def test_an_unknown_path_is_not_found(gateway: Gateway) -> None:
     status, _, body = await asked(GET % (b"/", b""), gateway.routes())
-    assert (status, body) == (404, b"not here; /livez /metrics /readyz\n")
+    assert (status, body) == (404, b"not here; /livez /metrics /readyz /startupz\n")
 
 
 async def test_another_method_is_not_allowed(gateway: Gateway) -> None:

@@ -167,7 +167,7 @@ async def test_a_port_of_another_process_fails_with_a_command_to_find_it() -> No
 
 async def test_an_admin_listener_that_is_alive_is_a_gateway() -> None:
     async with trio.open_nursery() as nursery:
-        table = routes({"/metrics": lambda: [b""]}, list)
+        table = routes({"/metrics": lambda: [b""]}, lambda: True, list)
         (address,) = await nursery.start(partial(serve, Address(HOST, 0), table))
         _, found = await examined(Address(HOST, 0), admin=address)
         nursery.cancel_scope.cancel()

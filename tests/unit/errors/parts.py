@@ -40,6 +40,14 @@ LISTENERS = [
         ),
     ),
     Case(
+        "connections of an age without keys that others have",
+        config(listener="connection_age: 1h"),
+        (
+            "gateway.yaml:2: listeners[0].connection_age: moves clients to gateways that cannot "
+            "open this one's names; give all the same clusters.main.names.sealed.keys"
+        ),
+    ),
+    Case(
         "a listener of an unknown protocol",
         config(listener="protocol: smtp"),
         "gateway.yaml:2: listeners[0].protocol: is not a protocol; pulsar",

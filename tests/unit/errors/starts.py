@@ -16,6 +16,7 @@ import trio
 
 from gateway.__main__ import main
 from gateway.front import binding
+from gateway.system import manager
 from tests.unit.errors.case import config
 
 Fail = Callable[[pytest.MonkeyPatch], str]
@@ -87,6 +88,20 @@ def no_event_loop(monkeypatch: pytest.MonkeyPatch) -> str:
     return run(config())
 
 
+def passed(name: str) -> Fail:
+    """Start as a service manager does that passes a socket of this name, which is none."""
+
+    def fail(monkeypatch: pytest.MonkeyPatch) -> str:
+        given = {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1", "LISTEN_FDNAMES": name}
+        for key, value in given.items():
+            monkeypatch.setenv(key, value)
+        with Path("file").open("w") as file:
+            monkeypatch.setattr(manager.Manager.sockets, "__defaults__", (file.fileno(),))
+            return run(config())
+
+    return fail
+
+
 def kernel(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
@@ -125,6 +140,18 @@ def cut(fail: Fail) -> Fail:
 
 
 STARTS = [
+    Start(
+        "a socket that is no listener's",
+        passed("gateway.socket"),
+        "the service manager passes a socket named 'gateway.socket', which is no listener; "
+        "FileDescriptorName= of its unit is one of: clients",
+    ),
+    Start(
+        "a socket that does not listen",
+        passed("clients"),
+        "the socket named 'clients' that the service manager passes does not listen on TCP; "
+        "ListenStream= of its unit is a port or an address, with Accept=no",
+    ),
     Start(
         "no command after rules",
         command("rules"),

@@ -1,4 +1,5 @@
-"""Clients are moved before the gateway's own credential expires at their brokers."""
+"""Clients are moved before the gateway's own credential expires at their brokers, and by the age
+of their connection."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ import trio
 import trio.testing
 
 from gateway.front.drain import STEP
-from gateway.front.moving import AHEAD, Moving
+from gateway.front.moving import AGE_SPREAD, AHEAD, Moving
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 
@@ -134,6 +135,31 @@ async def test_pairs_of_one_credential_do_not_move_at_once(autojump_clock: Clock
         assert moved[-1] <= 300 - AHEAD / 2 + 1
         gaps = [after - before for before, after in pairwise(moved)]
         assert max(gaps) < 5 * (AHEAD / 2 / 300) + 2 * STEP
+
+
+# -- age --
+
+
+async def test_pairs_move_at_about_their_age_and_not_together(autojump_clock: Clock) -> None:
+    async with running() as trial:
+        pairs = [FakePair() for _ in range(300)]
+        for pair in pairs:
+            pair.session.may_move = False  # which is about credentials
+            trial.moving.age(cast(Pair, pair), 3600.0)
+        await trio.sleep(2 * 3600)
+        moved = sorted(trial.moved(pair) for pair in pairs)
+        assert 3600 * (1 - AGE_SPREAD) <= moved[0] < moved[-1] <= 3600 * (1 + AGE_SPREAD) + STEP
+        gaps = [after - before for before, after in pairwise(moved)]
+        assert max(gaps) < 5 * (2 * AGE_SPREAD * 3600 / 300)
+
+
+async def test_aged_pairs_that_have_ended_are_forgotten(autojump_clock: Clock) -> None:
+    async with running() as trial:
+        for _ in range(10_000):
+            pair = FakePair()
+            trial.moving.age(cast(Pair, pair), 86_400.0)
+            pair.steps = 0
+        assert len(trial.moving._due) <= 1000
 
 
 # -- steps --

@@ -1,0 +1,124 @@
+"""The service manager that started this process, such as systemd: what it passes and is told.
+
+Sockets: `LISTEN_FDS` descriptors from 3 on, for the process `LISTEN_PID`, with the names in
+`LISTEN_FDNAMES` (sd_listen_fds(3)). They stay open in the manager, so clients that connect while a
+gateway restarts wait in the kernel's queue for the next one, and nobody is refused.
+
+Messages: datagrams to the Unix socket in `NOTIFY_SOCKET` (sd_notify(3)). If `WATCHDOG_USEC` is set,
+the manager ends a process of which it does not hear for as many microseconds
+(sd_watchdog_enabled(3)).
+"""
+
+from __future__ import annotations
+
+import math
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import NoReturn
+
+import trio
+
+from gateway.errors import ConfigurationError
+
+FIRST_DESCRIPTOR = 3
+"""Of the sockets that are passed: those before it are standard input, output and error."""
+
+Sockets = Mapping[str, Sequence[socket.socket]]
+"""Listening sockets by the name of their listener."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manager:
+    """A service manager; by default there is none. `address`: of the socket that takes messages;
+    None: it wants none. `watchdog`: seconds within which it must hear of this process. `names`: of
+    the sockets that it passes."""
+
+    address: str | None = None
+    watchdog: float = math.inf
+    names: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str], process: int) -> Manager:
+        """Return the manager that an environment describes to a process, by its number."""
+        address = environment.get("NOTIFY_SOCKET")
+        if address is not None and address.startswith("@"):
+            address = f"\0{address[1:]}"  # an abstract socket
+        mine = str(process)
+        watchdog = math.inf
+        if environment.get("WATCHDOG_PID", mine) == mine:
+            with suppress(ValueError):
+                watchdog = int(environment.get("WATCHDOG_USEC", "")) / 1e6
+        names: list[str] = []
+        if environment.get("LISTEN_PID") == mine:
+            with suppress(ValueError):
+                number = int(environment.get("LISTEN_FDS", ""))
+                given = environment.get("LISTEN_FDNAMES", "").split(":")
+                names = [*given, *[""] * number][:number]
+        return cls(address, watchdog, names)
+
+    def sockets(self, listeners: Iterable[str], first: int = FIRST_DESCRIPTOR) -> Sockets:
+        """Return the sockets that the manager passes, by the names of these listeners. `first`: the
+        descriptor of the first.
+
+        Raises `ConfigurationError` if one has the name of no listener, or does not listen.
+        """
+        known, found = list(listeners), dict[str, list[socket.socket]]()
+        for descriptor, name in enumerate(self.names, first):
+            if name not in known:
+                raise ConfigurationError(
+                    f"the service manager passes a socket named {name!r}, which is no listener; "
+                    f"FileDescriptorName= of its unit is one of: {', '.join(known)}"
+                )
+            found.setdefault(name, []).append(_taken(descriptor, name))
+        return found
+
+    def ready(self) -> None:
+        """Tell that clients may come."""
+        self._tell("READY=1")
+
+    def stopping(self, seconds: float) -> None:
+        """Tell that the process ends, within so many seconds at most."""
+        self._tell("STOPPING=1", f"EXTEND_TIMEOUT_USEC={math.ceil(seconds * 1e6)}")
+
+    async def keep_alive(self) -> NoReturn:
+        """Tell that the event loop turns, until cancelled: twice as often as must be."""
+        while True:
+            self._tell("WATCHDOG=1")
+            await trio.sleep(self.watchdog / 2)
+
+    @property
+    def is_watching(self) -> bool:
+        return self.address is not None and self.watchdog < math.inf
+
+    def _tell(self, *lines: str) -> None:
+        """Send a message. One that is lost harms nothing that the manager would not see itself."""
+        if self.address is None:
+            return
+        with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.setblocking(False)
+            sock.sendto("\n".join(lines).encode(), self.address)
+
+
+NOBODY = Manager()
+"""Started the process: a person, or a service manager that wants to know nothing."""
+
+
+def _taken(descriptor: int, name: str) -> socket.socket:
+    """Return a socket that was passed, as listeners need it."""
+    wrong = ConfigurationError(
+        f"the socket named {name!r} that the service manager passes does not listen on TCP; "
+        "ListenStream= of its unit is a port or an address, with Accept=no"
+    )
+    try:
+        sock = socket.socket(fileno=descriptor)
+    except OSError:
+        raise wrong from None
+    is_tcp = sock.family in (socket.AF_INET, socket.AF_INET6) and sock.type == socket.SOCK_STREAM
+    if not is_tcp or not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        sock.detach()
+        raise wrong
+    sock.setblocking(False)
+    sock.set_inheritable(False)
+    return sock

@@ -1,0 +1,108 @@
+"""A gateway under a service manager, which keeps its address open while it restarts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.real.artifacts import Artifacts
+from tests.real.clients import fresh_topic, wait_until
+from tests.real.fixtures import Connect
+from tests.real.gateways import CHECKOUT, HOST, Gateway, Plan
+
+from .brokers import Brokers
+from .test_drain import Load
+
+UNITS = CHECKOUT / "deploy" / "systemd"
+
+STARTED = 'exec 3<&"$PASSED" && export LISTEN_PID=$$ LISTEN_FDS=1 && exec "$@"'
+"""A shell becomes the gateway, as a manager's process does: the socket is its third descriptor."""
+
+
+class Manager:
+    """A service manager of one gateway."""
+
+    def __init__(self, brokers: Brokers, plan: Plan, folder: Path) -> None:
+        self.gateway = Gateway(brokers, plan, folder)
+        self._listening = socket.create_server((HOST, self.gateway.port))
+        self._hearing = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._hearing.bind(str(folder / "notify"))
+        self.told: list[str] = []
+        threading.Thread(target=self._hear, daemon=True).start()
+        os.set_inheritable(self._listening.fileno(), True)
+        self.gateway.wrap(
+            ["/bin/sh", "-c", STARTED, "sh"],
+            {
+                "PASSED": str(self._listening.fileno()),
+                "LISTEN_FDNAMES": "clients",
+                "NOTIFY_SOCKET": str(folder / "notify"),
+                "WATCHDOG_USEC": "400000",
+            },
+            self._listening.fileno(),
+        )
+
+    def _hear(self) -> None:
+        while data := self._hearing.recv(1000):
+            self.told += data.decode().splitlines()
+
+    def close(self) -> None:
+        self.gateway.stop()
+        self._hearing.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+
+
+@pytest.fixture(params=[1, 2], ids=["alone", "workers"])
+def manager(
+    brokers: Brokers, artifacts: Artifacts, tmp_path: Path, request: pytest.FixtureRequest
+) -> Iterator[Manager]:
+    key = tmp_path / "seal.key"
+    key.write_bytes(bytes(range(32)))
+    folder = artifacts.directory("managed")
+    folder.mkdir(parents=True, exist_ok=True)
+    made = Manager(brokers, Plan(key=key, workers=request.param), folder)
+    yield made
+    made.close()
+
+
+@pytest.mark.gateway_only
+def test_a_restart_refuses_nobody_and_loses_nothing(manager: Manager, connect: Connect) -> None:
+    """A client connects while nobody serves, others stay through two restarts."""
+    gateway = manager.gateway
+    waiting = socket.create_connection((HOST, gateway.port), timeout=5)
+    gateway.start()
+    wait_until(lambda: "READY=1" in manager.told and manager.told.count("WATCHDOG=1") >= 2)
+    load = Load(connect(gateway.untapped_url), fresh_topic())
+    for _ in range(2):
+        wait_until(lambda: len(load.acknowledged) > 50)
+        gateway.stop()
+        with socket.create_connection((HOST, gateway.port), timeout=5):
+            gateway.start()
+    load.finish()
+    waiting.close()
+    load.assert_exact()
+    assert list(dict.fromkeys(load.received)) == list(range(load.sent))
+    kinds = [it.partition("=")[0] for it in manager.told if it != "WATCHDOG=1"]
+    assert kinds == ["READY", "STOPPING", "EXTEND_TIMEOUT_USEC"] * 2 + ["READY"]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+def test_systemd_knows_all_settings_of_the_units(tmp_path: Path) -> None:
+    for unit in sorted(UNITS.iterdir()):
+        # The command and its user are those of the machine where it is installed.
+        text = unit.read_text().replace("/opt/broker-gateway/bin/gateway", "/bin/true")
+        (tmp_path / unit.name).write_text(text)
+    units = sorted(str(it) for it in tmp_path.iterdir())
+    done = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *units],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
