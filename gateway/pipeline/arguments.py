@@ -10,6 +10,9 @@ from gateway.pipeline.billing.meters import HOUR
 LONGEST_LIFE = timedelta(days=365)
 """Of a rule against an attacker; what is for ever is nothing that a job decides."""
 
+MOST_FILES = 1_000_000
+"""Of one commit. Their names pass through the driver, as a text of some 150 MB."""
+
 LATEST_MS = 86_400_000
 """How long a look at alerts may wait for late records: it writes the sums of all slots since then
 anew."""
@@ -48,6 +51,13 @@ def slot(text: str) -> int:
     if ms < 1000 or HOUR % ms:
         raise argparse.ArgumentTypeError(f"{text}: does not divide an hour; 10s, 1m or 5m")
     return ms
+
+
+def files(text: str) -> int:
+    """Return a number of files."""
+    if not text.isdecimal() or len(text) > 7 or not 0 < int(text) <= MOST_FILES:
+        raise argparse.ArgumentTypeError(f"{text}: is no number of files; 1 to {MOST_FILES}")
+    return int(text)
 
 
 def kept(text: str) -> tuple[str, int]:

@@ -50,6 +50,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
     taken = add("ingest", _ingest, "take new files of records into the tables")
     _add_source(taken)
+    text = "files of one commit, which writes its days anew (20000)"
+    taken.add_argument("--files", type=arguments.files, metavar="N", help=text)
     add("rollup", _rollup, "sum up the days whose records have changed, by hour and by day")
     kept = add("store", _store, "sum up what clusters store, from snapshots")
     kept.add_argument("source", help="folder of the snapshots")
@@ -280,10 +282,11 @@ def _demo(spark: SparkSession, options: argparse.Namespace) -> int:
 def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway import protocols
     from gateway.pipeline import inbox
-    from gateway.pipeline.ingest import ingest, streams
+    from gateway.pipeline.ingest import FILES_AT_ONCE, ingest, streams
     from gateway.pipeline.lake import Lake
 
     lake, source, taken = Lake(spark, options.tables), options.source, []
+    most = options.files or FILES_AT_ONCE
     is_topic = protocols.plugin_of(source) is not None
     if is_topic:
         _fill_inbox(lake, options)
@@ -293,7 +296,7 @@ def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
         def told(batch: Taken, stream: str = stream) -> None:
             _say(f"{stream}: {batch.files} files, {batch.records} records")
 
-        taken += ingest(lake, source, stream, _now_ms(), progress=told)
+        taken += ingest(lake, source, stream, _now_ms(), files_at_once=most, progress=told)
         if is_topic:
             inbox.clear(lake, stream, _now_ms())
     sums = [sum(column) for column in zip(*((it.files, it.records) for it in taken), strict=True)]

@@ -19,6 +19,7 @@ from gateway.telemetry.families import FAMILIES, Family, Kind
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 DASHBOARD = DEPLOY / "grafana" / "gateway.json"
 ALERTS = DEPLOY / "prometheus" / "alerts.yaml"
+RUNBOOK = DEPLOY.parent / "docs" / "operating" / "runbook.md"
 
 _USE = re.compile(r"\b((?:gateway|process)_[a-z_]+)(?:\{([^}]*)\})?")
 _LABEL = re.compile(r"(\w+)\s*(?:=~|!~|!=|=)")
@@ -101,6 +102,20 @@ def test_every_alert_says_what_is_wrong_and_what_to_do() -> None:
     for alert in alerts:
         assert alert["labels"]["severity"] in {"info", "warning", "critical"}
         assert set(alert["annotations"]) == {"summary", "action"}
+
+
+def test_the_runbook_has_a_section_for_each_alert() -> None:
+    text = RUNBOOK.read_text(encoding="utf-8")
+    assert re.findall(r"^## (\w+)$", text, re.M) == [it["alert"] for it in _alerts()]
+    named = re.findall(r"`((?:gateway|process)_[a-z_]+)`", text)
+    assert named
+    assert [it for it in named if it not in SAMPLES] == []
+    for section in text.split("\n## ")[1:]:
+        assert re.findall(r"^- \*\*(\w+(?: \w+)?)\*\*", section, re.M) == [
+            "Clients notice",
+            "Look at",
+            "Do",
+        ]
 
 
 def test_each_alert_has_a_test() -> None:

@@ -12,6 +12,7 @@ import cramjam
 import pytest
 
 from gateway.errors import ConfigurationError
+from gateway.pipeline.command import main
 from gateway.pipeline.ingest import (
     EARLIEST,
     LONGEST_LINE,
@@ -268,3 +269,10 @@ def test_a_folder_that_is_not_there_is_an_error(lake: Lake, records: Folder) -> 
         streams(lake.spark, records.url)
     records.add([used(1)])
     assert streams(lake.spark, records.url) == ["usage"]
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1e3", "many", "1000001", "9" * 5000])
+def test_odd_numbers_of_files_are_refused(number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["ingest", "tables", "usage", f"--files={number}"])
+    assert "is no number of files; 1 to 1000000" in capsys.readouterr().err
