@@ -182,6 +182,8 @@ def _take(
 ) -> Taken:
     before = state.retired.get(stream, EARLIEST)
     lines = parsed(lake.spark, stream, [path for path, _ in new], now_ms, before)
+    # The texts of good lines would be most of what is kept.
+    lines = lines.withColumn("line", F.when(F.col("reason").isNotNull(), F.col("line")))
     lines.persist(StorageLevel.DISK_ONLY)  # parsing takes longer than all the rest
     try:
         good = lines.where(F.col("reason").isNull()).select(*filled(stream), "day")
