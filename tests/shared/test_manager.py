@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 
 from tests.real.artifacts import Artifacts
 from tests.real.clients import fresh_topic, wait_until
-from tests.real.fixtures import Connect
+from tests.real.fixtures import Connect, Tapped
 from tests.real.gateways import CHECKOUT, HOST, Gateway, Plan
 
 from .brokers import Brokers
@@ -22,8 +23,13 @@ from .test_drain import Load
 
 UNITS = CHECKOUT / "deploy" / "systemd"
 
-STARTED = 'exec 3<&"$PASSED" && export LISTEN_PID=$$ LISTEN_FDS=1 && exec "$@"'
-"""A shell becomes the gateway, as a manager's process does: the socket is its third descriptor."""
+STARTED = """
+import os, sys
+os.dup2(int(os.environ.pop("PASSED")), 3)
+os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Becomes the gateway, as a manager's process does: the socket is its third descriptor."""
 
 
 class Manager:
@@ -38,7 +44,7 @@ class Manager:
         threading.Thread(target=self._hear, daemon=True).start()
         os.set_inheritable(self._listening.fileno(), True)
         self.gateway.wrap(
-            ["/bin/sh", "-c", STARTED, "sh"],
+            [sys.executable, "-c", STARTED],
             {
                 "PASSED": str(self._listening.fileno()),
                 "LISTEN_FDNAMES": "clients",
@@ -72,13 +78,15 @@ def manager(
 
 
 @pytest.mark.gateway_only
-def test_a_restart_refuses_nobody_and_loses_nothing(manager: Manager, connect: Connect) -> None:
+def test_a_restart_refuses_nobody_and_loses_nothing(
+    manager: Manager, brokers: Brokers, tapped: Tapped, connect: Connect
+) -> None:
     """A client connects while nobody serves, others stay through two restarts."""
     gateway = manager.gateway
     waiting = socket.create_connection((HOST, gateway.port), timeout=5)
     gateway.start()
     wait_until(lambda: "READY=1" in manager.told and manager.told.count("WATCHDOG=1") >= 2)
-    load = Load(connect(gateway.untapped_url), fresh_topic())
+    load = Load(connect(tapped(gateway.untapped_url, brokers.traces).url), fresh_topic())
     for _ in range(2):
         wait_until(lambda: len(load.acknowledged) > 50)
         gateway.stop()

@@ -25,6 +25,7 @@ ALLOWED = {
         "real/test_orders.py": "is compared with a record, which names no broker's address",
         "real/test_versions.py": "puts a tap before it",
         "faults/trial.py": "is measured beside a direct connection, which has no tap either",
+        "shared/test_manager.py": "puts a tap before it",
         "shared/test_leaks.py": "puts a tap before it, which has to find something",
         "shaping/ways.py": "is measured beside a broker's own limit, without a tap as that",
         "shaping/many.py": "is measured without a tap",
