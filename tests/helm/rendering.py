@@ -51,6 +51,7 @@ def helm(*arguments: str | Path) -> str:
 
 def rendered(values: Path, minor: str = MINORS[0], chart: Path = CHART) -> str:
     """Return what Helm makes of the chart with a file of values. Raises `HelmError`."""
+    # A Helm that was built from source takes every cluster for an old one.
     name = ("--kube-version", f"{minor}.0", "--namespace", NAMESPACE)
     return helm("template", "test", chart, "--values", values, *name)
 

@@ -43,6 +43,7 @@ SECRET = r"^[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?$"
 _VARIABLE = r"\$\{"
 """A text with a variable may stand for anything: the gateway checks what becomes of it."""
 
+_NULL: Schema = {"type": "null"}
 _TEXT: Schema = {"type": "string", "pattern": r"\S"}
 _DURATION = r"^\d+(\.\d+)? ?([mM]?[sS]|[mM]|[hH])$"
 _SIZE = r"^\d+(\.\d+)? ?([kKmMgG][iI]?)?[bB]$"
@@ -206,21 +207,42 @@ def _with_variables(found: Any, *, names: bool = False) -> Any:
         return found
     inner = {
         key: it
-        if key in ("enum", "required", "propertyNames", "examples")
+        if not names and key in ("enum", "required", "propertyNames", "examples")
         else _with_variables(it, names=key == "properties" and not names)
         for key, it in found.items()
     }
-    return inner if names else _or_variable(inner)
+    if names:
+        return inner
+    return _flat(inner) if "anyOf" in inner else _or_variable(inner)
+
+
+def _flat(found: Schema) -> Schema:
+    """Return the same as one schema, where alternatives are of different types: keywords bind
+    values of their own type alone, and Helm names the mistake, not all alternatives."""
+    options = found["anyOf"]
+    rest = {key: it for key, it in found.items() if key != "anyOf"}
+    if len(options) == 1:
+        return {**rest, **options[0]}
+    if "$ref" in options[0] and options[1:] == [_NULL]:
+        return {**rest, "if": {"not": _NULL}, "then": options[0]}
+    types = [it for option in options for it in _types(option)]
+    keywords = [key for option in options for key in option if key != "type"]
+    if not all(map(_types, options)) or any(len({*it}) < len(it) for it in (types, keywords)):
+        return found
+    return {key: it for option in (rest, *options) for key, it in option.items()} | {"type": types}
+
+
+def _types(found: Schema) -> list[str]:
+    types = found.get("type", [])
+    return [types] if isinstance(types, str) else types
 
 
 def _or_variable(found: Schema) -> Schema:
-    """Return the schema of a value or a variable. Keywords bind values of their type alone, so one
-    level is enough, and Helm's messages stay short."""
+    """Return the schema of a value or a variable."""
     if "enum" in found:
         texts = "|".join(found.pop("enum"))
         return {**found, "type": "string", "pattern": f"^({texts})$|{_VARIABLE}"}
-    types = found.get("type", [])
-    types = [types] if isinstance(types, str) else types
+    types = _types(found)
     if "string" in types:
         if "pattern" not in found:
             return found
@@ -248,8 +270,8 @@ def _laid_over(found: Schema, given: Mapping[str, Any], definitions: Schema) -> 
     """Return the schema of a map over defaults: what these have may be missing, or null."""
     if "$ref" in found:
         found = definitions[found["$ref"].rpartition("/")[2]]
-    elif "anyOf" in found:
-        found = definitions[found["anyOf"][0]["$ref"].rpartition("/")[2]]
+    elif "then" in found:
+        found = definitions[found["then"]["$ref"].rpartition("/")[2]]
     found = {**found, "properties": dict(found.get("properties", {}))}
     if "patternProperties" in found:  # would hold for the defaults' names too
         ((pattern, other),) = found.pop("patternProperties").items()
@@ -265,10 +287,8 @@ def _laid_over(found: Schema, given: Mapping[str, Any], definitions: Schema) -> 
 
 def _or_null(found: Schema) -> Schema:
     """Return the schema of a value or null, which removes the default."""
-    if "type" not in found:
-        return found if "const" in found else {"anyOf": [found, {"type": "null"}]}
-    types = found["type"] if isinstance(found["type"], list) else [found["type"]]
-    return {**found, "type": [*types, "null"]}
+    types = _types(found)
+    return {**found, "type": [*types, "null"]} if types and "null" not in types else found
 
 
 if __name__ == "__main__":

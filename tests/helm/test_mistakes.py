@@ -45,7 +45,7 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str]] = {
     ),
     "rule with a wrong rate": (
         _rule(limit={"publish": {"messages": "fast"}}),
-        "'fast' does not match pattern",
+        "at '/rules/all.yaml/rules/0/limit/publish/messages': 'fast' does not match pattern",
     ),
     "rule with an unknown key": (
         _rule(limits=LIMIT),
@@ -185,6 +185,25 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str]] = {
     "a store out of reach": (
         {"config": {"store": {"url": "redis://valkey:6379"}}},
         "networkPolicy.egress: no rule lets pods reach the store redis://valkey:6379",
+    ),
+    "brokers out of reach": (
+        {"config": {"clusters": {"main": {"brokers": "pulsar://[fd00::12]:16650,b:6650"}}}},
+        "networkPolicy.brokers.ports: pods could not reach port 16650 of cluster main",
+    ),
+    "targets out of reach": (
+        {"config": {"clusters": {"main": {"targets": {"ports": [6650, 16651]}}}}},
+        "networkPolicy.brokers.ports: pods could not reach port 16651 of cluster main",
+    ),
+    "too little memory": (
+        {"config": {"limits": {"buffered": "1GiB"}}},
+        (
+            "resources.limits.memory is 768Mi, but config.limits (connections: 10000, buffered: "
+            "1GiB) can take 1139 MiB"
+        ),
+    ),
+    "too little memory of one's own": (
+        {"resources": {"limits": {"memory": "300M"}}},
+        "resources.limits.memory is 300M, but config.limits",
     ),
     "two monitors": (
         {"monitoring": {"serviceMonitor": {"enabled": True}, "podMonitor": {"enabled": True}}},

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gateway.config.init import template
 from tests.helm import readme, schema
 from tests.helm.rendering import CHART, ROOT
 
@@ -92,11 +93,36 @@ def test_the_schema_accepts_the_whole_file_of_the_documentation() -> None:
         validator.validate({**_values(), "config": yaml.safe_load(block)})
 
 
+@pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
+@pytest.mark.parametrize("use", ["sidecar", "edge", "shaper"])
+def test_the_schema_accepts_what_init_writes(use: str, tls: bool) -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="kubernetes-validate brings it along")
+    config = yaml.safe_load(template(use, tls=tls))
+    jsonschema.Draft7Validator(schema.schema()).validate({**_values(), "config": config})
+
+
+def test_the_schema_accepts_the_rules_of_the_documentation() -> None:
+    jsonschema = pytest.importorskip("jsonschema", reason="kubernetes-validate brings it along")
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```yaml\n(version: 1\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) > 2
+    validator = jsonschema.Draft7Validator(schema.schema())
+    for block in blocks:
+        rules = json.loads(json.dumps(yaml.safe_load(block), default=_as_helm_reads))
+        validator.validate({**_values(), "rules": {"all.yaml": rules}})
+
+
+def _as_helm_reads(value: object) -> str:
+    """Return the text of a date or a moment, which Helm leaves as it stands there."""
+    return str(value).replace(" ", "T").replace("+00:00", "Z")
+
+
 @pytest.mark.parametrize("file", sorted((ROOT / "rules").glob("*.yaml")), ids=lambda it: it.name)
 def test_the_schema_accepts_the_rules_of_the_repository(file: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema", reason="kubernetes-validate brings it along")
-    rules = {file.name: json.loads(json.dumps(yaml.safe_load(file.read_text()), default=str))}
-    jsonschema.Draft7Validator(schema.schema()).validate({**_values(), "rules": rules})
+    read = json.loads(json.dumps(yaml.safe_load(file.read_text()), default=_as_helm_reads))
+    validator = jsonschema.Draft7Validator(schema.schema())
+    validator.validate({**_values(), "rules": {file.name: read}})
 
 
 def test_the_charts_versions_are_the_packages() -> None:

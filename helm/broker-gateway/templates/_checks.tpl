@@ -4,10 +4,12 @@
 {{- include "broker-gateway.checkSecrets" . -}}
 {{- include "broker-gateway.checkTls" . -}}
 {{- include "broker-gateway.checkRules" . -}}
+{{- include "broker-gateway.checkMemory" . -}}
 {{- if ne .Values.mode "sidecar" -}}
 {{- include "broker-gateway.checkGrace" . -}}
 {{- include "broker-gateway.checkScale" . -}}
 {{- include "broker-gateway.checkNetwork" . -}}
+{{- include "broker-gateway.checkBrokers" . -}}
 {{- if and .Values.monitoring.serviceMonitor.enabled .Values.monitoring.podMonitor.enabled -}}
 {{- fail (print "monitoring: a ServiceMonitor and a PodMonitor would read everything twice; "
   "enable one of them") -}}
@@ -93,6 +95,26 @@
 {{- end -}}
 {{- end -}}
 
+{{/* What the gateway needs at least: for itself and another process that reads rules, 5.5 KB for each
+connection of each listener, and `buffered`. A pod beyond its limit is killed with all its clients. */}}
+{{- define "broker-gateway.checkMemory" -}}
+{{- $config := include "broker-gateway.config" . | fromYaml -}}
+{{- $mode := include "broker-gateway.mode" . | fromYaml -}}
+{{- $limit := dig "limits" "memory" "" (default $mode.resources .Values.resources) -}}
+{{- $connections := dig "limits" "connections" 10000 $config -}}
+{{- $buffered := include "broker-gateway.mebibytes" (dig "limits" "buffered" "256MiB" $config) -}}
+{{- $has := include "broker-gateway.mebibytes" $limit -}}
+{{- if and $has $buffered (regexMatch "^[0-9]+$" (toString $connections)) -}}
+{{- $idle := mulf (int $connections) (len $config.listeners) 0.0055 | int -}}
+{{- $takes := add 60 (ternary 50 0 (not (empty $config.rules))) $idle (int $buffered) -}}
+{{- if lt (int $has) (int $takes) -}}
+{{- fail (printf (print "resources.limits.memory is %s, but config.limits (connections: %v, "
+  "buffered: %v) can take %d MiB: pods would be killed with clients on them; raise it, or lower "
+  "these") $limit $connections (dig "limits" "buffered" "256MiB" $config) $takes) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "broker-gateway.checkScale" -}}
 {{- $scaled := .Values.autoscaling.enabled -}}
 {{- $least := ternary .Values.autoscaling.minReplicas .Values.replicas $scaled | int -}}
@@ -144,5 +166,29 @@
 {{- if and $shut (not (hasPrefix "unix:" $url)) -}}
 {{- fail (printf (print "networkPolicy.egress: no rule lets pods reach the store %s, so limits "
   "would not be shared; add one, or set networkPolicy.enabled to false") $url) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "broker-gateway.checkBrokers" -}}
+{{- $open := list -}}
+{{- range .Values.networkPolicy.brokers.ports -}}
+{{- $open = append $open (toString .) -}}
+{{- end -}}
+{{- $config := include "broker-gateway.config" . | fromYaml -}}
+{{- range $name, $cluster := $config.clusters -}}
+{{- $urls := $cluster.brokers -}}
+{{- if kindIs "slice" $urls -}}
+{{- $urls = join "," $urls -}}
+{{- end -}}
+{{- $ports := regexFindAll ":[0-9]+(,|$)" (toString $urls | nospace) -1 -}}
+{{- $targets := dig "targets" "ports" list $cluster -}}
+{{- $ports = concat $ports (regexFindAll "[0-9]+" (toString $targets) -1) -}}
+{{- range $ports -}}
+{{- $port := regexFind "[0-9]+" . -}}
+{{- if and $.Values.networkPolicy.enabled (not (has $port $open)) -}}
+{{- fail (printf (print "networkPolicy.brokers.ports: pods could not reach port %s of cluster %s; "
+  "add it, or set networkPolicy.enabled to false") $port $name) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}

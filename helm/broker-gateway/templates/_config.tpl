@@ -122,6 +122,18 @@
 {{- include "broker-gateway.port" (dict "bind" $bind "of" "config.admin") -}}
 {{- end -}}
 
+{{/* Whole MiB of a size of the gateway (64KiB, 1GB) or of Kubernetes (512Mi); empty: no such. */}}
+{{- define "broker-gateway.mebibytes" -}}
+{{- $text := toString . | lower | trimSuffix "b" -}}
+{{- if regexMatch "^[0-9]+(\\.[0-9]+)? ?[kmg]?i?$" $text -}}
+{{- $unit := regexFind "[kmg]i?$" $text -}}
+{{- $units := dict "" 1.0 "k" 1e3 "m" 1e6 "g" 1e9 -}}
+{{- $units = merge $units (dict "ki" 1024.0 "mi" 1048576.0 "gi" 1073741824.0) -}}
+{{- $bytes := mulf (regexFind "^[0-9.]+" $text | float64) (get $units $unit) -}}
+{{- divf $bytes 1048576.0 | ceil | int -}}
+{{- end -}}
+{{- end -}}
+
 {{/* Whole seconds of a duration, rounded up. `value`: as it is written; `of`: whose it is. */}}
 {{- define "broker-gateway.seconds" -}}
 {{- $text := toString .value -}}
