@@ -27,10 +27,11 @@ GROUPS = {
         "ServiceAccount": "serviceaccounts",
     },
     "apps/v1": {"Deployment": "deployments"},
+    "autoscaling/v2": {"HorizontalPodAutoscaler": "horizontalpodautoscalers"},
     "networking.k8s.io/v1": {"NetworkPolicy": "networkpolicies"},
     "policy/v1": {"PodDisruptionBudget": "poddisruptionbudgets"},
 }
-"""By group and version: the kinds that the chart's defaults have, with their plurals."""
+"""By group and version: kinds that the chart makes, with their plurals."""
 
 
 KINDS = {plural: kind for kinds in GROUPS.values() for kind, plural in kinds.items()}

@@ -18,6 +18,7 @@ from tests.helm.rendering import CHART, NAMESPACE, helm
 pytestmark = pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
 
 SECRET = f"/api/v1/namespaces/{NAMESPACE}/secrets/test-broker-gateway-seal"
+DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/test-broker-gateway"
 CONFIGURATION = f"/api/v1/namespaces/{NAMESPACE}/configmaps/test-broker-gateway"
 
 Run = Callable[..., str]
@@ -110,6 +111,16 @@ def test_a_seal_key_that_is_out_of_use_can_be_deleted(run: Run, cluster: Cluster
     del cluster.objects[SECRET]["data"]["seal-1.key"]
     run("upgrade", "--set", "sealKeys.names={seal-2.key}")
     assert sorted(_keys(cluster)) == ["seal-2.key"]
+
+
+def test_an_upgrade_leaves_as_many_pods_as_the_load_asks_for(run: Run, cluster: Cluster) -> None:
+    run("install")
+    spec = cluster.objects[DEPLOYMENT]["spec"]
+    assert spec["replicas"] == 3
+    for pods in (3, 7):
+        cluster.objects[DEPLOYMENT]["spec"]["replicas"] = pods
+        run("upgrade", "--set", "autoscaling.enabled=true")
+        assert cluster.objects[DEPLOYMENT]["spec"]["replicas"] == pods
 
 
 def test_the_notes_say_where_clients_connect_and_what_is_unsafe(run: Run) -> None:
