@@ -1,8 +1,8 @@
 """`python -m tests.helm.schema`: writes values.schema.json of the Helm chart.
 
 Its parts are made of the models: `config` of the gateway's configuration, `rules` of a rules file,
-all others of `tests.helm.values`. So what the gateway would refuse by its form, Helm refuses before
-anything is installed. A test holds the file to the models.
+all others of `tests.helm.values_model`. So what the gateway would refuse by its form, Helm refuses
+before anything is installed. A test holds the file to the models.
 
 It is draft 7, which Helm reads in all its versions: definitions are under `definitions`, and what
 stands beside a `$ref` is ignored.
@@ -26,7 +26,7 @@ from pydantic_core import core_schema
 from gateway import protocols
 from gateway.config import model, store, units
 from gateway.policy.rules import RulesDocument
-from tests.helm import values
+from tests.helm import values_model
 
 CHART = Path(__file__).resolve().parents[2] / "helm" / "broker-gateway"
 FILE = CHART / "values.schema.json"
@@ -73,7 +73,7 @@ READERS: Mapping[Callable[..., object], Schema] = {
     units.binds: {**_BIND, "type": ["string", "array"], "items": _BIND, "minItems": 1},
     units.broker: {"type": "string", "pattern": rf"^({_SCHEMES})://\S+$"},
     units.host_pattern: {"type": "string", "pattern": r"^[A-Za-z0-9_.:*-]{1,253}$"},
-    units.network: {"type": "string", "pattern": values.NETWORK},
+    units.network: {"type": "string", "pattern": values_model.NETWORK},
     units.port: {"type": "integer", "minimum": 1, "maximum": 65535},
     units.protocol: _one_of(protocols.PLUGINS),
     units.https: {"type": "string", "pattern": r"^https?://\S+$"},
@@ -141,7 +141,7 @@ def schema() -> Schema:
     """Return the schema of all values."""
     config, definitions = _relaxed(_generated(model.Configuration, "config"))
     rules, more = _relaxed(_generated(RulesDocument, "rules"))
-    whole, own = _parts(_generated(values.Values, "values"))
+    whole, own = _parts(_generated(values_model.Values, "values"))
     given = _common([_default(file) for file in sorted(MODES.glob("*.yaml"))])
     whole["properties"]["config"] = _laid_over(config, given, definitions)
     whole["properties"]["rules"] = {
