@@ -45,6 +45,7 @@ NOT_RUN = {
     r"gateway pipeline (store|subscriptions) .*": "tests/pipeline/test_storage.py has snapshots",
     r"gateway rules promote .*": SPARK,
     r"gateway pipeline snapshot .*": "tests/real/test_ledgers.py runs it on a real ZooKeeper",
+    r"(helm|kubectl) .*": "tests/helm/test_page.py runs them on a cluster that keeps objects",
     r"make test": "it runs these very tests",
     r"make shaping( .*)?": "it takes half an hour; tests/shaping has a short run of all",
     r"\.venv/bin/python -m tests\.shaping .*": "the same, and the tables of such a run",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import shutil
 import subprocess
@@ -15,10 +13,6 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 import pytest
 import structlog
 import yaml
-from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
-from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as generate_rsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from joserfc.jwk import RSAKey
 from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
@@ -28,8 +22,8 @@ from gateway.pipeline.billing import prices
 from gateway.telemetry.families import FAMILIES
 from gateway.wire.contract import EndReason
 from tests.docs import metrics
-from tests.support.certificates import CertificateAuthority, self_signed
 from tests.support.metrics import exposition
+from tests.support.named_files import contents, named
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGURATION = ROOT / "docs" / "configuration.md"
@@ -128,25 +122,8 @@ def test_an_example_of_prices_is_right(text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def keys() -> Mapping[str, bytes]:
-    """What files hold: a public key by the family of the algorithm, `CA` and `CRL` the certificate
-    of an authority and what it revoked, `certificate` and `key` those of a pair."""
-    form = (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-    authority, pair = CertificateAuthority(), self_signed("gateway.example")
-    rsa, curve = generate_rsa(65537, 2048), generate_private_key(SECP256R1())
-    return {
-        "R": rsa.public_key().public_bytes(*form),
-        "E": curve.public_key().public_bytes(*form),
-        "CA": authority.certificate,
-        "certificate": pair.certificate,
-        "key": pair.key,
-        "token": b"a.longer.token.here\n",
-        "password": b"a password\n",
-        "random": os.urandom(64),
-        "htpasswd": b"alice:$2y$10$" + 53 * b"a",
-        "jwks": json.dumps({"keys": [RSAKey.import_key(rsa.public_key()).as_dict()]}).encode(),
-        "CRL": authority.revoke(),
-    }
+def held() -> Mapping[str, bytes]:
+    return contents()
 
 
 @pytest.fixture
@@ -159,50 +136,20 @@ def own_log() -> Iterator[None]:
 @pytest.mark.usefixtures("own_log")
 @pytest.mark.parametrize("example", _examples(), ids=lambda example: example.name)
 def test_an_example_of_a_whole_file_is_right(
-    example: Example, keys: Mapping[str, bytes], tmp_path: Path
+    example: Example, held: Mapping[str, bytes], tmp_path: Path
 ) -> None:
     path = tmp_path / "gateway.yaml"
     path.write_text(example.text)
-    for name, content in _files(yaml.safe_load(example.text), keys):
+    settings = yaml.safe_load(example.text)
+    files = dict(named(settings, held))
+    if "rules" in settings:
+        tenants = (ROOT / "rules" / "tenants.yaml").read_bytes()
+        files[f"{settings['rules']}/tenants.yaml"] = tenants
+    for name, content in files.items():
         file = tmp_path / name
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(content)
     assert check(path).startswith(f"{path}: ok")
-
-
-def _files(part: object, keys: Mapping[str, bytes]) -> Iterator[tuple[str, bytes]]:
-    """The files that a configuration names, with something that may stand in them."""
-    if isinstance(part, list):
-        yield from chain.from_iterable(_files(entry, keys) for entry in part)
-    if not isinstance(part, dict):
-        return
-    for key, value in part.items():
-        if key == "public_key_file":
-            yield value, keys[part.get("algorithms", ["RS256"])[0][0]]
-        elif key in _HELD:
-            content = keys[_HELD[key]]
-            yield from ((file, content) for file in ([value] if isinstance(value, str) else value))
-        elif key == "rules":
-            yield f"{value}/tenants.yaml", (ROOT / "rules" / "tenants.yaml").read_bytes()
-        else:
-            yield from _files(value, keys)
-
-
-_HELD = {
-    "token_file": "token",
-    "password_file": "password",
-    "secret_file": "random",
-    "file": "random",
-    "ca_file": "CA",
-    "client_ca_file": "CA",
-    "certificate_file": "certificate",
-    "key_file": "key",
-    "crl_files": "CRL",
-    "htpasswd_file": "htpasswd",
-    "jwks_file": "jwks",
-    "client_secret_file": "password",
-    "pseudonym_key_file": "random",
-}
 
 
 def test_there_are_examples() -> None:
