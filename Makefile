@@ -12,7 +12,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-real install test test-fast test-real lint bench fuzz soak faults shaping suites matrix diagram metrics proto clean
+.PHONY: help run run-real install test test-fast test-real test-packages lint bench fuzz soak faults shaping suites matrix diagram chart metrics proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -44,16 +44,19 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 test: lint ## all tests that this machine can run, real brokers included
 	@echo "== all tests (some 40 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
-	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark'
+	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark and not package'
 	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone'
 	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone'
 	@$(BIN)/python -m pytest -q --durations=20 -m alone
 
 test-fast: lint ## about three minutes: no Java, and without what takes seconds against running processes
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long and not spark'
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long and not spark and not package'
 
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar
 	@$(BIN)/python -m pytest tests/real
+
+test-packages: $(INSTALLED) ## images built and started, and the sidecar's policy in Kubernetes' own code; needs Go, root and Debian
+	@$(BIN)/python -m pytest -q --durations=20 -m package
 
 lint: $(INSTALLED) ## style, types, import contracts
 	@echo "== style, types, import contracts"
@@ -86,6 +89,11 @@ suites: $(INSTALLED) ## the tests that client libraries bring along, directly an
 matrix: $(INSTALLED) ## clients' scenes in all configurations beside a direct connection: hours; ONLY=mask+far, REPEAT=50
 	@$(BIN)/python -m tests.matrix $(if $(ONLY),--only direct --only $(ONLY)) \
 		$(if $(SCENES),--scenes "$(SCENES)") $(if $(REPEAT),--repeat $(REPEAT))
+
+chart: $(INSTALLED) ## the Helm chart's schema and README, and the renderings that tests compare; needs helm
+	@$(BIN)/python -m tests.helm.schema
+	@$(BIN)/python -m tests.helm.readme
+	@$(BIN)/python -m tests.helm.rendering
 
 metrics: $(INSTALLED) ## docs/metrics.md, docs/usage.schema.json and docs/pipeline-tables.md, from what the code declares
 	@$(BIN)/python -m tests.docs.metrics
