@@ -1,0 +1,1 @@
+"""What is installed from the packages, and from what images are made of, starts and serves."""
