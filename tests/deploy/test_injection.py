@@ -53,10 +53,24 @@ def policy() -> Policy:
     return Policy(*(only(manifests, kind) for kind in parts))
 
 
-def _without(pod: Manifest, **fields: object) -> Manifest:
+def _changed(pod: Manifest, **fields: object) -> Manifest:
     found = deepcopy(pod)
     found["spec"] |= fields
     return found
+
+
+OTHERS: dict[str, tuple[Manifest, dict[str, str]]] = {
+    "other labels": ({**PLAIN, "metadata": {"name": "orders", "labels": {"app": "orders"}}}, LABEL),
+    "no labels": ({**PLAIN, "metadata": {"name": "orders"}}, LABEL),
+    "another namespace": (PLAIN, {}),
+    "a namespace that opted out": (PLAIN, {"broker-gateway/inject": "false"}),
+    "the host's network": (_changed(PLAIN, hostNetwork=True), LABEL),
+    "has one": (
+        _changed(OWN, initContainers=[{"name": "broker-gateway", "image": "own:1"}]),
+        LABEL,
+    ),
+}
+"""Pods with the labels of their namespace that get no sidecar."""
 
 
 def test_a_pod_gets_the_sidecar_of_the_component(policy: Policy) -> None:
@@ -106,18 +120,7 @@ def test_a_pod_gets_one_sidecar_however_often_it_is_looked_at(
     assert policy.mutated(once, LABEL) == once
 
 
-@pytest.mark.parametrize(
-    ("pod", "namespace"),
-    [
-        ({**PLAIN, "metadata": {"name": "orders", "labels": {"app": "orders"}}}, LABEL),
-        ({**PLAIN, "metadata": {"name": "orders"}}, LABEL),
-        (PLAIN, {}),
-        (PLAIN, {"broker-gateway/inject": "false"}),
-        (_without(PLAIN, hostNetwork=True), LABEL),
-        (_without(OWN, initContainers=[{"name": "broker-gateway", "image": "own:1"}]), LABEL),
-    ],
-    ids=["other labels", "no labels", "namespace", "opted out", "host's network", "has one"],
-)
+@pytest.mark.parametrize(("pod", "namespace"), OTHERS.values(), ids=OTHERS)
 def test_other_pods_stay_as_they_are(
     policy: Policy, pod: Manifest, namespace: dict[str, str]
 ) -> None:
