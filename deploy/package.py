@@ -42,7 +42,7 @@ def main(words: list[str]) -> int:
         sdist = out / archive.name
         _repack(archive, sdist, epoch)
         with tarfile.open(sdist) as packed:
-            packed.extractall(unpacked, filter="data")
+            _unpack(packed, unpacked)
         _build("--wheel", _only(unpacked), Path(folder, "wheel"), epoch)
         built = _only(Path(folder, "wheel"))
         wheel = Path(shutil.copyfile(built, out / built.name))
@@ -68,10 +68,16 @@ def _export(folder: Path) -> None:
     """Copy what is built to an empty folder, so that leftovers of other builds have no effect."""
     if _is_checkout():
         with tarfile.open(fileobj=io.BytesIO(_git("archive", "HEAD"))) as packed:
-            packed.extractall(folder, filter="data")
+            _unpack(packed, folder)
     else:
         left_out = shutil.ignore_patterns("*.egg-info", "__pycache__", "build", "dist", ".venv")
         shutil.copytree(ROOT, folder, ignore=left_out)
+
+
+def _unpack(packed: tarfile.TarFile, folder: Path) -> None:
+    # Pythons before 3.11.4 have no filters; later ones warn without.
+    packed.extraction_filter = getattr(tarfile, "data_filter", None)
+    packed.extractall(folder)  # noqa: S202 - archives that were made here
 
 
 def _git(*words: str) -> bytes:
