@@ -85,6 +85,21 @@ def test_a_job_has_memory_beside_the_heap_and_bounded_cores(name: str) -> None:
     assert int(limits["cpu"]) >= 1
 
 
+def test_what_jobs_mount_is_there_or_on_the_page() -> None:
+    manifests, page = rendered(PIPELINE), PAGE.read_text()
+    made = {(it["kind"], it["metadata"]["name"]) for it in manifests}
+    for pod, _ in _jobs().values():
+        assert ("ServiceAccount", pod["serviceAccountName"]) in made
+        for volume in pod["volumes"]:
+            if "configMap" in volume:
+                assert ("ConfigMap", volume["configMap"]["name"]) in made
+            elif "persistentVolumeClaim" in volume:
+                claim = volume["persistentVolumeClaim"]["claimName"]
+                assert ("PersistentVolumeClaim", claim) in made
+            elif "secret" in volume:
+                assert f" {volume['secret']['secretName']} --from-file=" in page
+
+
 def test_jobs_use_the_same_tables() -> None:
     assert len({_parsed(it["command"][2:]).tables for _, it in _jobs().values()}) == 1
 
