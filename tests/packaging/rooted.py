@@ -28,6 +28,9 @@ TOOLS = ("buildah", "mmdebstrap", "unshare", "nsenter", "chroot", "ip")
 SOURCES = ("sources.list.d/debian.sources", "sources.list")
 """Below /etc/apt, where Debian's packages come from."""
 
+AUTHORITIES = "/etc/ssl/certs/ca-certificates.crt"
+"""Whom Debian trusts, and this machine beside."""
+
 PYTHON = "localhost/python"
 """The base: what an official image of Python has that the Dockerfiles use."""
 
@@ -61,7 +64,7 @@ class Engine:
         given = [f"--build-arg={key}={value}" for key, value in arguments.items()]
         # The format that knows health checks; and the authorities that this machine trusts.
         fixed = ("--format=docker", "--isolation=chroot", "--pull-never", "--quiet")
-        trusted = "--volume=/etc/ssl/certs:/etc/ssl/certs:ro"
+        trusted = f"--volume={AUTHORITIES}:{AUTHORITIES}:ro"
         ignored = f"--ignorefile={dockerfile}.dockerignore"
         words = ("bud", *fixed, trusted, ignored, *given, f"--file={dockerfile}", ROOT)
         return self.call(*words, patience=INSTALL_S).splitlines()[-1]
