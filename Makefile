@@ -45,7 +45,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 test: lint ## all tests that this machine can run, real brokers included
 	@echo "== all tests (some 40 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
 	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark and not package'
-	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone'
+	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone and not package'
 	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone'
 	@$(BIN)/python -m pytest -q --durations=20 -m alone
 

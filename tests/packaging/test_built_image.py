@@ -38,7 +38,7 @@ def contained(tmp_path: Path) -> Iterator[Contained]:
             running.kill()
 
 
-@pytest.mark.long
+@pytest.mark.package
 def test_the_built_image_s_process_is_healthy_and_stops_in_good_order(
     contained: Contained,
 ) -> None:

@@ -185,7 +185,7 @@ def _settings(environment: Path, *before: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.long
+@pytest.mark.package
 @pytest.mark.spark
 def test_the_pipeline_s_image_runs_a_job(pipeline: Path, tmp_path: Path) -> None:
     command = ["sh", ENTRYPOINT, "gateway", "pipeline", "rollup", "tables", "--master=local[1]"]
@@ -193,7 +193,7 @@ def test_the_pipeline_s_image_runs_a_job(pipeline: Path, tmp_path: Path) -> None
     assert "0 days summed up" in said
 
 
-@pytest.mark.long
+@pytest.mark.package
 @pytest.mark.spark
 def test_the_pipeline_s_image_runs_a_job_as_the_driver_that_kubernetes_starts(
     pipeline: Path, tmp_path: Path

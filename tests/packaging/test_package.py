@@ -82,7 +82,11 @@ EXTRAS = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("extra", EXTRAS, ids=lambda it: it or "none")
+@pytest.mark.parametrize(
+    "extra",
+    ["", "valkey", pytest.param("pipeline", marks=pytest.mark.package)],  # which is half a GB
+    ids=lambda it: it or "none",
+)
 def test_an_installed_gateway_serves(extra: str, wheel: Path, tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     run([sys.executable, "-m", "venv", environment], tmp_path)
