@@ -13,6 +13,7 @@ import yaml
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from gateway.admin.routes import METRICS, routes
 from gateway.app import check
 from gateway.config.load import load
 from tests.deploy.rendering import (
@@ -145,6 +146,22 @@ def test_the_gateway_listens_where_probes_and_services_look(
     service = only(rendered(folder), "Service")["spec"]
     assert {ports[it["targetPort"]] for it in service["ports"]} == served
     assert service["selector"].items() <= _labels(folder).items()
+
+
+@pytest.mark.parametrize("folder", WITH_GATEWAY, ids=_named)
+def test_probes_and_prometheus_ask_for_what_is_there(folder: Path) -> None:
+    container = gateway_of(_pod(folder))
+    asked = {
+        name.removesuffix("Probe"): probe["httpGet"]["path"]
+        for name, probe in container.items()
+        if name.endswith("Probe")
+    }
+    known = routes({METRICS: tuple}, lambda: True, tuple)
+    assert set(asked.values()) <= set(known)
+    assert asked.pop("readiness", "/readyz") == "/readyz"
+    assert asked == {"startup": "/startupz", "liveness": "/livez"}
+    about = template(only(rendered(folder), "Deployment"))["metadata"].get("annotations", {})
+    assert about.get("prometheus.io/path", METRICS) in known
 
 
 def _labels(folder: Path) -> Mapping[str, str]:

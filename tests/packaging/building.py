@@ -6,11 +6,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
+from tests.packaging.environments import INSTALL_S, run
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 300
@@ -21,25 +20,34 @@ class Packages(NamedTuple):
     wheel: Path
 
 
-def build(
-    out: Path, source: Path = ROOT, environment: Mapping[str, str] | None = None, umask: int = -1
-) -> Packages:
-    """Build the packages of a source tree into a folder. Skips the test without the tools."""
-    for tool in ("build", "setuptools"):
-        try:
-            distribution(tool)
-        except PackageNotFoundError:
-            pytest.skip(f"{tool} is not installed: deploy/package-requirements.txt")
-    done = subprocess.run(
-        [sys.executable, source / "deploy" / "package.py", out],
-        env=os.environ | dict(environment or {}),
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        umask=umask,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    sdist, wheel = map(Path, done.stdout.splitlines())
-    assert sorted(out.iterdir()) == sorted((sdist, wheel))
-    return Packages(sdist, wheel)
+class Builder:
+    """Builds packages with the tools that the project pins, in an environment of their own."""
+
+    def __init__(self, environment: Path) -> None:
+        self._python = environment / "bin" / "python"
+        run([sys.executable, "-m", "venv", environment], environment.parent)
+        pip = [self._python, "-m", "pip", "install", "--quiet"]
+        tools = ROOT / "deploy" / "package-requirements.txt"
+        run([*pip, "--requirement", tools], environment.parent, INSTALL_S)
+
+    def build(
+        self,
+        out: Path,
+        source: Path = ROOT,
+        environment: Mapping[str, str] | None = None,
+        umask: int = -1,
+    ) -> Packages:
+        """Build the packages of a source tree into a folder."""
+        done = subprocess.run(
+            [self._python, source / "deploy" / "package.py", out],
+            env=os.environ | dict(environment or {}),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            umask=umask,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        sdist, wheel = map(Path, done.stdout.splitlines())
+        assert sorted(out.iterdir()) == sorted((sdist, wheel))
+        return Packages(sdist, wheel)

@@ -6,12 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.building import Packages, build
+from tests.packaging.building import Builder, Packages
 
 
 @pytest.fixture(scope="session")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
-    return build(tmp_path_factory.mktemp("packages") / "dist")
+def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
+    return Builder(tmp_path_factory.mktemp("builder") / "environment")
+
+
+@pytest.fixture(scope="session")
+def packages(builder: Builder, tmp_path_factory: pytest.TempPathFactory) -> Packages:
+    return builder.build(tmp_path_factory.mktemp("packages") / "dist")
 
 
 @pytest.fixture(scope="session")

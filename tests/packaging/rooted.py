@@ -11,9 +11,10 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -128,24 +129,41 @@ ip link set lo up
 mount --bind "$root" "$root"
 mount -t proc proc "$root/proc"
 mount -t tmpfs tmpfs "$root/tmp"
-mount --bind "$files" "$root/etc/broker-gateway"
+mount --bind "$files/etc" "$root/etc/broker-gateway"
+mount --bind "$files/hosts" "$root/etc/hosts"
+mount --bind "$files/state" "$root/var/lib/broker-gateway"
 mount -o remount,bind,ro "$root"
 exec "$@"
 """
 """What a container engine does in namespaces of its own before it starts a process."""
 
 
-class Contained:
-    """A process in the root of an image. `files`: what is mounted at /etc/broker-gateway."""
+class Files:
+    """What is mounted into a root, in folders of one folder."""
 
-    def __init__(self, root: Path, config: dict[str, Any], files: Path) -> None:
+    def __init__(self, folder: Path, config: Mapping[str, Any]) -> None:
+        self.folder = folder
+        self.etc, self.state = folder / "etc", folder / "state"
+        for path in (self.etc / "secrets", self.state):
+            path.mkdir(parents=True)
+        user, group = map(int, config["User"].split(":"))
+        os.chown(self.state, user, group)
+        (folder / "hosts").write_text(f"127.0.0.1 localhost {socket.gethostname()}\n")
+
+
+class Contained:
+    """A process in the root of an image. `arguments`: other ones for its entry point."""
+
+    def __init__(
+        self, root: Path, config: Mapping[str, Any], files: Files, arguments: Sequence[str] = ()
+    ) -> None:
         self._config = config
-        self._log = files.parent / "contained.log"
+        self._log = files.folder / "contained.log"
         user = f"--userspec={config['User']}"
-        command = [*config["Entrypoint"], *config["Cmd"]]
+        command = [*config["Entrypoint"], *(arguments or config["Cmd"])]
         inside = ["chroot", user, str(root), *self._with_settings(command)]
         namespaces = ["--mount", "--net", "--pid", "--fork", "--kill-child"]
-        entering = ["sh", "-c", ENTER, "sh", str(root), str(files)]
+        entering = ["sh", "-c", ENTER, "sh", str(root), str(files.folder)]
         self._process = spawn(["unshare", *namespaces, *entering, *inside], self._log, clean())
 
     def _with_settings(self, command: Sequence[str]) -> list[str]:
@@ -195,7 +213,15 @@ class Contained:
         os.kill(first, signal.SIGTERM)
         return self._process.wait(STOP_S)
 
+    def ended(self) -> tuple[int, str]:
+        """Wait for the end of the process, and return its status and what it said."""
+        return self._process.wait(INSTALL_S), self._log.read_text(errors="replace")
+
     def kill(self) -> None:
         if self._process.poll() is None:
+            # It has another user, so the kernel does not end it with the process that started it.
+            first = self._first()
+            if first is not None:
+                os.kill(first, signal.SIGKILL)
             self._process.kill()
             self._process.wait()

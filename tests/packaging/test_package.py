@@ -13,8 +13,10 @@ from pathlib import Path
 import pytest
 
 from gateway import __version__
-from tests.packaging.building import ROOT, Packages, build
+from tests.packaging.building import ROOT, Builder, Packages
 from tests.packaging.environments import INSTALL_S, configured, run, serving
+
+pytestmark = pytest.mark.long
 
 OF_THE_IMAGE = ("pyproject.toml", "README.md", "LICENSE", "deploy", "gateway")
 """What the Dockerfiles copy: there is no version control in a container."""
@@ -26,7 +28,9 @@ def _epoch(packages: Packages) -> str:
     return str(int(time))
 
 
-def test_two_builds_give_the_same_bytes(packages: Packages, tmp_path: Path) -> None:
+def test_two_builds_give_the_same_bytes(
+    builder: Builder, packages: Packages, tmp_path: Path
+) -> None:
     """The second under another umask and hash seed, from another folder, without version control,
     where files are new and have other rights."""
     source = tmp_path / "source"
@@ -38,7 +42,7 @@ def test_two_builds_give_the_same_bytes(packages: Packages, tmp_path: Path) -> N
     for path in source.rglob("*.py"):
         path.chmod(0o600)
     environment = {"SOURCE_DATE_EPOCH": _epoch(packages), "PYTHONHASHSEED": "7"}
-    again = build(tmp_path / "dist", source, environment, umask=0o077)
+    again = builder.build(tmp_path / "dist", source, environment, umask=0o077)
     assert again.sdist.read_bytes() == packages.sdist.read_bytes()
     assert again.wheel.read_bytes() == packages.wheel.read_bytes()
 
@@ -49,12 +53,12 @@ def _committed() -> io.BytesIO:
     return io.BytesIO(subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout)
 
 
-def test_without_version_control_the_time_has_to_be_said(tmp_path: Path) -> None:
+def test_without_version_control_the_time_has_to_be_said(builder: Builder, tmp_path: Path) -> None:
     source = tmp_path / "source"
     (source / "deploy").mkdir(parents=True)
     shutil.copy(ROOT / "deploy" / "package.py", source / "deploy")
     with pytest.raises(AssertionError, match="SOURCE_DATE_EPOCH is not set"):
-        build(tmp_path / "dist", source, {"SOURCE_DATE_EPOCH": ""})
+        builder.build(tmp_path / "dist", source, {"SOURCE_DATE_EPOCH": ""})
 
 
 def test_the_wheel_has_all_files_of_the_package(packages: Packages) -> None:
@@ -81,7 +85,6 @@ EXTRAS = {
 """By extra, what a configuration has that needs it."""
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     "extra",
     ["", "valkey", pytest.param("pipeline", marks=pytest.mark.package)],  # which is half a GB
@@ -101,7 +104,6 @@ def test_an_installed_gateway_serves(extra: str, wheel: Path, tmp_path: Path) ->
         pass
 
 
-@pytest.mark.long
 def test_without_an_extra_the_command_says_which_one_is_missing(
     wheel: Path, tmp_path: Path
 ) -> None:

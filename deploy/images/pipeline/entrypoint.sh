@@ -7,8 +7,7 @@ case ${1:-} in
 driver)
     shift
     exec "$SPARK_HOME/bin/spark-submit" --deploy-mode client \
-        --conf "spark.driver.bindAddress=$SPARK_DRIVER_BIND_ADDRESS" \
-        --conf "spark.executorEnv.SPARK_DRIVER_POD_IP=$SPARK_DRIVER_BIND_ADDRESS" "$@"
+        --conf "spark.driver.bindAddress=$SPARK_DRIVER_BIND_ADDRESS" "$@"
     ;;
 executor)
     # Options of Java come as SPARK_JAVA_OPT_0, SPARK_JAVA_OPT_1, ...; each is one word.
