@@ -11,7 +11,7 @@ import pytest
 
 from gateway import __version__
 from tests.deploy.rendering import DEPLOY, containers, of_kind, rendered, template
-from tests.packaging.rooted import Contained, Engine, Files, engine
+from tests.packages.rooted import Contained, Engine, Files, engine
 
 pytestmark = pytest.mark.package
 

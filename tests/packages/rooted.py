@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from tests.packaging.building import ROOT
-from tests.packaging.environments import COMMAND_S, INSTALL_S, START_S, STOP_S, clean, run
+from tests.packages.building import ROOT
+from tests.packages.environments import COMMAND_S, INSTALL_S, START_S, STOP_S, clean, run
 from tests.real.brokers.processes import spawn, tail
 
 TOOLS = ("buildah", "mmdebstrap", "unshare", "nsenter", "chroot", "ip")

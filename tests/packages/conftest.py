@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.packaging.building import Builder, Packages
+from tests.packages.building import Builder, Packages
 
 
 @pytest.fixture(scope="session")

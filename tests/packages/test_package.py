@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gateway import __version__
-from tests.packaging.building import ROOT, Builder, Packages
-from tests.packaging.environments import INSTALL_S, configured, run, serving
+from tests.packages.building import ROOT, Builder, Packages
+from tests.packages.environments import INSTALL_S, configured, run, serving
 
 pytestmark = pytest.mark.long
 

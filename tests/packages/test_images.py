@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from gateway import __version__
-from tests.packaging.building import ROOT
-from tests.packaging.environments import (
+from tests.packages.building import ROOT
+from tests.packages.environments import (
     COMMAND_S,
     INSTALL_S,
     clean,

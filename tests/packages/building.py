@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.packaging.environments import INSTALL_S, run
+from tests.packages.environments import INSTALL_S, run
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 300
