@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 # How tests run that neither have a real broker nor measure.
 PARALLEL ?= -n 2 --dist worksteal
-# And those that have real brokers, each of which is started by one process.
-GROUPED ?= -n 2 --dist loadgroup
+# And those that have real brokers, each of which is started by one process. They wait for brokers
+# half of the time, so there is one process more than cores.
+GROUPED ?= -n 3 --dist loadgroup
 # And those of Spark, of which each process has its own session.
 BY_FILE ?= -n 2 --dist loadfile
 INSTALLED := $(VENV)/.installed
