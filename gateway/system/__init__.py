@@ -1,1 +1,1 @@
-"""What the machine allows the process, signals, and the interpreter's settings."""
+"""What the machine and a service manager give the process, signals, and the interpreter."""
