@@ -134,6 +134,7 @@ def test_clients_of_several_workers_move(
 
 
 @REAL
+@pytest.mark.real
 def test_clients_move_when_their_connections_are_old(
     brokers: Brokers, gateway: StartGateway, tapped: Tapped, connect: Connect, tmp_path: Path
 ) -> None:
