@@ -4,16 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 # How tests run that neither have a real broker nor measure.
 PARALLEL ?= -n 2 --dist worksteal
-# And those that have real brokers, each of which is started by one process. They wait for brokers
-# half of the time, so there is one process more than cores.
-GROUPED ?= -n 3 --dist loadgroup
+# And those that have real brokers, each of which is started by one process.
+GROUPED ?= -n 2 --dist loadgroup
 # And those of Spark, of which each process has its own session.
 BY_FILE ?= -n 2 --dist loadfile
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-real install test test-fast test-real test-packages lint bench fuzz soak faults shaping suites matrix diagram chart metrics proto clean
+.PHONY: help run run-real install test test-fast test-real test-deploy lint bench fuzz soak faults shaping suites matrix diagram chart metrics proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,19 +44,19 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 test: lint ## all tests that this machine can run, real brokers included
 	@echo "== all tests (some 40 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
-	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark and not package'
-	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone and not package'
-	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone'
+	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark and not deploy'
+	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone and not deploy'
+	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone and not deploy'
 	@$(BIN)/python -m pytest -q --durations=20 -m alone
 
 test-fast: lint ## about three minutes: no Java, and without what takes seconds against running processes
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long and not spark and not package'
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long and not spark and not deploy'
 
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar
 	@$(BIN)/python -m pytest tests/real
 
-test-packages: $(INSTALLED) ## images built and started, and the sidecar's policy in Kubernetes' own code; needs Go, root and Debian
-	@$(BIN)/python -m pytest -q --durations=20 -m package
+test-deploy: $(INSTALLED) ## images built and started, the sidecar in Kubernetes' own code, pods rolled; needs Go, helm, root and Debian
+	@$(BIN)/python -m pytest -q --durations=20 -m deploy
 
 lint: $(INSTALLED) ## style, types, import contracts
 	@echo "== style, types, import contracts"

@@ -25,7 +25,7 @@ BUILD_S = 900
 """The first build fetches and compiles the API server's libraries, some two minutes."""
 PATIENCE = 120
 
-pytestmark = [pytest.mark.long, pytest.mark.package]
+pytestmark = [pytest.mark.long, pytest.mark.deploy]
 
 
 class Server:

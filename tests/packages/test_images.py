@@ -185,14 +185,14 @@ def _settings(environment: Path, *before: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.package
+@pytest.mark.deploy
 def test_the_pipeline_s_image_runs_a_job(pipeline: Path, tmp_path: Path) -> None:
     command = ["sh", ENTRYPOINT, "gateway", "pipeline", "rollup", "tables", "--master=local[1]"]
     said = run(command, tmp_path, INSTALL_S, _settings(pipeline, _java()))
     assert "0 days summed up" in said
 
 
-@pytest.mark.package
+@pytest.mark.deploy
 def test_the_pipeline_s_image_runs_a_job_as_the_driver_that_kubernetes_starts(
     pipeline: Path, tmp_path: Path
 ) -> None:

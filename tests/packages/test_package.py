@@ -87,7 +87,7 @@ EXTRAS = {
 
 @pytest.mark.parametrize(
     "extra",
-    ["", "valkey", pytest.param("pipeline", marks=pytest.mark.package)],  # which is half a GB
+    ["", "valkey", pytest.param("pipeline", marks=pytest.mark.deploy)],  # which is half a GB
     ids=lambda it: it or "none",
 )
 def test_an_installed_gateway_serves(extra: str, wheel: Path, tmp_path: Path) -> None:
