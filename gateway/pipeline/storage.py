@@ -16,7 +16,7 @@ from pyspark.sql import functions as F  # noqa: N812
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
     from gateway.pipeline.billing.months import Month
     from gateway.pipeline.lake import Lake, State
@@ -142,16 +142,11 @@ def _located(lagging: DataFrame, of_brokers: DataFrame) -> DataFrame:
     `_cursors`. The age of what is unread is that of its ledger, at the time of the brokers."""
     wanted = lagging.select(*_WHO, F.col("ledgers").alias("dated"))
     both = of_brokers.join(wanted, [*_WHO])
-    ledger, entry = F.col("mark_ledger"), F.col("mark_entry")
-
-    def is_unread(it: Column) -> Column:
-        is_after = (it["id"] > ledger) | ((it["id"] == ledger) & (entry + 1 < it["entries"]))
-        return is_after & (it["entries"] > 0)
-
-    oldest = F.get(F.filter("ledgers", is_unread), 0)["id"]
-    closed_ms = F.get(F.filter("dated", lambda it: it["id"] == F.col("oldest")), 0)["closed_ms"]
-    age = F.greatest(F.col("snap_ms") - closed_ms, F.lit(0))
-    return both.withColumn("oldest", oldest).withColumn("oldest_unread_ms", age)
+    of_oldest = F.filter("dated", lambda it: it["id"] == F.col("oldest_ledger"))
+    closed_ms = F.get(of_oldest, 0)["closed_ms"]
+    # Null where nothing is unread, or only in the open ledger: `greatest` would pass over it.
+    age = F.when(closed_ms.isNotNull(), F.greatest(F.col("snap_ms") - closed_ms, F.lit(0)))
+    return both.withColumn("oldest_unread_ms", age)
 
 
 def _cursors(stored: DataFrame) -> DataFrame:

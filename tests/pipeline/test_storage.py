@@ -144,20 +144,21 @@ def test_brokers_say_where_a_cursor_is_that_lags_in_zookeeper(snapshots: Snapsho
     of_zookeeper = [Ledger(id=it, entries=5, closed_ms=ms(time)) for it, time in closed.items()]
     of_brokers = [Ledger(id=it, entries=5) for it in (1, 2, 3, 4)]
 
-    def at(name: str, ledger: int, entry: int, **fields: Any) -> Cursor:
-        holds = {"backlog_entries": 7, "holds_bytes": GB, "mark_ledger": ledger}
-        return Cursor(subscription=name, **{**holds, "mark_entry": entry, **fields})
+    def cursor(name: str, oldest: int | None, **fields: Any) -> Cursor:
+        usual = {"backlog_entries": 7, "holds_bytes": GB, "oldest_ledger": oldest}
+        return Cursor(subscription=name, **{**usual, **fields})
 
     lagging = [
-        at(name, 1, -1, lagging=True, oldest_unread_ms=10**10, holds_bytes=9 * GB)
-        for name in ("stuck", "done with one", "in the open ledger", "reader", "not asked")
+        cursor(name, 1, lagging=True, oldest_unread_ms=10**10, holds_bytes=9 * GB)
+        for name in ("stuck", "has read one", "in the open ledger", "done", "reader", "not asked")
     ]
     exact = [
-        at("stuck", 1, 3, holds_bytes=3 * GB),
-        at("done with one", 1, 4),
-        at("in the open ledger", 3, 4),
-        at("reader", 1, 3, transient=True),
-        at("only with brokers", 1, 3),
+        cursor("stuck", 1, holds_bytes=3 * GB),
+        cursor("has read one", 2),
+        cursor("in the open ledger", 4),
+        cursor("done", None, backlog_entries=0),
+        cursor("reader", 1, transient=True),
+        cursor("only with brokers", 1),
     ]
     ledgers = [*of_zookeeper, Ledger(id=4)]
     snapshots.add("2026-11-20T10:00", topic("orders", GB, lagging, ledgers=ledgers))
@@ -169,8 +170,10 @@ def test_brokers_say_where_a_cursor_is_that_lags_in_zookeeper(snapshots: Snapsho
     columns = ("subscription", "backlog_entries", "oldest_unread_ms", "holds_bytes")
     assert [tuple(it[name] for name in columns) for it in found] == [
         ("stuck", 7, ms("2026-11-20T12:00") - ms(closed[1]), 3 * GB),
-        ("done with one", 7, ms("2026-11-20T12:00") - ms(closed[2]), GB),
+        ("has read one", 7, ms("2026-11-20T12:00") - ms(closed[2]), GB),
     ]
+    young = {it.subscription for it in abandoned(snapshots.lake, 0).collect()}
+    assert young == {"stuck", "has read one"}
     assert unlocated(snapshots.lake) == 1
 
 

@@ -65,6 +65,13 @@ class Cursor(msgspec.Struct, omit_defaults=True, kw_only=True):
     deleted_ranges: Annotated[
         int, Meta(ge=0, description="Ranges of entries that were acknowledged beyond the position.")
     ] = 0
+    oldest_ledger: Annotated[
+        int | None,
+        Meta(
+            description="Ledger of the oldest entry that is not acknowledged. Null: there is none, "
+            "or that is not known."
+        ),
+    ] = None
     oldest_unread_ms: Annotated[
         int | None,
         Meta(
@@ -202,6 +209,7 @@ def _fill(
         if isinstance(cursor, CursorInfo) and (unread := shelf.unread(cursor)) is not None:
             made.backlog_entries = unread.entries
             made.backlog_known = is_whole and not cursor.lagging
+            made.oldest_ledger = None if unread.oldest is None else unread.oldest.id
             made.oldest_unread_ms = _age(unread.oldest, record.snap_ms)
         record.cursors.append(made)
 
