@@ -53,6 +53,7 @@ class Load:
         self.ids: dict[int, set[tuple[int, int, int, int]]] = {}
         self.longest = 0.0
         self._stop = threading.Event()
+        self._all_sent = threading.Event()
         kind = client_library.ConsumerType.Exclusive
         kind = options.pop("kind", kind)
         self._producer = client.create_producer(topic, block_if_queue_full=True, **options)
@@ -79,11 +80,11 @@ class Load:
         self._producer.flush()
 
     def _consume(self, consumer: Any) -> None:
-        while not self._stop.is_set() or len(self.ids) < self.sent:
+        while not self._all_sent.is_set() or len(self.ids) < self.sent:
             try:
                 message = consumer.receive(timeout_millis=2000)
             except client_library.Timeout:
-                if self._stop.is_set():
+                if self._all_sent.is_set():
                     return
                 continue
             number, id = int(message.data()), message.message_id()
@@ -95,8 +96,11 @@ class Load:
     def finish(self) -> None:
         """Stop sending; return when all messages have arrived, or none arrives any more."""
         self._stop.set()
-        for thread in self._threads:
-            thread.join()
+        *consumers, producer = self._threads
+        producer.join()
+        self._all_sent.set()  # not before: the producer may be about to send its last message
+        for consumer in consumers:
+            consumer.join()
 
     def assert_exact(self) -> None:
         """Assert that no message was lost or stored twice."""
