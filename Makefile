@@ -42,7 +42,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	$(call installed,test)
 	@touch $(RUNNABLE)
 
-test: lint ## all tests that this machine can run, real brokers included
+test: lint ## all tests that this machine can run, real brokers included, but those of test-deploy
 	@echo "== all tests (40 to 45 minutes on two cores; 900 MB of jars for real brokers and clients the first time)"
 	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark and not deploy'
 	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone and not deploy'

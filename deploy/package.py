@@ -1,4 +1,4 @@
-"""Builds the source distribution and the wheel: the same bytes for the same commit, anywhere.
+"""Build the source distribution and the wheel. A commit gives the same bytes on each machine.
 
     python -m pip install -r deploy/package-requirements.txt
     python deploy/package.py [FOLDER]
@@ -102,7 +102,7 @@ def _only(folder: Path) -> Path:
 
 
 def _repack(archive: Path, out: Path, epoch: int) -> None:
-    """Write an archive anew: members sorted, owned by nobody, with one time and usual rights."""
+    """Repack an archive: sort its members, and give each uid 0, one time and the usual rights."""
     with tarfile.open(archive) as packed, out.open("wb") as file:
         members = sorted(packed.getmembers(), key=lambda it: it.name)
         with (

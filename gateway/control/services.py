@@ -294,8 +294,8 @@ class ListenerServices:
         return self._cluster.names.advertise(broker, self._generation or self._next_generation())
 
     def _next_generation(self) -> int:
-        """Return a generation that no client has who is to be moved: the gateway's credential has
-        changed since it came, or half the age of its connection has passed."""
+        """Return a generation that differs from that of each client to be moved. It changes with
+        the gateway's credential, and twice in the age of a connection."""
         halves = 0 if self._age is None else int(self._clock() / (self._age / 2))
         return (self._epoch + halves) % _LAST_GENERATION + 1
 

@@ -1,4 +1,4 @@
-"""Move clients whose connections must not last: by their age, and by the gateway's own credential.
+"""Move clients when their connection is old, and before the gateway's own credential expires.
 
 Age
 ===
@@ -64,22 +64,20 @@ class Moving:
 
     def add(self, pair: Pair, left: float) -> None:
         """Move a pair before the `left` seconds are over."""
-        if len(self._due) >= self._swept_at:
-            self._sweep()
-        number = next(self._numbers)
-        ahead = min(AHEAD, left / 2)
+        number, ahead = next(self._numbers), min(AHEAD, left / 2)
         spread = (number * _GOLDEN % 1.0) * ahead / 2
-        heapq.heappush(self._due, _Due(trio.current_time() + left - ahead + spread, number, pair))
-        self._changed.set()
+        self._add(_Due(trio.current_time() + left - ahead + spread, number, pair))
 
     def age(self, pair: Pair, seconds: float) -> None:
-        """Move a new pair when it is about so many seconds old."""
-        if len(self._due) >= self._swept_at:
-            self._sweep()
+        """Move a new pair once it is about `seconds` old."""
         number = next(self._numbers)
         spread = 1 + (2 * (number * _GOLDEN % 1.0) - 1) * AGE_SPREAD
-        at = trio.current_time() + seconds * spread
-        heapq.heappush(self._due, _Due(at, number, pair, aged=True))
+        self._add(_Due(trio.current_time() + seconds * spread, number, pair, aged=True))
+
+    def _add(self, due: _Due) -> None:
+        if len(self._due) >= self._swept_at:
+            self._sweep()
+        heapq.heappush(self._due, due)
         self._changed.set()
 
     def _sweep(self) -> None:

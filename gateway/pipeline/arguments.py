@@ -14,8 +14,7 @@ MOST_FILES = 1_000_000
 """Of one commit. Their names pass through the driver, as a text of some 150 MB."""
 
 LATEST_MS = 86_400_000
-"""How long a look at alerts may wait for late records: it writes the sums of all slots since then
-anew."""
+"""The longest wait for late records: each look writes the sums of all slots within it again."""
 
 
 def milliseconds(text: str) -> int:

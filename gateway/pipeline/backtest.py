@@ -136,7 +136,7 @@ def _part(value: Column) -> Column:
 
 
 def _summed(rows: DataFrame) -> DataFrame:
-    """Return a row for each limit: the sums over all days, and the day with most seconds."""
+    """Return one row per limit: its sums over all days, and the day on which it held longest."""
     days = rows.groupBy("bucket", "day").agg(
         F.count(F.lit(1)).alias("intervals"),
         F.count_if(F.col("beyond") > 0).alias("exceeded"),

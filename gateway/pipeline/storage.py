@@ -112,8 +112,8 @@ def byte_hours(lake: Lake, month: Month, state: State | None = None) -> dict[str
 
 
 def abandoned(lake: Lake, older_ms: int) -> DataFrame:
-    """Return the subscriptions of each cluster that hold something and whose oldest unread message
-    is `older_ms` old, with what deleting each would free: `cluster`, `tenant`, `topic` (or
+    """Return the subscriptions whose oldest unread message is at least `older_ms` old, with the
+    bytes that deleting each would free: `cluster`, `tenant`, `topic` (or
     partition), `subscription`, `backlog_entries`, `oldest_unread_ms`, `holds_bytes`.
 
     Only ZooKeeper knows when ledgers were closed, and only brokers know where open cursors are: so

@@ -1,4 +1,4 @@
-"""The service manager that started this process, such as systemd: what it passes and is told.
+"""Take what a service manager such as systemd passes, and tell it how the process is.
 
 Sockets: `LISTEN_FDS` descriptors from 3 on, for the process `LISTEN_PID`, with the names in
 `LISTEN_FDNAMES` (sd_listen_fds(3)). They stay open in the manager, so clients that connect while a
@@ -50,6 +50,8 @@ class Manager:
         if environment.get("WATCHDOG_PID", mine) == mine:
             with suppress(ValueError):
                 watchdog = int(environment.get("WATCHDOG_USEC", "")) / 1e6
+        if watchdog <= 0:  # which asks for nothing
+            watchdog = math.inf
         names: list[str] = []
         if environment.get("LISTEN_PID") == mine:
             with suppress(ValueError):
@@ -75,15 +77,16 @@ class Manager:
         return found
 
     def ready(self) -> None:
-        """Tell that clients may come."""
+        """Tell the manager that clients may connect."""
         self._tell("READY=1")
 
     def stopping(self, seconds: float) -> None:
-        """Tell that the process ends, within so many seconds at most."""
+        """Tell the manager that the process ends within this number of seconds."""
         self._tell("STOPPING=1", f"EXTEND_TIMEOUT_USEC={math.ceil(seconds * 1e6)}")
 
     async def keep_alive(self) -> NoReturn:
-        """Tell that the event loop turns, until cancelled: twice as often as must be."""
+        """Tell the manager twice in each watchdog period that the event loop runs, until
+        cancelled."""
         while True:
             self._tell("WATCHDOG=1")
             await trio.sleep(self.watchdog / 2)
@@ -93,7 +96,8 @@ class Manager:
         return self.address is not None and self.watchdog < math.inf
 
     def _tell(self, *lines: str) -> None:
-        """Send a message. One that is lost harms nothing that the manager would not see itself."""
+        """Send a message. A failure is ignored: the manager itself notices a process that is not
+        ready, or does not answer."""
         if self.address is None:
             return
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
@@ -102,7 +106,7 @@ class Manager:
 
 
 NOBODY = Manager()
-"""Started the process: a person, or a service manager that wants to know nothing."""
+"""Stands for no manager: it passes nothing, and is told nothing."""
 
 
 def _taken(descriptor: int, name: str) -> socket.socket:

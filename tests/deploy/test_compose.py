@@ -6,12 +6,10 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 import yaml
 
 from gateway.app import check
@@ -49,13 +47,6 @@ def _run(*command: str | Path) -> subprocess.CompletedProcess[str]:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done
-
-
-@pytest.fixture
-def own_log() -> Iterator[None]:
-    """Whatever the command does to the process's logging is undone."""
-    yield
-    structlog.reset_defaults()
 
 
 def test_the_file_is_of_the_compose_schema() -> None:

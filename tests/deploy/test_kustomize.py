@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-import structlog
 import yaml
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
@@ -74,13 +73,6 @@ def secrets() -> Mapping[str, Mapping[str, bytes]]:
         "broker-gateway-sidecar": {"token": token},
         "broker-gateway-store": {"password": b"secret\n"},
     }
-
-
-@pytest.fixture
-def own_log() -> Iterator[None]:
-    """Whatever the command does to the process's logging is undone."""
-    yield
-    structlog.reset_defaults()
 
 
 def _pod(folder: Path) -> Manifest:

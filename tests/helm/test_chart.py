@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
 import yaml
 
 from gateway.app import check
@@ -129,13 +128,6 @@ def test_what_kubernetes_does_not_know_is_found() -> None:
 @pytest.fixture(scope="module")
 def held() -> Mapping[str, bytes]:
     return contents()
-
-
-@pytest.fixture
-def own_log() -> Iterator[None]:
-    """Whatever the command does to the process's logging is undone."""
-    yield
-    structlog.reset_defaults()
 
 
 def _maps(name: str) -> Iterator[Mapping[str, str]]:

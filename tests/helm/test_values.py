@@ -78,17 +78,21 @@ def test_the_schema_is_one_of_draft_7() -> None:
     assert schema.schema()["additionalProperties"] is False
 
 
-def test_the_schema_accepts_the_defaults() -> None:
+def _validator() -> Any:
+    """Return the schema's validator; skip the test without one."""
     jsonschema = pytest.importorskip("jsonschema", reason="kubernetes-validate brings it along")
-    jsonschema.Draft7Validator(schema.schema()).validate(_values())
+    return jsonschema.Draft7Validator(schema.schema())
+
+
+def test_the_schema_accepts_the_defaults() -> None:
+    _validator().validate(_values())
 
 
 def test_the_schema_accepts_the_whole_file_of_the_documentation() -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="kubernetes-validate brings it along")
+    validator = _validator()
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(version: 1\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) > 5
-    validator = jsonschema.Draft7Validator(schema.schema())
     for block in blocks:
         validator.validate({**_values(), "config": yaml.safe_load(block)})
 
@@ -96,17 +100,15 @@ def test_the_schema_accepts_the_whole_file_of_the_documentation() -> None:
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])
 @pytest.mark.parametrize("use", ["sidecar", "edge", "shaper"])
 def test_the_schema_accepts_what_init_writes(use: str, tls: bool) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="kubernetes-validate brings it along")
     config = yaml.safe_load(template(use, tls=tls))
-    jsonschema.Draft7Validator(schema.schema()).validate({**_values(), "config": config})
+    _validator().validate({**_values(), "config": config})
 
 
 def test_the_schema_accepts_the_rules_of_the_documentation() -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="kubernetes-validate brings it along")
+    validator = _validator()
     page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(version: 1\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) > 2
-    validator = jsonschema.Draft7Validator(schema.schema())
     for block in blocks:
         rules = json.loads(json.dumps(yaml.safe_load(block), default=_as_helm_reads))
         validator.validate({**_values(), "rules": {"all.yaml": rules}})
@@ -119,9 +121,8 @@ def _as_helm_reads(value: object) -> str:
 
 @pytest.mark.parametrize("file", sorted((ROOT / "rules").glob("*.yaml")), ids=lambda it: it.name)
 def test_the_schema_accepts_the_rules_of_the_repository(file: Path) -> None:
-    jsonschema = pytest.importorskip("jsonschema", reason="kubernetes-validate brings it along")
+    validator = _validator()
     read = json.loads(json.dumps(yaml.safe_load(file.read_text()), default=_as_helm_reads))
-    validator = jsonschema.Draft7Validator(schema.schema())
     validator.validate({**_values(), "rules": {file.name: read}})
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import pytest
-import structlog
 import yaml
 from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
@@ -124,13 +123,6 @@ def test_an_example_of_prices_is_right(text: str) -> None:
 @pytest.fixture(scope="module")
 def held() -> Mapping[str, bytes]:
     return contents()
-
-
-@pytest.fixture
-def own_log() -> Iterator[None]:
-    """Whatever the command does to the process's logging is undone."""
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.mark.usefixtures("own_log")

@@ -111,6 +111,8 @@ def test_an_abstract_socket_has_a_zero_before_its_name() -> None:
         {"WATCHDOG_USEC": "1000", "WATCHDOG_PID": "1"},
         {"WATCHDOG_USEC": "soon"},
         {"WATCHDOG_USEC": ""},
+        {"WATCHDOG_USEC": "0"},
+        {"WATCHDOG_USEC": "-1"},
     ],
 )
 def test_the_watchdog_of_another_process_or_of_nobody_is_none(environment: dict[str, str]) -> None:
