@@ -28,6 +28,7 @@ pytestmark = [
     pytest.mark.real,
     pytest.mark.deploy,
     pytest.mark.gateway_only,
+    pytest.mark.bound(300),
     pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed"),
 ]
 
