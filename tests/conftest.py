@@ -6,7 +6,12 @@ import pytest
 import structlog
 from hypothesis import settings
 
-pytest_plugins = ["tests.real.fixtures", "tests.real.configurations", "tests.support.grouped"]
+pytest_plugins = [
+    "tests.kubernetes.fixtures",
+    "tests.real.fixtures",
+    "tests.real.configurations",
+    "tests.support.grouped",
+]
 
 # The same examples in each run. To search for others, take `derandomize` out for a while.
 settings.register_profile("tests", derandomize=True, deadline=None)
