@@ -26,7 +26,7 @@ from tests.support.named_files import contents, named
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGURATION = ROOT / "docs" / "configuration.md"
-OPERATING = ROOT / "docs" / "operating.md"
+OPERATING = ROOT / "docs" / "operating" / "README.md"
 
 
 def _pages() -> list[Path]:
