@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from gateway.config.init import write
 from tests.real.brokers.ports import free_ports
+from tests.support.named_files import contents
 from tests.support.sandbox import Sandbox
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,7 +46,7 @@ NOT_RUN = {
     r"gateway pipeline (store|subscriptions) .*": "tests/pipeline/test_storage.py has snapshots",
     r"gateway rules promote .*": SPARK,
     r"gateway pipeline snapshot .*": "tests/real/test_ledgers.py runs it on a real ZooKeeper",
-    r"(helm|kubectl) .*": "tests/helm/test_page.py runs them on a cluster that keeps objects",
+    r"(helm|kubectl) .*": "tests/kubernetes/test_pages.py runs them in a cluster",
     r"make test": "it runs these very tests",
     r"make shaping( .*)?": "it takes half an hour; tests/shaping has a short run of all",
     r"\.venv/bin/python -m tests\.shaping .*": "the same, and the tables of such a run",
@@ -127,7 +128,7 @@ def scene(tmp_path: Path, sandbox: Sandbox) -> Scene:
 
 
 def prepared(scene: Scene, block: Block) -> None:
-    """What a reader has by then: the environment, a configuration, an issuer's key."""
+    """What a reader has by then: the environment, a configuration, keys and certificates."""
     (scene.folder / ".venv").symlink_to(ROOT / ".venv")
     (scene.folder / "tests").symlink_to(ROOT / "tests")
     (scene.folder / "rules").symlink_to(ROOT / "rules")
@@ -138,6 +139,10 @@ def prepared(scene: Scene, block: Block) -> None:
     form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     key = generate_private_key(65537, 2048).private_bytes(*form)
     (scene.folder / "issuer.key").write_bytes(key)
+    held = contents()
+    files = {"tls.crt": "certificate", "tls.key": "key", "ca.crt": "CA", "new-ca.crt": "CA"}
+    for name, content in {**files, "clients.crl": "CRL"}.items():
+        (scene.folder / name).write_bytes(held[content])
 
 
 def edited(command: str, edits: Mapping[str, str]) -> str:

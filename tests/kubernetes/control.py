@@ -28,6 +28,7 @@ for its version."""
 
 NAMES = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 BUILD_S = 1800
+COMMAND_S = 200
 PATIENCE_S = 120
 TOKEN = "admin"
 
@@ -97,7 +98,7 @@ class ControlPlane:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=BUILD_S,
+            timeout=COMMAND_S,
             check=False,
         )
         if done.returncode:

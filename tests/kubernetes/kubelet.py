@@ -19,13 +19,15 @@ HOST = "127.0.0.1"
 NODES = ("node-1", "node-2")
 HOSTS = [f"127.0.7.{number}" for number in range(1, 200)]
 """Addresses of pods, each of which is used once."""
+SERVICES = [f"127.0.8.{number}" for number in range(1, 200)]
+"""Those of Services."""
 
 MUCH = {"cpu": "64", "memory": "256Gi", "pods": "100", "ephemeral-storage": "256Gi"}
 
 
 class Kubelet:
     """Runs the pods of all nodes, in a thread. `images`: by their name, also later.
-    `names`: Services, by namespace and name, and their addresses here."""
+    `names`: hosts, by namespace ("" for all) and name, and their addresses here."""
 
     def __init__(
         self, api: Api, folder: Path, images: dict[str, Image], certificates: Path
@@ -35,6 +37,7 @@ class Kubelet:
         self.names: dict[tuple[str, str], str] = {}
         self._folder = folder
         self._hosts: Iterator[str] = iter(HOSTS)
+        self._services: Iterator[str] = iter(SERVICES)
         self._numbers = itertools.count(1)
         self._pods: dict[str, Pod] = {}
         self._ended: list[Pod] = []
@@ -51,10 +54,11 @@ class Kubelet:
         return [*self._ended, *self._pods.values()]
 
     def local(self, namespace: str, text: str) -> str:
-        """Return a text in which the names of a namespace's Services are their addresses here."""
+        """Return a text in which hosts, as a namespace names them, are their addresses here."""
         for (place, name), address in self.names.items():
-            if place == namespace:
-                text = re.sub(rf"(?<=//){re.escape(name)}(\.[\w.-]+)?(?=[:/])", address, text)
+            if place in ("", namespace):
+                host = rf"{re.escape(name)}(\.[\w.-]+)?"
+                text = re.sub(rf"(?:(?<=//)|(?<=\d,)){host}(?=[:/])", address, text)
         return text
 
     def close(self) -> None:
@@ -89,6 +93,10 @@ class Kubelet:
                 self._look()
 
     def _look(self) -> None:
+        for it in self.api.list("/api/v1/services"):
+            name = it["metadata"]["namespace"], it["metadata"]["name"]
+            if name not in self.names:
+                self.names[name] = next(self._services)
         found = {it["metadata"]["uid"]: it for it in self.api.list("/api/v1/pods")}
         for uid, manifest in found.items():
             if manifest["spec"].get("nodeName") not in NODES:

@@ -8,8 +8,10 @@ import threading
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.error import HTTPError
 
 import yaml
 
@@ -24,8 +26,8 @@ RENEWED_S = 1.0
 
 
 class Machine(Protocol):
-    """Where pods run. `images`: by their name. `local`: a text in which the names of a namespace's
-    Services are their addresses here."""
+    """Where pods run. `images`: by their name. `local`: a text in which hosts, as a namespace names
+    them, are their addresses here."""
 
     api: Api
 
@@ -172,6 +174,9 @@ class Pod:
             self._machine.api.delete(self._path, options)
         except MissingError:
             pass
+        except HTTPError as error:
+            if error.code != HTTPStatus.CONFLICT:  # of that name there is another pod by now
+                raise
 
     # -- on this machine -------------------------------------------------------------------------
 

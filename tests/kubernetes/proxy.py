@@ -108,11 +108,11 @@ class Proxy:
             if not slice_["ports"] or service == "kubernetes":
                 continue
             name = metadata["namespace"], service
+            if name not in self._kubelet.names:
+                continue  # it has just been made
             if name not in self._balancers:
-                address = f"127.0.8.{len(self._balancers) + 1}"
-                folder = self._folder.joinpath(*name)
+                address, folder = self._kubelet.names[name], self._folder.joinpath(*name)
                 self._balancers[name] = Balancer(self._program, folder, address, slice_)
-                self._kubelet.names[name] = address
             self._balancers[name].set(frozenset(_ready(slice_)))
 
 
