@@ -13,7 +13,7 @@ import ssl
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ from tests.real.brokers.processes import end, spawn, tail
 from tests.soak import reload
 from tests.soak.brokers import Brokers
 from tests.soak.runner import WAITS, claim, in_time
-from tests.soak.stalled import kernel_buffers
+from tests.soak.stalled import END_BUFFER, kernel_buffers
 from tests.soak.visits import connect
 from tests.support.certificates import CertificateAuthority, Wanted
 from tests.support.issuer import SigningKey
@@ -42,6 +42,10 @@ MODES = CHECKOUT / "helm" / "broker-gateway" / "modes"
 
 SOURCES = 16
 """Client addresses: of what connections keep, one gets half, and all of these 16 parts of 17."""
+
+SEGMENT = 32_000
+"""Bytes. With the 64 KiB of loopback the kernel begins with buffers of megabytes, with the 1,400 of
+networks with so small ones that thousands of connections are needed to fill a bound."""
 
 EVERYBODY: dict[str, Any] = {
     "id": "everybody",
@@ -74,9 +78,17 @@ class Size:
 
 
 class Pod:
-    """The process of one mode. `resources`: what the chart asks for it."""
+    """The process of one mode. `rules`: their number; `limits`: in place of the mode's.
+    `resources`: what the chart asks for it."""
 
-    def __init__(self, folder: Path, mode: str, brokers: Sequence[str], rules: int) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        mode: str,
+        brokers: Sequence[str],
+        rules: int,
+        limits: Mapping[str, str],
+    ) -> None:
         text = (MODES / f"{mode}.yaml").read_text()
         read: dict[str, Any] = yaml.safe_load(text)
         self.resources: dict[str, Any] = read["resources"]
@@ -87,6 +99,7 @@ class Pod:
         self._hello = connect()
         self._tls: ssl.SSLContext | None = None
         self._settings = read["config"]
+        self._settings["limits"] |= limits
         self._settle(folder, brokers)
         self._write()
         file = folder / "gateway.yaml"
@@ -150,18 +163,19 @@ class Pod:
         """Return True if clients speak TLS."""
         return self._tls is not None
 
-    def knock(self, number: int = 0, receive_buffer: int = 0) -> Client:
+    def knock(self, number: int = 0, *, reluctant: bool = False) -> Client:
         """Return a new connection of one of the sources, after the TLS handshake if there is
-        any."""
+        any. A reluctant client takes little into its buffers."""
         source = f"127.0.1.{1 + number % SOURCES}"
-        client = Client(self._port, receive_buffer, source)
+        sizes = (END_BUFFER, SEGMENT) if reluctant else (0, 0)
+        client = Client(self._port, sizes[0], source, sizes[1])
         if self._tls:
             client.sock = self._tls.wrap_socket(client.sock, server_hostname=HOST)
         return client
 
-    def client(self, number: int = 0, receive_buffer: int = 0) -> Client:
+    def client(self, number: int = 0, *, reluctant: bool = False) -> Client:
         """Return an open connection."""
-        client = self.knock(number, receive_buffer)
+        client = self.knock(number, reluctant=reluctant)
         client.say(self._hello)
         answer = client.hear()
         assert answer.type == BaseCommand.CONNECTED, answer
@@ -214,9 +228,11 @@ class Pod:
 
 
 @contextmanager
-def running(folder: Path, mode: str, behind: Brokers, rules: int) -> Iterator[Pod]:
+def running(
+    folder: Path, mode: str, behind: Brokers, rules: int, limits: Mapping[str, str]
+) -> Iterator[Pod]:
     """Yield the running process of a mode."""
-    pod = Pod(folder, mode, behind.addresses, rules)
+    pod = Pod(folder, mode, behind.addresses, rules, limits)
     try:
         yield pod
     finally:

@@ -7,13 +7,14 @@ of its own, which goes through all steps, so that the last one shows all bounds 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count, cycle, islice
 from pathlib import Path
 from statistics import median
 
+from gateway.config.model import ResourceLimits
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from tests.hostile.peers import Client
@@ -23,11 +24,14 @@ from tests.soak.paced import FLOWS, Flows
 from tests.soak.pods import SOURCES, Pod, Size, running
 from tests.soak.report import MIB
 from tests.soak.runner import claim
-from tests.soak.stalled import END_BUFFER, PAYLOAD, open_taken
+from tests.soak.stalled import PAYLOAD, open_taken
 from tests.soak.streams import Block, Stream, fill
 from tests.support.frames import message, metadata_of, simple, tail
 
 MODES = "edge", "shaper", "sidecar"
+
+OF_ONE = 100
+"""Rules of a sidecar at most: it serves one application."""
 
 PINGS = 2 / 30
 """A second, of an idle connection: its client and its broker each send one every 30 s."""
@@ -38,11 +42,10 @@ PRODUCERS = 500
 AT_ONCE = 40
 """Stalled consumers that are added together."""
 
-BLOCKS = 20
-"""Of 256 KiB, sent to each of them: twice as much as the kernel takes before the gateway keeps
-any."""
+BLOCKS = 8
+"""Of 256 KiB, sent to each of them: more than the kernel takes before the gateway keeps any."""
 
-STALLED = 600
+STALLED = 800
 """Consumers that stall at most: fewer fill the bound, unless the kernel takes all."""
 
 NAME = 40
@@ -70,7 +73,7 @@ RESERVED = 200
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How much is done. `idle`: connections at first, and later; no more than the mode allows.
-    `rates`: messages a second. `shakes`: TLS handshakes alone."""
+    `rates`: messages a second. `shakes`: TLS handshakes alone. `limits`: in place of the modes'."""
 
     idle: tuple[int, int] = (1_000, 4_000)
     rates: tuple[int, ...] = (1_000, 5_000)
@@ -79,21 +82,45 @@ class Plan:
     shakes: int = 1_000
     rules: int = 2_000
     flows: int = FLOWS
+    limits: Mapping[str, str] = field(default_factory=dict)
+
+    def rules_of(self, mode: str) -> int:
+        """Return the number of rules in force."""
+        return min(self.rules, OF_ONE) if mode == "sidecar" else self.rules
 
 
 @dataclass(slots=True)
 class Outcome:
     """The figures of a mode, by the names of their rows. `cores`: of one, in the median of all
     samples; `costs`: seconds of CPU. `filled`: bytes that the gateway counted. `idle`: the numbers
-    of connections."""
+    of connections. `limits`: what the mode allows."""
 
     mode: str
     resources: dict[str, dict[str, str]]
+    limits: ResourceLimits
     idle: tuple[int, int]
     sizes: dict[str, Size] = field(default_factory=dict)
     cores: dict[str, float] = field(default_factory=dict)
     costs: dict[str, float] = field(default_factory=dict)
     filled: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> float:
+        """Return the bytes that all takes that the mode allows, in proportion to what was done."""
+        kept = self.filled["connections keep"], self._grown("idle, most", "connections keep")
+        waited = self.filled["slow peers wait"], self._grown("connections keep", "slow peers wait")
+        idle = self._grown("started", "idle, most")
+        idle += self._grown("slow peers wait", "each idle connection holds 4 KiB")
+        return (
+            self.sizes["started"].rss
+            + self.limits.connections * idle / self.idle[1]
+            + self.limits.all_remembered * kept[1] / kept[0]
+            + self.limits.buffered * waited[1] / waited[0]
+            + self._grown("idle, most", "rules are read again")
+        )
+
+    def _grown(self, before: str, after: str) -> int:
+        return max(0, self.sizes[after].rss - self.sizes[before].rss)
 
 
 def run(folder: Path, modes: Sequence[str] = MODES, plan: Plan = Plan()) -> list[Outcome]:
@@ -104,7 +131,7 @@ def run(folder: Path, modes: Sequence[str] = MODES, plan: Plan = Plan()) -> list
         here.mkdir()
         with (
             brokers.in_thread(4) as behind,
-            running(here, mode, behind, plan.rules) as pod,
+            running(here, mode, behind, plan.rules_of(mode), plan.limits) as pod,
             ExitStack() as stack,
         ):
             outcomes.append(_Steps(mode, pod, behind, stack, plan).outcome())
@@ -118,7 +145,7 @@ class _Steps:
         self._pod, self._behind, self._stack, self._plan = pod, behind, stack, plan
         allowed = pod.limits.connections
         first, most = (min(number, allowed - RESERVED) for number in plan.idle)
-        self._it = Outcome(mode, pod.resources, (min(first, most // 2), most))
+        self._it = Outcome(mode, pod.resources, pod.limits, (min(first, most // 2), most))
         self._idle: list[Client] = []
 
     def outcome(self) -> Outcome:
@@ -228,7 +255,7 @@ class _Steps:
         while self._pod.metrics().buffered < WAITING * bound and len(streams) < STALLED:
             added = []
             for number in range(AT_ONCE):
-                client = self._stack.enter_context(self._pod.client(number, END_BUFFER))
+                client = self._stack.enter_context(self._pod.client(number, reluctant=True))
                 open_taken(client, consume=True)
                 broker = self._stack.enter_context(self._behind.taken.get(timeout=10))
                 added.append(Stream(broker, client.sock, block, BLOCKS))
@@ -279,6 +306,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
         [f"counted: {row}", *(f"{it.filled[row] / MIB:.0f}" for it in outcomes)]
         for row in outcomes[0].filled
     ]
+    sizes.append(["all that the mode allows", *(f"{it.whole / MIB:.0f}" for it in outcomes)])
     sizes.append(["asked for", *(it.resources["requests"]["memory"] for it in outcomes)])
     used = [
         [_titled(row, outcomes), *(f"{it.cores[row]:.3f} cores" for it in outcomes)]
