@@ -60,7 +60,7 @@ KEPT = 0.85
 
 WAITING = 0.5
 """The part that is filled of what may wait for slow peers. Above it reads are small, so that the
-rest takes thousands of connections."""
+rest takes thousands of connections. The kernel may take some of it again."""
 
 SETTLED = 1.0
 """Seconds in which the gateway receives what all connections sent."""
@@ -283,7 +283,7 @@ class _Steps:
     def _filled(self, name: str, kept: float, bound: int) -> None:
         self._it.filled[name] = int(kept)
         self._it.sizes[name] = self._pod.size
-        claim(kept >= bound / 2, f"{self._it.mode}, {name}: {kept / MIB:.0f} MiB are not filled")
+        claim(kept > bound / 4, f"{self._it.mode}, {name}: {kept / MIB:.0f} MiB are not filled")
 
 
 def _produce(client: Client, numbers: Iterable[int]) -> None:
