@@ -197,9 +197,37 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str]] = {
     "too little memory": (
         {"config": {"limits": {"buffered": "1GiB"}}},
         (
-            "resources.limits.memory is 768Mi, but config.limits (connections: 10000, buffered: "
-            "1GiB) can take 1139 MiB"
+            "resources.limits.memory is 768Mi, but config.limits (connections: 10000, remembered: "
+            "128 MiB, buffered: 1GiB) can take 1547 MiB"
         ),
+    ),
+    "too little memory for what connections keep by default": (
+        {"config": {"limits": {"remembered": None}}},
+        (
+            "resources.limits.memory is 768Mi, but config.limits (connections: 10000, remembered: "
+            "512 MiB, buffered: 256MiB) can take 1394 MiB"
+        ),
+    ),
+    "too little memory for TLS": (
+        {
+            "tls": {"secretName": "gateway-tls"},
+            "config": {
+                "listeners": [
+                    LISTENER
+                    | {
+                        "tls": {
+                            "certificates": [
+                                {
+                                    "certificate_file": "secrets/tls/tls.crt",
+                                    "key_file": "secrets/tls/tls.key",
+                                }
+                            ]
+                        }
+                    }
+                ]
+            },
+        },
+        "buffered: 256MiB) can take 1053 MiB",
     ),
     "too little memory of one's own": (
         {"resources": {"limits": {"memory": "300M"}}},

@@ -199,10 +199,15 @@ class Broker:
 
 
 class Client(Wire):
-    """One connection to the gateway, from the address `source`."""
+    """One connection to the gateway, from the address `source`. `segment`: bytes of the largest
+    one, 64 KiB on loopback unless given."""
 
-    def __init__(self, port: int, receive_buffer: int = 0, source: str = HOST) -> None:
+    def __init__(
+        self, port: int, receive_buffer: int = 0, source: str = HOST, segment: int = 0
+    ) -> None:
         sock = socket.socket()
+        if segment:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, segment)
         if receive_buffer:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         super().__init__(sock)

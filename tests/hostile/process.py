@@ -72,6 +72,11 @@ class Metrics:
         return self._samples["gateway_buffered_bytes"]
 
     @property
+    def remembered(self) -> float:
+        """Return the number of bytes that connections keep, as the gateway counts them."""
+        return self._samples["gateway_remembered_bytes"]
+
+    @property
     def healthy_brokers(self) -> float:
         """Return the number of healthy brokers. A gateway that has just started knows none yet."""
         return sum(v for name, v in self._samples.items() if "gateway_broker_healthy" in name)

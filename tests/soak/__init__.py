@@ -11,6 +11,8 @@ Each part prints a table in Markdown and fails if its claim does not hold. Modul
 - `reload`: how long a reload of rules delays other work
 - `scrapes`: what clients feel of scrapes of many topics, of the console and of usage records
 - `topics`: whether memory returns when topics come and go
+- `requests`: memory and CPU of the chart's modes, from which what pods ask for follows (`pods`:
+  their processes; `paced`: messages at a fixed pace)
 - `runner`: the gateway process; `watched` runs inside it and reports what metrics do not
 - `brokers`: the brokers behind it; `visits`: clients that come and go; `crowd`: producers
   on many topics

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from tests.soak import brokers, report
 from tests.soak.report import mib
@@ -53,7 +54,7 @@ def run(
 ) -> Outcome:
     """Claim that each reload brings the new version of all rules, and that no producer ends."""
     file = folder / "rules.yaml"
-    _write(file, rules, 0)
+    write(file, rules, 0)
     settings = {"rules": str(file), "log": {"level": "info"}}
     with (
         brokers.in_process(folder, 1) as addresses,
@@ -64,7 +65,7 @@ def run(
         gateway.report()  # of the time before
         for version in range(1, rounds + 1):
             quiet.append(_window(gateway, callers[0], _seconds(QUIET)))
-            _write(file, rules, version)
+            write(file, rules, version)
             gateway.hang_up()
             reloads.append(_window(gateway, callers[0], _reloads(gateway.log, version)))
         ping(callers)
@@ -77,9 +78,9 @@ def run(
     return outcome
 
 
-def _write(file: Path, number: int, version: int) -> None:
-    """Write named rules, one of them for each producer's topic; the limits are far above the
-    traffic."""
+def write(file: Path, number: int, version: int, more: Sequence[Mapping[str, Any]] = ()) -> None:
+    """Write named rules, one of them for each producer's topic, and `more`; the limits are far
+    above the traffic."""
     rules = [
         {
             "id": f"r-{rule}",
@@ -90,7 +91,7 @@ def _write(file: Path, number: int, version: int) -> None:
         for rule in range(number)
     ]
     whole = file.with_suffix(".new")
-    whole.write_text(json.dumps({"version": 1, "rules": rules}))
+    whole.write_text(json.dumps({"version": 1, "rules": [*rules, *more]}))
     whole.rename(file)
 
 

@@ -20,6 +20,7 @@ from tests.soak import (
     idle,
     pauses,
     reload,
+    requests,
     scrapes,
     stalled,
     topics,
@@ -115,3 +116,28 @@ def test_topics_that_come_and_go_leave_no_more_than_their_bound(tmp_path: Path) 
     assert [look.producers for look in outcome.opened] == [300] * 4
     assert {look.producers for look in outcome.closed} == {0}
     assert "| wave 4, closed |" in topics.table(outcome)
+
+
+def test_what_pods_ask_for_is_measured(tmp_path: Path) -> None:
+    plan = requests.Plan(
+        idle=(50, 100),
+        rates=(500, 2_000),
+        seconds=0.5,
+        samples=1,
+        shakes=50,
+        rules=100,
+        flows=10,
+        limits={"buffered": "32MiB", "remembered": "8MiB"},
+    )
+    edge, sidecar = outcomes = requests.run(tmp_path, ["edge", "sidecar"], plan)
+    for outcome in outcomes:
+        sizes = outcome.sizes
+        assert all(0 < size.pss <= size.rss for size in sizes.values())
+        assert sizes["started"].rss < sizes["idle, most"].rss < sizes["connections keep"].rss
+        assert sizes["rules are read again"].pss > 1.2 * sizes["idle, most"].pss
+        assert sizes["connections keep"].rss < sizes["slow peers wait"].rss
+        assert outcome.whole > sizes["all of this, and rules are read again"].rss
+        assert outcome.cores["idle, first"] < outcome.cores["2,000 messages/s"]
+        assert all(cost > 0 for cost in outcome.costs.values())
+    assert "1,000 TLS handshakes" in edge.costs.keys() - sidecar.costs.keys()
+    assert "| 100 idle connections |" in requests.table(outcomes)

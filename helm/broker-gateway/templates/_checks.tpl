@@ -95,22 +95,33 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What the gateway needs at least: for itself and another process that reads rules, 5.5 KB for each
-connection of each listener, and `buffered`. A pod beyond its limit is killed with all its clients. */}}
+{{/* What the gateway can take, in MiB, by docs/performance/requests.md: for itself, for another process
+that reads a few rules, for each connection of each listener, and for both bounds; more with TLS.
+A pod beyond its limit is killed with all its clients. */}}
 {{- define "broker-gateway.checkMemory" -}}
 {{- $config := include "broker-gateway.config" . | fromYaml -}}
 {{- $mode := include "broker-gateway.mode" . | fromYaml -}}
 {{- $limit := dig "limits" "memory" "" (default $mode.resources .Values.resources) -}}
 {{- $connections := dig "limits" "connections" 10000 $config -}}
-{{- $buffered := include "broker-gateway.mebibytes" (dig "limits" "buffered" "256MiB" $config) -}}
+{{- $buffered := dig "limits" "buffered" "256MiB" $config -}}
+{{- $remembered := dig "limits" "remembered" "" $config -}}
+{{- $waits := include "broker-gateway.mebibytes" $buffered -}}
+{{- $keeps := include "broker-gateway.mebibytes" (default $buffered $remembered) -}}
+{{- $keeps = ternary $keeps (mul 2 (int $keeps)) (not (empty $remembered)) -}}
 {{- $has := include "broker-gateway.mebibytes" $limit -}}
-{{- if and $has $buffered (regexMatch "^[0-9]+$" (toString $connections)) -}}
-{{- $idle := mulf (int $connections) (len $config.listeners) 0.0055 | int -}}
-{{- $takes := add 60 (ternary 50 0 (not (empty $config.rules))) $idle (int $buffered) -}}
-{{- if lt (int $has) (int $takes) -}}
+{{- if and $has $waits $keeps (regexMatch "^[0-9]+$" (toString $connections)) -}}
+{{- $takes := ternary 40.0 0.0 (not (empty $config.rules)) -}}
+{{- $tls := false -}}
+{{- range $config.listeners -}}
+{{- $tls = or $tls (not (empty .tls)) -}}
+{{- $takes = mulf (int $connections) (ternary 0.012 0.035 (empty .tls)) | addf $takes -}}
+{{- end -}}
+{{- $takes = addf $takes (ternary 75 70 $tls) (mulf (int $keeps) 1.8) -}}
+{{- $takes = mulf (int $waits) (ternary 1.55 1.1 $tls) | addf $takes | ceil | int -}}
+{{- if lt (int $has) $takes -}}
 {{- fail (printf (print "resources.limits.memory is %s, but config.limits (connections: %v, "
-  "buffered: %v) can take %d MiB: pods would be killed with clients on them; raise it, or lower "
-  "these") $limit $connections (dig "limits" "buffered" "256MiB" $config) $takes) -}}
+  "remembered: %d MiB, buffered: %v) can take %d MiB: pods would be killed with clients on them; "
+  "raise it, or lower these") $limit $connections (int $keeps) $buffered $takes) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
