@@ -73,7 +73,7 @@ fuzz: $(INSTALLED) ## for long: SECONDS=60 of each target, FRAMES=10000000 throu
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(FRAMES),--frames $(FRAMES)) $(if $(KEEP),--keep)
 
-soak: $(INSTALLED) ## memory and time under many connections; PARTS="idle stalled churn gc reload costs handshakes scrapes topics", 45 minutes
+soak: $(INSTALLED) ## memory and time under many connections; PARTS="idle stalled churn gc reload costs handshakes scrapes topics requests", 50 minutes
 	@$(BIN)/python -m tests.soak $(PARTS)
 
 faults: $(INSTALLED) ## direct beside through the gateway, on a real cluster that fails: 40 minutes; ROUNDS=1
