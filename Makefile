@@ -55,7 +55,7 @@ test-fast: lint ## about three minutes: no Java, and without what takes seconds 
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar
 	@$(BIN)/python -m pytest tests/real
 
-test-deploy: $(INSTALLED) ## images built and started, the sidecar in Kubernetes' own code, pods rolled; needs Go, helm, root and Debian
+test-deploy: $(INSTALLED) ## images built and started, pods rolled by Kubernetes' own controllers, units by systemd; needs Go, helm, root and Debian
 	@$(BIN)/python -m pytest -q --durations=20 -m deploy
 
 lint: $(INSTALLED) ## style, types, import contracts
