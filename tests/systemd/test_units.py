@@ -47,10 +47,9 @@ def installed(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture
 def service(installed: Service) -> Iterator[Service]:
-    """The service, started anew."""
+    """The service, started anew with the usual configuration."""
     installed.configure()
-    installed.control("reset-failed", SERVICE, SOCKET)
-    installed.control("start", SOCKET, SERVICE)
+    installed.control("restart")
     yield installed
     assert "Traceback" not in installed.log()
 
@@ -172,7 +171,6 @@ rules: [{id: nobody, match: {topic: "public/default/closed*"}, deny: produce}]
 def test_reload_has_changed_rules_in_force(service: Service, connect: Connect, url: str) -> None:
     """The gateway looks for changed files by itself, too: so the first reload, of which only the
     signal can be the cause, is of the files with which it started."""
-    service.control("restart")
     before, loaded = service.process, len(service.events("rules_loaded"))
     service.control("reload")
     wait_until(lambda: len(service.events("rules_loaded")) > loaded)
