@@ -83,7 +83,10 @@ class Service:
             self.machine.run("systemctl daemon-reload")
 
     def control(self, what: str, *units: str) -> str:
-        return self.machine.run(f"systemctl {what} {' '.join(units or (SERVICE,))}")
+        """Have systemctl do something with the service, or with these units."""
+        done = self.machine.attempt(f"systemctl {what} {' '.join(units or (SERVICE,))}")
+        assert done.returncode == 0, f"{what}: {done.stdout}{self.log()[-2000:]}"
+        return done.stdout
 
     def shows(self, *names: str, unit: str = SERVICE) -> list[str]:
         """Return the values of a unit's properties."""
@@ -102,7 +105,8 @@ class Service:
         return {name: value.strip() for name, _, value in (it.partition(":") for it in lines)}
 
     def log(self) -> str:
-        return self.machine.file(LOG).read_text()
+        path = self.machine.file(LOG)
+        return path.read_text() if path.exists() else ""
 
     def events(self, name: str) -> list[dict[str, Any]]:
         """Return the lines of an event in the log, by all processes so far."""
