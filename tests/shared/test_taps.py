@@ -26,6 +26,8 @@ ALLOWED = {
         "real/test_versions.py": "puts a tap before it",
         "faults/trial.py": "is measured beside a direct connection, which has no tap either",
         "shared/test_manager.py": "puts a tap before it",
+        "systemd/service.py": "defines it",
+        "systemd/test_units.py": "puts a tap before it",
         "shared/test_leaks.py": "puts a tap before it, which has to find something",
         "shaping/ways.py": "is measured beside a broker's own limit, without a tap as that",
         "shaping/many.py": "is measured without a tap",
