@@ -55,16 +55,19 @@ def test_the_file_is_of_the_compose_schema() -> None:
     _run(sys.executable, "-m", "check_jsonschema", *schema, FILE)
 
 
-def _has_compose(docker: str) -> bool:
-    asked = [docker, "compose", "version"]
-    return not subprocess.run(asked, capture_output=True, timeout=PATIENCE, check=False).returncode
+def _reader() -> list[str]:
+    """Return what reads compose files: Docker, or the library by which it does so, with a command
+    of its own. Skips the test where there is neither."""
+    docker, library = shutil.which("docker"), shutil.which("compose-go")
+    if docker and not subprocess.run([docker, "compose", "version"], check=False).returncode:
+        return [docker, "compose", "--file", str(FILE), "config", "--format", "json"]
+    if library is None:
+        pytest.skip("neither docker compose nor compose-go is installed")
+    return [library, "-format", "json", str(FILE)]
 
 
 def test_docker_reads_the_file_as_it_is_meant() -> None:
-    docker = shutil.which("docker")
-    if docker is None or not _has_compose(docker):
-        pytest.skip("docker compose is not installed")
-    read = json.loads(_run(docker, "compose", "config", "--format", "json").stdout)
+    read = json.loads(_run(*_reader()).stdout)
     assert set(read["services"]) == {"pulsar", "gateway", "prometheus", "grafana"}
     assert read["services"]["gateway"]["read_only"] is True
     bound = [it["host_ip"] for one in read["services"].values() for it in one.get("ports", ())]
