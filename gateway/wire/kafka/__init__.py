@@ -1,0 +1,1 @@
+"""The protocol of Apache Kafka. So far its messages: what stands where in which version."""

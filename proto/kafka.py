@@ -1,0 +1,128 @@
+"""Writes gateway/wire/kafka/_messages.py from the message definitions of a Kafka release.
+
+    python proto/kafka.py kafka-clients-4.3.1.jar
+
+The jar is `org.apache.kafka:kafka-clients` of Maven Central, which carries the definitions. A new
+release is one run, and a difference to read: what has an address, and which request is new, is
+judged by tests/unit/wire/kafka.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+TARGET = Path(__file__).resolve().parents[1] / "gateway" / "wire" / "kafka" / "_messages.py"
+FOLDER = "common/message/"
+
+NEVER = 32767
+"""The last version that a request can name stands for one that never comes."""
+
+Definition = dict[str, Any]
+Range = tuple[int, int]
+
+_COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
+
+HEAD = '''"""Made by proto/kafka.py of the messages of Apache Kafka {release}: do not edit.
+
+`APIS`, by key: the name, where it is offered, and the schemas of request and response. A schema:
+the first and the last version, the first flexible one, and the fields, each with its name, type,
+first and last version, first version in which it may be null, first version in which it is tagged,
+its tag, what it names (topicName, groupId), and the fields of its struct. {never} is a version that
+never comes.
+"""
+
+RELEASE = "{release}"
+
+# fmt: off
+APIS = {{
+'''
+
+
+def definitions(jar: Path) -> Iterator[Definition]:
+    """Yield all definitions of requests and responses."""
+    with zipfile.ZipFile(jar) as archive:
+        for name in sorted(archive.namelist()):
+            if name.startswith(FOLDER) and name.endswith(".json"):
+                found = json.loads(_COMMENT.sub("", archive.read(name).decode()))
+                if found["type"] in {"request", "response"}:
+                    yield found
+
+
+def versions(text: str) -> Range:
+    """Return the first and the last version of `3`, `3-7`, `3+` or `none`."""
+    if text == "none":
+        return NEVER, -1
+    first, dash, last = text.removesuffix("+").partition("-")
+    if text.endswith("+"):
+        return int(first), NEVER
+    return int(first), int(last if dash else first)
+
+
+class Writer:
+    """Writes the schemas of one message after the other. `lines`: what it has written."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def schema(self, definition: Definition) -> None:
+        """Write the schema of a request or a response."""
+        known = {it["name"]: it["fields"] for it in definition.get("commonStructs", ())}
+        first, last = versions(definition["validVersions"])
+        flexible = versions(definition.get("flexibleVersions", "none"))[0]
+        self.lines.append(f"        ({first}, {last}, {flexible}, (")
+        self._fields(definition["fields"], known, (first, last), 3)
+        self.lines.append("        )),")
+
+    def _fields(
+        self, fields: list[Definition], known: Mapping[str, Any], within: Range, depth: int
+    ) -> None:
+        indent = "    " * depth
+        for it in fields:
+            first, last = versions(it["versions"])
+            first, last = max(first, within[0]), min(last, within[1])
+            if first > last:
+                continue
+            kind = it["type"].removeprefix("[]")
+            inner = it.get("fields") or known.get(kind)
+            array = "[]" if it["type"].startswith("[]") else ""
+            nullable = versions(it.get("nullableVersions", "none"))[0]
+            tagged = versions(it.get("taggedVersions", "none"))[0]
+            kind = f"{array}{{}}" if inner else f"{array}{kind}"
+            named = f'"{it["name"]}", "{kind}", {first}, {last}, {nullable}, {tagged}'
+            told = f'({named}, {it.get("tag", -1)}, "{it.get("entityType", "")}", ('
+            if inner is None:
+                self.lines.append(f"{indent}{told})),")
+                continue
+            self.lines.append(f"{indent}{told}")
+            self._fields(inner, known, (first, last), depth + 1)
+            self.lines.append(f"{indent})),")
+
+
+def write(jar: Path) -> str:
+    """Return the module. Raises `KeyError` if a definition lacks what all have."""
+    release = jar.stem.rpartition("-")[2]
+    found: dict[int, dict[str, Definition]] = {}
+    for it in definitions(jar):
+        if versions(it["validVersions"])[1] >= 0:
+            found.setdefault(it["apiKey"], {})[it["type"]] = it
+    writer = Writer()
+    for key in sorted(found):
+        request = found[key]["request"]
+        name = request["name"].removesuffix("Request")
+        offered = "".join(f'"{it}", ' for it in request["listeners"])
+        writer.lines.append(f'    {key}: ("{name}", ({offered.rstrip()}),')
+        for kind in ("request", "response"):
+            writer.schema(found[key][kind])
+        writer.lines.append("    ),")
+    return HEAD.format(release=release, never=NEVER) + "\n".join(writer.lines) + "\n}\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(write(Path(sys.argv[1])), encoding="utf-8")
+    print(f"written: {TARGET.name}")
