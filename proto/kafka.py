@@ -64,6 +64,17 @@ def versions(text: str) -> Range:
     return int(first), int(last if dash else first)
 
 
+def since(text: str, first: int, last: int) -> int:
+    """Return the version from which on something holds for a field of these versions. Raises
+    ValueError if it holds no more in a later one, for which the tables have no place."""
+    begin, end = versions(text)
+    if begin > last or end < first:
+        return NEVER
+    if end < last:
+        raise ValueError(f"{text} ends before version {last}")
+    return begin
+
+
 class Writer:
     """Writes the schemas of one message after the other. `lines`: what it has written."""
 
@@ -91,8 +102,8 @@ class Writer:
             kind = it["type"].removeprefix("[]")
             inner = it.get("fields") or known.get(kind)
             array = "[]" if it["type"].startswith("[]") else ""
-            nullable = versions(it.get("nullableVersions", "none"))[0]
-            tagged = versions(it.get("taggedVersions", "none"))[0]
+            nullable = since(it.get("nullableVersions", "none"), first, last)
+            tagged = since(it.get("taggedVersions", "none"), first, last)
             kind = f"{array}{{}}" if inner else f"{array}{kind}"
             named = f'"{it["name"]}", "{kind}", {first}, {last}, {nullable}, {tagged}'
             told = f'({named}, {it.get("tag", -1)}, "{it.get("entityType", "")}", ('

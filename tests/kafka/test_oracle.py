@@ -1,0 +1,123 @@
+"""Kafka's own classes read what the tables say, and what the gateway has put into a frame."""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.wire.kafka.schema import Schema, apis
+from gateway.wire.kafka.walk import plan, splice, unsigned
+from tests.kafka.encoding import body
+from tests.real.brokers.jars import Say, digest, filled_once, jars_of, java, run_tool, tool
+from tests.real.fixtures import or_skip
+
+pytestmark = pytest.mark.real
+
+HERE = Path(__file__).parent
+SEEDS = range(20)
+ADDRESS = frozenset({"Host", "Port"})
+HOST, PORT = "gateway.example", 9092
+
+Reading = tuple[int, Any]
+
+
+class Oracle:
+    """Kafka's own classes, in a Java process."""
+
+    def __init__(self, say: Say) -> None:
+        """Raises MissingToolError without Java (a JDK) or, the first time, Maven; FetchError."""
+        java()
+        jars = jars_of(HERE / "pom.xml", "kafka-clients", "", "20 MB", say)
+        source = HERE / "Oracle.java"
+
+        def compile_into(into: Path) -> None:
+            run_tool("javac", [tool("javac"), "-d", str(into), "-cp", f"{jars}/*", str(source)])
+
+        classes = filled_once(f"kafka-oracle-{digest(source.read_bytes())}", compile_into)
+        self._process = subprocess.Popen(
+            [java(), "-XX:-UsePerfData", "-cp", f"{jars}/*:{classes}", "Oracle"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+
+    def read(self, key: int, version: int, kind: str, frame: bytes) -> Reading:
+        """Return how many bytes a message's class leaves, and the fields that it reads."""
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(f"{key} {version} {kind} {frame.hex()}\n")
+        self._process.stdin.flush()
+        left, _, told = self._process.stdout.readline().partition(" ")
+        assert left != "!", told
+        return int(left), json.loads(told)
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def oracle(say: Say) -> Iterator[Oracle]:
+    made = or_skip(Oracle, say)
+    yield made
+    made.close()
+
+
+def _values(read: Any, name: str) -> list[Any]:
+    """Return all values of a name, at all levels."""
+    if isinstance(read, list):
+        return [value for it in read for value in _values(it, name)]
+    if not isinstance(read, dict):
+        return []
+    here = [it for key, it in read.items() if key == name]
+    return here + [value for it in read.values() for value in _values(it, name)]
+
+
+def _replaced(read: Any) -> Any:
+    """Return the same with the gateway's address in place of all others."""
+    if isinstance(read, list):
+        return [_replaced(it) for it in read]
+    if not isinstance(read, dict):
+        return read
+    own = {"host": HOST, "port": PORT}
+    return {
+        key: own[key] if key in own and not isinstance(it, dict | list) else _replaced(it)
+        for key, it in read.items()
+    }
+
+
+def _put(name: str, old: bytes, *, flexible: bool) -> bytes:
+    """Return the gateway's host or port in the form of what stood there."""
+    if name == "Port":
+        return PORT.to_bytes(len(old))
+    length = unsigned(len(HOST) + 1) if flexible else struct.pack(">h", len(HOST))
+    return length + HOST.encode()
+
+
+@pytest.mark.parametrize("it", list(apis()), ids=lambda it: it.name)
+def test_kafka_reads_what_the_tables_say(oracle: Oracle, it: Any) -> None:
+    for kind, schema in (("request", it.request), ("response", it.response)):
+        for version in range(schema.first, schema.last + 1):
+            for seed in SEEDS:
+                _judge(oracle, it.key, kind, schema, version, seed)
+
+
+def _judge(oracle: Oracle, key: int, kind: str, schema: Schema, version: int, seed: int) -> None:
+    frame = bytes(body(schema, version, (), seed).data)
+    left, read = oracle.read(key, version, kind, frame)
+    assert left == 0
+    found = plan(schema, version, ADDRESS).walk(frame, 0, len(frame))
+    hosts = [frame[it.start : it.end] for it in found.places if it.name == "Host"]
+    texts = [text for text in _values(read, "host") if text is not None]
+    assert len(texts) <= len(hosts)
+    assert all(any(host.endswith(text.encode()) for host in hosts) for text in texts)
+    flexible = version >= schema.flexible
+    changes = [
+        (it, _put(it.name, frame[it.start : it.end], flexible=flexible)) for it in found.places
+    ]
+    changed = splice(frame, found, changes)
+    assert oracle.read(key, version, kind, changed) == (0, _replaced(read))
