@@ -1,0 +1,112 @@
+"""Where brokers' addresses stand in answers, and what stands there for clients.
+
+Every struct with a host and a port is one of three things: an address of a broker, which the
+gateway's own takes the place of (`REWRITTEN`); a list that clients do not need and get empty
+(`EMPTIED`); or somebody else's address (`OTHERS`). A message that has such fields and is in none of
+these lists fails a test, so that a new release of Kafka cannot leak what nobody has judged.
+
+Node ids stay as they are: leaders, coordinators and replicas are named by them everywhere.
+
+Sources: KIP-951 (leaders in Produce and Fetch), KIP-932 (share groups), KIP-853 (listeners in
+DescribeQuorum), KIP-700 (DescribeCluster).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from gateway.errors import PeerError
+from gateway.wire.address import Address
+from gateway.wire.kafka.schema import Schema
+from gateway.wire.kafka.walk import Place, plan, read_unsigned, splice, unsigned
+
+PRODUCE, FETCH, METADATA, FIND_COORDINATOR = 0, 1, 3, 10
+DESCRIBE_QUORUM, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 55, 60, 78, 79
+
+REWRITTEN = frozenset(
+    {PRODUCE, FETCH, METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE}
+)
+EMPTIED = {DESCRIBE_QUORUM: "Listeners"}
+"""By API: the list. Its addresses are controllers', which no client has to reach."""
+
+OTHERS = {
+    29: "hosts of clients, in rights",
+    31: "hosts of clients, in rights",
+    88: "endpoints of applications, which they tell each other",
+    89: "endpoints of applications, which they tell each other",
+}
+
+NODES = ("NodeId", "BrokerId")
+_WANTED = frozenset({*NODES, "Host", "Port"})
+
+LONGEST_HOST = 255
+"""Bytes of a host's name (RFC 1035)."""
+
+
+class Node(NamedTuple):
+    """A broker, as an answer names it."""
+
+    id: int
+    host: str
+    port: int
+
+
+Advertise = Callable[[Node], Address]
+"""Returns the address that stands for a broker towards clients."""
+
+
+def rewritten(
+    schema: Schema, version: int, frame: bytes, start: int, advertise: Advertise
+) -> bytes:
+    """Return an answer whose body begins at `start`, with the gateway's addresses.
+
+    A node without a host is none: no coordinator is available, or a broker is not alive. Raises
+    `PeerError` if the body is torn, or has an address that cannot be one.
+    """
+    found = plan(schema, version, _WANTED).walk(frame, start, len(frame))
+    flexible = version >= schema.flexible
+    changes: list[tuple[Place, bytes]] = []
+    id = -1
+    host: Place | None = None
+    for place in found.places:
+        if place.name in NODES:
+            id = _number(frame, place)
+        elif place.name == "Host":
+            host = place
+        elif host is not None:
+            name = _text(frame, host, flexible=flexible)
+            if name:
+                own = advertise(Node(id, name, _number(frame, place)))
+                changes.append((host, _as_text(own.host, flexible=flexible)))
+                changes.append((place, struct.pack(">i", own.port)))
+            host = None
+    return splice(frame, found, changes) if changes else frame
+
+
+def emptied(schema: Schema, version: int, frame: bytes, start: int, name: str) -> bytes:
+    """Return an answer whose lists of this name are empty. Raises `PeerError` if it is torn."""
+    found = plan(schema, version, frozenset({name})).walk(frame, start, len(frame))
+    nothing = unsigned(1) if version >= schema.flexible else bytes(4)
+    return splice(frame, found, [(it, nothing) for it in found.places])
+
+
+def _number(frame: bytes, place: Place) -> int:
+    return int.from_bytes(frame[place.start : place.end], signed=True)
+
+
+def _text(frame: bytes, place: Place, *, flexible: bool) -> str:
+    """Return a text, empty if it is null."""
+    at = read_unsigned(frame, place.start, place.end)[1] if flexible else place.start + 2
+    if place.end - at > LONGEST_HOST:
+        raise PeerError(f"a host of {place.end - at} bytes")
+    try:
+        return frame[at : place.end].decode("ascii")
+    except UnicodeDecodeError as error:
+        raise PeerError("a host that is no name") from error
+
+
+def _as_text(text: str, *, flexible: bool) -> bytes:
+    data = text.encode("ascii")
+    return (unsigned(len(data) + 1) if flexible else struct.pack(">h", len(data))) + data
