@@ -1,6 +1,7 @@
 """Writes gateway/wire/kafka/_messages.py from the message definitions of a Kafka release.
 
-    python proto/kafka.py kafka-clients-4.3.1.jar
+    python proto/kafka.py kafka-clients-4.3.1.jar      after a new release
+    python proto/kafka.py kafka-clients-4.3.1.jar -    prints it, to compare
 
 The jar is `org.apache.kafka:kafka-clients` of Maven Central, which carries the definitions. A new
 release is one run, and a difference to read: what has an address, and which request is new, is
@@ -135,5 +136,8 @@ def write(jar: Path) -> str:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(write(Path(sys.argv[1])), encoding="utf-8")
-    print(f"written: {TARGET.name}")
+    module = write(Path(sys.argv[1]))
+    if sys.argv[2:] == ["-"]:
+        print(module, end="")
+    else:
+        TARGET.write_text(module, encoding="utf-8")

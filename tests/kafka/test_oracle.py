@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from tests.real.fixtures import or_skip
 
 pytestmark = pytest.mark.real
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
 SEEDS = range(20)
 ADDRESS = frozenset({"Host", "Port"})
 HOST, PORT = "gateway.example", 9092
@@ -27,13 +29,18 @@ HOST, PORT = "gateway.example", 9092
 Reading = tuple[int, Any]
 
 
+def _jars(say: Say) -> Path:
+    """Return the folder with Kafka's classes. Raises as `pulsar_jars`."""
+    java()
+    return jars_of(HERE / "pom.xml", "kafka-clients", "", "20 MB", say)
+
+
 class Oracle:
     """Kafka's own classes, in a Java process."""
 
     def __init__(self, say: Say) -> None:
         """Raises MissingToolError without Java (a JDK) or, the first time, Maven; FetchError."""
-        java()
-        jars = jars_of(HERE / "pom.xml", "kafka-clients", "", "20 MB", say)
+        jars = _jars(say)
         source = HERE / "Oracle.java"
 
         def compile_into(into: Path) -> None:
@@ -65,6 +72,16 @@ def oracle(say: Say) -> Iterator[Oracle]:
     made = or_skip(Oracle, say)
     yield made
     made.close()
+
+
+def test_the_tables_are_those_of_the_definitions(say: Say) -> None:
+    (jar,) = or_skip(_jars, say).glob("kafka-clients-*.jar")
+    done = subprocess.run(
+        [sys.executable, "proto/kafka.py", jar, "-"], cwd=ROOT, capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    written = ROOT / "gateway" / "wire" / "kafka" / "_messages.py"
+    assert done.stdout == written.read_text(encoding="utf-8")
 
 
 def _values(read: Any, name: str) -> list[Any]:

@@ -155,6 +155,20 @@ def read_unsigned(frame: bytes, at: int, end: int) -> tuple[int, int]:
     raise PeerError("a length that does not end")
 
 
+def over_tags(frame: bytes, at: int, end: int) -> int:
+    """Return the offset behind tagged fields of which none is of interest. Raises `PeerError`."""
+    count, at = read_unsigned(frame, at, end)
+    if count > end - at:
+        raise PeerError(f"{count} tagged fields in a frame that is too short for them")
+    for _ in range(count):
+        _, at = read_unsigned(frame, at, end)
+        size, at = read_unsigned(frame, at, end)
+        if size > end - at:
+            raise PeerError("a tagged field that is torn")
+        at += size
+    return at
+
+
 def _length(size: int, least: int) -> Callable[[bytes, int, int], tuple[int, int]]:
     """Return what reads a length of `size` bytes; 0: a compact one. `least`: -1 if it may be
     null, which is read as -1."""

@@ -1,0 +1,90 @@
+"""Which versions clients are offered: those that both the broker and the gateway know.
+
+What only brokers and controllers ask each other is not offered at all. Features of the cluster, and
+tagged fields that are not known, stay in the answer.
+
+Source: KIP-35 and KIP-511. Brokers tell the truth about Produce from version 0 on only to old
+clients' code: they have taken none below 3 since Kafka 4.0, but librdkafka compresses only where it
+sees these (KAFKA-18659), so their least version stays.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gateway.errors import PeerError
+from gateway.wire.kafka.addresses import PRODUCE
+from gateway.wire.kafka.frames import API_VERSIONS
+from gateway.wire.kafka.schema import Schema, api
+from gateway.wire.kafka.walk import over_tags, plan, read_unsigned, splice, unsigned
+
+UNSUPPORTED_VERSION = 35
+
+VOTERS = frozenset({80, 81})
+"""AddRaftVoter and RemoveRaftVoter: brokers take them from administrators, with the addresses of
+controllers, which nobody behind a gateway can know."""
+
+MOST = 1000
+"""APIs of an answer; Kafka has some ninety."""
+
+_RANGE = struct.Struct(">hhh")
+
+
+class Offer(NamedTuple):
+    """The versions of one API. `rest`: the tagged fields behind it."""
+
+    key: int
+    least: int
+    most: int
+    rest: bytes
+
+
+def offered(schema: Schema, version: int, frame: bytes, start: int) -> bytes:
+    """Return an answer of ApiVersions whose body begins at `start`, with what the gateway offers.
+    Raises `PeerError` if it is torn."""
+    found = plan(schema, version, frozenset({"ApiKeys"})).walk(frame, start, len(frame))
+    flexible = version >= schema.flexible
+    (place,) = found.places
+    told = [ours for it in _read(frame, place.start, place.end, flexible) if (ours := _common(it))]
+    length = unsigned(len(told) + 1) if flexible else struct.pack(">i", len(told))
+    data = b"".join(_RANGE.pack(*it[:3]) + it.rest for it in told)
+    return splice(frame, found, [(place, length + data)])
+
+
+def unsupported() -> bytes:
+    """Return the body, of version 0, for a version of ApiVersions that the gateway does not know:
+    clients ask again with one that it names."""
+    known = api(API_VERSIONS)
+    assert known is not None
+    own = _RANGE.pack(API_VERSIONS, known.request.first, known.request.last)
+    return struct.pack(">hi", UNSUPPORTED_VERSION, 1) + own
+
+
+def _read(frame: bytes, at: int, end: int, flexible: bool) -> Iterator[Offer]:  # noqa: FBT001
+    if flexible:
+        count, at = read_unsigned(frame, at, end)
+        count -= 1
+    else:
+        count, at = int.from_bytes(frame[at : at + 4], signed=True), at + 4
+    if count > MOST:
+        raise PeerError(f"{count} APIs")
+    for _ in range(count):
+        key, least, most = _RANGE.unpack_from(frame, at)
+        at += _RANGE.size
+        until = over_tags(frame, at, end) if flexible else at
+        yield Offer(key, least, most, frame[at:until])
+        at = until
+
+
+def _common(it: Offer) -> Offer | None:
+    """Return what both know; None: nothing, or nothing that clients may ask."""
+    known = api(it.key)
+    if known is None or not known.is_for_clients or it.key in VOTERS:
+        return None
+    most = min(it.most, known.request.last)
+    if most < max(it.least, known.request.first):
+        return None
+    least = it.least if it.key == PRODUCE else max(it.least, known.request.first)
+    return it._replace(least=least, most=most)
