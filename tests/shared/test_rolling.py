@@ -265,7 +265,8 @@ def test_a_former_version_is_upgraded_to_this_one_and_another_configuration(
 def test_rules_and_certificates_change_without_a_restart(release: Release, tmp_path: Path) -> None:
     listener = {"name": "shared", "bind": f":{PORT}", "cluster": "main"}
     certificate = {"certificate_file": "secrets/tls/tls.crt", "key_file": "secrets/tls/tls.key"}
-    config = {"listeners": [{**listener, "tls": {"certificates": [certificate]}}]}
+    listeners = [{**listener, "tls": {"certificates": [certificate]}}]
+    config = {"listeners": listeners, "limits": {"connections": 1000}}
     rule = {"id": "tenants", "limit": {"publish": {"messages": "5000/s"}}, "per": "tenant"}
 
     def apply(certificate: bytes, key: bytes) -> None:
