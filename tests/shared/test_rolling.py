@@ -266,7 +266,7 @@ def test_rules_and_certificates_change_without_a_restart(release: Release, tmp_p
     listener = {"name": "shared", "bind": f":{PORT}", "cluster": "main"}
     certificate = {"certificate_file": "secrets/tls/tls.crt", "key_file": "secrets/tls/tls.key"}
     listeners = [{**listener, "tls": {"certificates": [certificate]}}]
-    config = {"listeners": listeners, "limits": {"buffered": "128MiB"}}
+    config = {"listeners": listeners, "limits": {"connections": 1000, "buffered": "128MiB"}}
     rule = {"id": "tenants", "limit": {"publish": {"messages": "5000/s"}}, "per": "tenant"}
 
     def apply(certificate: bytes, key: bytes) -> None:
