@@ -17,7 +17,7 @@ from tests.real.brokers.ports import free_ports
 from tests.real.gateways import HOST, Plan, Upstream
 from tests.systemd.machine import PYTHON, Machine
 
-PAGE = ROOT / "docs" / "operating" / "README.md"
+DOCS = ROOT / "docs" / "operating"
 ETC = "/etc/broker-gateway"
 LOG = "/run/gateway.log"
 UNITS = "/etc/systemd/system"
@@ -35,9 +35,9 @@ LoadCredential=seal.key:{ETC}/secrets/seal.key
 OWN_SOCKET = "ListenStream=\nListenStream={host}:{port}\n"
 
 
-def commands() -> str:
-    """Return the page's commands, for a shell of root."""
-    section = PAGE.read_text().partition("\n## Under systemd\n")[2].partition("\n## ")[0]
+def commands(page: str, heading: str) -> str:
+    """Return the commands of a page's section, for a shell of root."""
+    section = (DOCS / page).read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     (block,) = re.findall(r"^```\n(.*?)^```$", section, re.M | re.S)
     return str(block).replace("sudo ", "")
 
@@ -48,10 +48,12 @@ class Service:
         self.port, self._admin_port = free_ports(HOST, 2)
         self.untapped_url = f"pulsar://{HOST}:{self.port}"
         self._brokers = brokers
+        self._packages = ""
 
     def install(self, wheel: Path) -> None:
         """Install the package, with what ships usage records; write what is this machine's own, and
         do as the page says."""
+        self._packages = str(wheel.parent)
         self.machine.run(f"{PYTHON} -m venv /opt/broker-gateway")
         pip = "/opt/broker-gateway/bin/pip install --quiet --constraint constraints.txt"
         self.machine.run(f"{pip} '{wheel}[topic]'", folder=str(ROOT))
@@ -61,7 +63,12 @@ class Service:
         self._drop_in(SERVICE, "own", f"[Service]\n{OWN_SERVICE}")
         address = OWN_SOCKET.format(host=HOST, port=self.port)
         self._drop_in(SOCKET, "own", f"[Socket]\n{address}")
-        self.machine.run(commands(), folder=str(ROOT))
+        self.machine.run(commands("README.md", "Under systemd"), folder=str(ROOT))
+
+    def upgrade(self) -> None:
+        """Do as the page says, with the packages that were built here in place of an index."""
+        own = f"export PIP_NO_INDEX=1 PIP_FIND_LINKS={self._packages}\n"
+        self.machine.run(own + commands("upgrade.md", "On one machine"))
 
     def configure(self, plan: Plan = PLAN, rules: str = RULES) -> None:
         settings = plan.settings(self._brokers, self.port, self._admin_port)

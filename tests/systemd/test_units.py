@@ -69,6 +69,15 @@ def test_both_units_are_active_and_serve(service: Service, connect: Connect, url
     assert_works(connect(url), fresh_topic())
 
 
+def test_an_upgrade_as_the_page_has_it_starts_another_process(
+    service: Service, connect: Connect, url: str
+) -> None:
+    before = service.process
+    service.upgrade()
+    assert service.process != before
+    assert_works(connect(url), fresh_topic())
+
+
 PROBE = f"""\
 for it in {ETC} /opt/broker-gateway /usr /home /root /var/lib /var/lib/broker-gateway; do
     if touch "$it/probe" 2> /dev/null; then echo "probe: writes to $it"; fi
