@@ -1,0 +1,84 @@
+"""The requests of one connection that have no answer yet.
+
+A broker answers in the order of requests, and clients rely on that. So an answer of the gateway's
+own, to a request that it refuses, waits until the broker has answered all earlier ones. Produce
+with acks=0 is never answered, and has no place here.
+
+Source: the protocol guide of Apache Kafka, "Network".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from gateway.errors import PeerError
+
+MOST = 10_000
+"""Requests of one connection without an answer. Java has 5, librdkafka up to a million, which wait
+in its own memory while the connection is not read."""
+
+
+class Asked(NamedTuple):
+    """A request that the broker has to answer. Its answer has the form of this version."""
+
+    key: int
+    version: int
+    correlation: int
+
+
+class Pending:
+    """Requests and own answers, in the order in which clients expect what belongs to them."""
+
+    __slots__ = ("_line", "_open")
+
+    def __init__(self) -> None:
+        self._line: deque[Asked | bytes] = deque()
+        self._open = 0
+
+    @property
+    def open(self) -> int:
+        """Return how many answers the broker owes."""
+        return self._open
+
+    @property
+    def is_full(self) -> bool:
+        """Return whether the client should not be read, as it has asked too much already."""
+        return len(self._line) >= MOST
+
+    def ask(self, asked: Asked) -> None:
+        """Add a request that goes to the broker."""
+        self._line.append(asked)
+        self._open += 1
+
+    def answer(self, own: bytes) -> bytes:
+        """Add an answer of the gateway; return it if the client gets it now, else nothing."""
+        if not self._line:
+            return own
+        self._line.append(own)
+        return b""
+
+    def next(self, correlation: int) -> Asked:
+        """Return the request that the broker's next answer is for. Raises `PeerError` if it has
+        another correlation id: nobody could tell whose answer it is."""
+        first = self._line[0] if self._line else b""
+        if isinstance(first, bytes):
+            raise PeerError("an answer without a request")
+        if first.correlation != correlation:
+            raise PeerError(f"an answer to {correlation} in place of {first.correlation}")
+        return first
+
+    @property
+    def precedes_own_answer(self) -> bool:
+        """Return whether an answer of the gateway follows the broker's next one."""
+        return len(self._line) > 1 and isinstance(self._line[1], bytes)
+
+    def answered(self) -> bytes:
+        """Take away the request of the broker's next answer; return own answers that follow it."""
+        self._line.popleft()
+        self._open -= 1
+        own = bytearray()
+        while self._line and isinstance(answer := self._line[0], bytes):
+            own += answer
+            self._line.popleft()
+        return bytes(own)
