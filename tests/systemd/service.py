@@ -21,6 +21,8 @@ DOCS = ROOT / "docs" / "operating"
 ETC = "/etc/broker-gateway"
 LOG = "/run/gateway.log"
 UNITS = "/etc/systemd/system"
+FIRST = "/opt/broker-gateway-first"
+"""The environment from which an upgrade leads to another one."""
 SERVICE, SOCKET = "broker-gateway.service", "broker-gateway.socket"
 
 PLAN = Plan(
@@ -54,7 +56,7 @@ class Service:
         """Install the package, with what ships usage records; write what is this machine's own, and
         do as the page says."""
         self._packages = str(wheel.parent)
-        self.machine.run(f"{PYTHON} -m venv /opt/broker-gateway")
+        self.machine.run(f"{PYTHON} -m venv {FIRST}\nln -s {FIRST} /opt/broker-gateway")
         pip = "/opt/broker-gateway/bin/pip install --quiet --constraint constraints.txt"
         self.machine.run(f"{pip} '{wheel}[topic]'", folder=str(ROOT))
         self.machine.write(f"{ETC}/secrets/seal.key", "0123456789abcdef0123456789abcdef")
@@ -65,10 +67,13 @@ class Service:
         self._drop_in(SOCKET, "own", f"[Socket]\n{address}")
         self.machine.run(commands("README.md", "Under systemd"), folder=str(ROOT))
 
-    def upgrade(self) -> None:
-        """Do as the page says, with the packages that were built here in place of an index."""
-        own = f"export PIP_NO_INDEX=1 PIP_FIND_LINKS={self._packages}\n"
+    @contextmanager
+    def upgraded(self) -> Iterator[None]:
+        """Do as the page says, with the package that was built here, and go back in the end."""
+        own = f"export PIP_FIND_LINKS={self._packages} PIP_CONSTRAINT={ROOT}/constraints.txt\n"
         self.machine.run(own + commands("upgrade.md", "On one machine"))
+        yield
+        self.machine.run(f"ln -s {FIRST} /opt/back\nmv -T /opt/back /opt/broker-gateway")
 
     def configure(self, plan: Plan = PLAN, rules: str = RULES) -> None:
         settings = plan.settings(self._brokers, self.port, self._admin_port)

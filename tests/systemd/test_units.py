@@ -15,6 +15,7 @@ from pathlib import Path
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
+from tests.deploy.rendering import VERSION
 from tests.packages.building import ROOT, Builder
 from tests.real.clients import assert_works, fresh_topic, wait_until
 from tests.real.fixtures import Connect, Tapped
@@ -73,9 +74,10 @@ def test_an_upgrade_as_the_page_has_it_starts_another_process(
     service: Service, connect: Connect, url: str
 ) -> None:
     before = service.process
-    service.upgrade()
-    assert service.process != before
-    assert_works(connect(url), fresh_topic())
+    with service.upgraded():
+        assert service.process != before
+        assert service.machine.run("readlink /opt/broker-gateway") == f"broker-gateway-{VERSION}\n"
+        assert_works(connect(url), fresh_topic())
 
 
 PROBE = f"""\
