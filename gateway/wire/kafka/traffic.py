@@ -14,12 +14,10 @@ from gateway.wire.kafka.addresses import FETCH, PRODUCE
 from gateway.wire.kafka.records import messages
 from gateway.wire.kafka.schema import api
 from gateway.wire.kafka.stream import Reader, length, number, skip, skip_tags, text
+from gateway.wire.kafka.topics import ID
 
 BY_ID = {PRODUCE: 13, FETCH: 13}
 """The first version that names topics by their ids."""
-
-ID = 16
-"""Bytes of an id."""
 
 MOST_TOPICS = 10_000
 """Topics of one frame. A broker leads some thousands of partitions."""

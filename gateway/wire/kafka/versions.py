@@ -22,9 +22,12 @@ from gateway.wire.kafka.walk import over_tags, plan, read_unsigned, splice, unsi
 
 UNSUPPORTED_VERSION = 35
 
-VOTERS = frozenset({80, 81})
-"""AddRaftVoter and RemoveRaftVoter: brokers take them from administrators, with the addresses of
-controllers, which nobody behind a gateway can know."""
+HIDDEN = {
+    80: "administrators tell addresses of controllers, which nobody behind a gateway can know",
+    81: "the same",
+    **dict.fromkeys(range(83, 88), "brokers keep the state of share groups by it"),
+}
+"""What brokers offer to everybody and clients do not get, with the reason."""
 
 MOST = 1000
 """APIs of an answer; Kafka has some ninety."""
@@ -81,7 +84,7 @@ def _read(frame: bytes, at: int, end: int, flexible: bool) -> Iterator[Offer]:  
 def _common(it: Offer) -> Offer | None:
     """Return what both know; None: nothing, or nothing that clients may ask."""
     known = api(it.key)
-    if known is None or not known.is_for_clients or it.key in VOTERS:
+    if known is None or not known.is_for_clients or it.key in HIDDEN:
         return None
     most = min(it.most, known.request.last)
     if most < max(it.least, known.request.first):

@@ -73,7 +73,9 @@ class Found:
             raise PeerError(f"a frame of more than {MOST_STEPS} fields")
 
 
-Step = Callable[[bytes, int, int, Found], int]
+Frame = bytes | bytearray
+
+Step = Callable[[Frame, int, int, Found], int]
 """Steps over something at an offset of a frame that ends somewhere, and returns the next offset."""
 
 
@@ -84,13 +86,13 @@ class Plan:
     steps: tuple[Step, ...]
     least: int
 
-    def walk(self, frame: bytes, start: int, end: int) -> Found:
+    def walk(self, frame: Frame, start: int, end: int) -> Found:
         """Return what stands in the body `frame[start:end]`. Raises `PeerError` if it is torn."""
         found = Found()
         found.end = self.over(frame, start, end, found)
         return found
 
-    def over(self, frame: bytes, at: int, end: int, found: Found) -> int:
+    def over(self, frame: Frame, at: int, end: int, found: Found) -> int:
         """Step over one struct."""
         for step in self.steps:
             at = step(frame, at, end, found)
@@ -139,7 +141,7 @@ def unsigned(number: int) -> bytes:
     return bytes(out)
 
 
-def read_unsigned(frame: bytes, at: int, end: int) -> tuple[int, int]:
+def read_unsigned(frame: Frame, at: int, end: int) -> tuple[int, int]:
     """Return an unsigned varint of at most 32 bits, and where it ends. Raises `PeerError`."""
     number = 0
     for shift in range(0, 35, 7):
@@ -155,7 +157,7 @@ def read_unsigned(frame: bytes, at: int, end: int) -> tuple[int, int]:
     raise PeerError("a length that does not end")
 
 
-def over_tags(frame: bytes, at: int, end: int) -> int:
+def over_tags(frame: Frame, at: int, end: int) -> int:
     """Return the offset behind tagged fields of which none is of interest. Raises `PeerError`."""
     count, at = read_unsigned(frame, at, end)
     if count > end - at:
@@ -169,11 +171,11 @@ def over_tags(frame: bytes, at: int, end: int) -> int:
     return at
 
 
-def _length(size: int, least: int) -> Callable[[bytes, int, int], tuple[int, int]]:
+def _length(size: int, least: int) -> Callable[[Frame, int, int], tuple[int, int]]:
     """Return what reads a length of `size` bytes; 0: a compact one. `least`: -1 if it may be
     null, which is read as -1."""
 
-    def read(frame: bytes, at: int, end: int) -> tuple[int, int]:
+    def read(frame: Frame, at: int, end: int) -> tuple[int, int]:
         if not size:
             length, at = read_unsigned(frame, at, end)
             length -= 1
@@ -275,7 +277,7 @@ class _Made:
     def _tags(self, fields: list[Field]) -> Step:
         known = {it.tag: self._field(it)[0] for it in fields if self._is_interesting(it)}
 
-        def over(frame: bytes, at: int, end: int, found: Found) -> int:
+        def over(frame: Frame, at: int, end: int, found: Found) -> int:
             count, at = read_unsigned(frame, at, end)
             for _ in range(count):
                 found.step()
@@ -295,7 +297,7 @@ class _Made:
 
 
 def _skip(size: int) -> Step:
-    def over(_frame: bytes, at: int, end: int, _found: Found) -> int:
+    def over(_frame: Frame, at: int, end: int, _found: Found) -> int:
         if size > end - at:
             raise PeerError("a frame that is torn")
         return at + size
@@ -303,8 +305,8 @@ def _skip(size: int) -> Step:
     return over
 
 
-def _text(read: Callable[[bytes, int, int], tuple[int, int]]) -> Step:
-    def over(frame: bytes, at: int, end: int, _found: Found) -> int:
+def _text(read: Callable[[Frame, int, int], tuple[int, int]]) -> Step:
+    def over(frame: Frame, at: int, end: int, _found: Found) -> int:
         length, at = read(frame, at, end)
         if length > end - at:
             raise PeerError("a text that is torn")
@@ -314,9 +316,9 @@ def _text(read: Callable[[bytes, int, int], tuple[int, int]]) -> Step:
 
 
 def _array(
-    read: Callable[[bytes, int, int], tuple[int, int]], element: Step | None, least: int
+    read: Callable[[Frame, int, int], tuple[int, int]], element: Step | None, least: int
 ) -> Step:
-    def over(frame: bytes, at: int, end: int, found: Found) -> int:
+    def over(frame: Frame, at: int, end: int, found: Found) -> int:
         count, at = read(frame, at, end)
         if count * least > end - at:
             raise PeerError(f"an array of {count} in a frame that is too short for them")
@@ -333,7 +335,7 @@ def _array(
 def _optional(inner: Plan) -> Step:
     """Return the step over a struct that may be null, which a byte before it says."""
 
-    def over(frame: bytes, at: int, end: int, found: Found) -> int:
+    def over(frame: Frame, at: int, end: int, found: Found) -> int:
         if at >= end:
             raise PeerError("a frame that is torn")
         is_there = frame[at] < 128  # a signed byte: below zero stands for null
@@ -343,7 +345,7 @@ def _optional(inner: Plan) -> Step:
 
 
 def _noted(name: str, step: Step) -> Step:
-    def over(frame: bytes, at: int, end: int, found: Found) -> int:
+    def over(frame: Frame, at: int, end: int, found: Found) -> int:
         until = step(frame, at, end, found)
         found.places.append(Place(name, at, until))
         return until

@@ -120,6 +120,7 @@ def test_clients_are_offered_what_both_know(version: int) -> None:
     [
         pytest.param((52, 0, 2), id="of controllers"),
         pytest.param((80, 0, 1), id="of voters"),
+        pytest.param((85, 0, 1), id="of brokers"),
         pytest.param((999, 0, 1), id="unknown"),
         pytest.param((1, 90, 99), id="too new"),
         pytest.param((1, 0, 3), id="too old"),

@@ -1,0 +1,79 @@
+"""The names of topics: what Kafka allows, and which ids brokers have given them.
+
+From Produce 13 and Fetch 13 on, requests name topics by ids alone (KIP-516). Brokers tell them in
+Metadata 10 and later, which every client asks for before. What a connection has not asked for, or
+what has been forgotten, has to be asked of a broker.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+
+from gateway.errors import PeerError
+from gateway.wire.kafka.schema import Schema
+from gateway.wire.kafka.walk import plan, read_unsigned
+
+ID = 16
+"""Bytes of an id."""
+
+NONE = bytes(ID)
+"""The id of a topic that has none: it does not exist, or its broker is too old."""
+
+MOST = 20_000
+"""Ids that are kept, 2 to 6 MB. The one that was not used for longest is forgotten first."""
+
+_NAME = re.compile(rb"[a-zA-Z0-9._-]{1,249}")
+_WANTED = frozenset({"Name", "TopicId"})
+
+
+def is_name(name: bytes) -> bool:
+    """Return whether this may be the name of a topic. Brokers refuse all others."""
+    return bool(_NAME.fullmatch(name)) and name not in (b".", b"..")
+
+
+class TopicIds:
+    """Names by id, as brokers told them."""
+
+    def __init__(self, most: int = MOST) -> None:
+        self._names: OrderedDict[bytes, bytes] = OrderedDict()
+        self._most = most
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def name(self, id: bytes) -> bytes | None:
+        """Return the name of a topic; None: it is not known."""
+        found = self._names.get(id)
+        if found is not None:
+            self._names.move_to_end(id)
+        return found
+
+    def learn(self, schema: Schema, version: int, frame: bytes, start: int) -> None:
+        """Learn ids from an answer of Metadata whose body begins at `start`. Raises `PeerError` if
+        it is torn."""
+        found = plan(schema, version, _WANTED).walk(frame, start, len(frame))
+        flexible = version >= schema.flexible
+        name: bytes | None = None
+        for place in found.places:
+            if place.name == "Name":
+                name = _text(frame, place.start, place.end, flexible=flexible)
+            elif name is not None and (id := frame[place.start : place.end]) != NONE:
+                self._add(bytes(id), name)
+
+    def _add(self, id: bytes, name: bytes) -> None:
+        if not is_name(name):
+            raise PeerError("a topic of a name that cannot be")
+        self._names[id] = name
+        self._names.move_to_end(id)
+        if len(self._names) > self._most:
+            self._names.popitem(last=False)
+
+
+def _text(frame: bytes, at: int, end: int, *, flexible: bool) -> bytes | None:
+    """Return a text; None: it is null."""
+    if flexible:
+        length, at = read_unsigned(frame, at, end)
+        return bytes(frame[at:end]) if length else None
+    is_null = frame[at : at + 2] == b"\xff\xff"
+    return None if is_null else bytes(frame[at + 2 : end])

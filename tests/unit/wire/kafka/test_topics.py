@@ -1,0 +1,112 @@
+"""Topics by name and id, and the time that answers tell."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from gateway.errors import PeerError
+from gateway.wire.kafka.addresses import METADATA
+from gateway.wire.kafka.schema import Schema, api, apis
+from gateway.wire.kafka.throttle import has_throttle, throttled
+from gateway.wire.kafka.topics import NONE, TopicIds, is_name
+from gateway.wire.kafka.versions import HIDDEN
+from gateway.wire.kafka.walk import plan, unsigned
+from tests.kafka.encoding import body
+
+
+def _metadata() -> Schema:
+    found = api(METADATA)
+    assert found is not None
+    return found.response
+
+
+SCHEMA = _metadata()
+
+
+def _answer(*topics: tuple[bytes | None, bytes], version: int = 12) -> bytes:
+    """Metadata without brokers, of these names and ids."""
+    parts = [bytes(4), unsigned(1), unsigned(0), struct.pack(">i", 0), unsigned(len(topics) + 1)]
+    for name, id in topics:
+        told = unsigned(0) if name is None else unsigned(len(name) + 1) + name
+        parts += [bytes(2), told, id, b"\0", unsigned(1), bytes(4), b"\0"]
+    return b"".join([*parts, b"\0"])
+
+
+def _ids(*numbers: int) -> list[bytes]:
+    return [number.to_bytes(16) for number in numbers]
+
+
+def test_ids_are_learned_from_metadata() -> None:
+    first, second = _ids(1, 2)
+    known = TopicIds()
+    known.learn(SCHEMA, 12, _answer((b"orders", first), (b"bills", second)), 0)
+    assert (known.name(first), known.name(second)) == (b"orders", b"bills")
+    assert known.name(_ids(3)[0]) is None
+
+
+def test_a_topic_that_was_made_anew_has_another_id() -> None:
+    first, second = _ids(1, 2)
+    known = TopicIds()
+    known.learn(SCHEMA, 12, _answer((b"orders", first)), 0)
+    known.learn(SCHEMA, 12, _answer((b"orders", second)), 0)
+    assert known.name(second) == b"orders"
+
+
+def test_what_has_no_id_or_no_name_is_not_learned() -> None:
+    known = TopicIds()
+    known.learn(SCHEMA, 12, _answer((b"missing", NONE), (None, _ids(5)[0])), 0)
+    assert len(known) == 0
+
+
+def test_the_one_that_was_not_used_for_longest_is_forgotten() -> None:
+    ids = _ids(*range(1, 4))
+    known = TopicIds(most=2)
+    known.learn(SCHEMA, 12, _answer((b"a", ids[0]), (b"b", ids[1])), 0)
+    assert known.name(ids[0]) == b"a"
+    known.learn(SCHEMA, 12, _answer((b"c", ids[2])), 0)
+    assert [known.name(it) for it in ids] == [b"a", None, b"c"]
+
+
+@pytest.mark.parametrize("name", [b"", b".", b"..", b"a/b", b"a b", b"x" * 250, "ü".encode()])
+def test_a_name_that_brokers_refuse_is_none(name: bytes) -> None:
+    assert not is_name(name)
+    if name:
+        with pytest.raises(PeerError):
+            TopicIds().learn(SCHEMA, 12, _answer((name, _ids(1)[0])), 0)
+
+
+@pytest.mark.parametrize("name", [b"orders", b"a.b-c_D9", b"x" * 249, b"..."])
+def test_other_names_are(name: bytes) -> None:
+    assert is_name(name)
+
+
+# -- throttle --------------------------------------------------------------------------------------
+
+THROTTLED = [
+    pytest.param(it.response, version, id=f"{it.name}-{version}")
+    for it in apis()
+    for version in range(it.response.first, it.response.last + 1)
+    if has_throttle(it.response, version)
+]
+TIME = frozenset({"ThrottleTimeMs"})
+
+
+@pytest.mark.parametrize(("schema", "version"), THROTTLED)
+def test_an_answer_says_the_longer_of_both_times(schema: Schema, version: int) -> None:
+    for seed in range(5):
+        frame = body(schema, version, (), seed).data
+        (place,) = plan(schema, version, TIME).walk(frame, 0, len(frame)).places
+        for told, own in ((700, 300), (300, 700), (0, 2**40)):
+            frame[place.start : place.end] = told.to_bytes(4)
+            before = len(frame)
+            throttled(schema, version, frame, 0, own)
+            assert frame[place.start : place.end] == min(2**31 - 1, max(told, own)).to_bytes(4)
+            assert len(frame) == before
+
+
+def test_nearly_all_answers_say_it() -> None:
+    offered = [it for it in apis() if it.is_for_clients and it.key not in HIDDEN]
+    without = {it.name for it in offered if not has_throttle(it.response, it.response.last)}
+    assert without == {"DescribeQuorum", "SaslAuthenticate", "SaslHandshake", "WriteTxnMarkers"}
