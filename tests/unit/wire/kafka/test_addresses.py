@@ -21,7 +21,7 @@ from gateway.wire.kafka.addresses import (
 )
 from gateway.wire.kafka.schema import Api, Field, api, apis
 from gateway.wire.kafka.walk import plan, unsigned
-from tests.kafka.encoding import body
+from tests.apache_kafka.encoding import body
 
 OWN = "gateway.example"
 ANSWERS = [

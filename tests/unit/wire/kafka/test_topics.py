@@ -13,7 +13,7 @@ from gateway.wire.kafka.throttle import has_throttle, throttled
 from gateway.wire.kafka.topics import NONE, TopicIds, is_name
 from gateway.wire.kafka.versions import HIDDEN
 from gateway.wire.kafka.walk import plan, unsigned
-from tests.kafka.encoding import body
+from tests.apache_kafka.encoding import body
 
 
 def _metadata() -> Schema:

@@ -14,7 +14,7 @@ from gateway.wire.kafka.schema import Field, Schema, api
 from gateway.wire.kafka.stream import LONGEST, Reader, Stream
 from gateway.wire.kafka.traffic import MOST_TOPICS, Portion, Traffic, fetched, produced
 from gateway.wire.kafka.walk import unsigned
-from tests.kafka.encoding import Body
+from tests.apache_kafka.encoding import Body
 
 
 def batch(count: int, size: int = 100) -> bytes:

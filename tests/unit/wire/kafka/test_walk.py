@@ -9,7 +9,7 @@ import pytest
 from gateway.errors import PeerError
 from gateway.wire.kafka.schema import Api, Field, Schema, api, apis, of
 from gateway.wire.kafka.walk import MOST_STEPS, Place, plan, read_unsigned, splice, unsigned
-from tests.kafka.encoding import body
+from tests.apache_kafka.encoding import body
 
 SEEDS = range(5)
 ADDRESSES = frozenset({"NodeId", "BrokerId", "Host", "Port"})

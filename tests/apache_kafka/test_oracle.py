@@ -14,7 +14,7 @@ import pytest
 
 from gateway.wire.kafka.schema import Schema, apis
 from gateway.wire.kafka.walk import plan, splice, unsigned
-from tests.kafka.encoding import body
+from tests.apache_kafka.encoding import body
 from tests.real.brokers.jars import Say, digest, filled_once, jars_of, java, run_tool, tool
 from tests.real.fixtures import or_skip
 
