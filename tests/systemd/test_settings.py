@@ -47,4 +47,6 @@ def test_systemd_knows_all_settings(units: list[str]) -> None:
 def test_the_service_is_hardly_exposed(units: list[str]) -> None:
     (service,) = (it for it in units if it.endswith(".service"))
     done = _analyzed("security", "--offline=true", f"--threshold={MOST_EXPOSED}", service)
-    assert done.returncode == 0, done.stdout
+    if "unrecognized option" in done.stderr:
+        pytest.skip("systemd is older than 250, and judges no files")
+    assert done.returncode == 0, done.stdout + done.stderr
