@@ -25,7 +25,7 @@ from gateway.wire.kafka.addresses import (
 from gateway.wire.kafka.frames import API_VERSIONS, SIZE, answer, body_of_answer, correlation
 from gateway.wire.kafka.frames import request as head_of
 from gateway.wire.kafka.pending import Asked, Pending
-from gateway.wire.kafka.schema import Api, api
+from gateway.wire.kafka.schema import Api, Schema, api
 from gateway.wire.kafka.stream import Reader, Stream
 from gateway.wire.kafka.topics import TopicIds
 from gateway.wire.kafka.traffic import BY_ID, Portion, Traffic, fetched, produced
@@ -33,11 +33,16 @@ from gateway.wire.kafka.versions import offered, unsupported
 from gateway.wire.kafka.walk import plan
 
 HOST = "127.0.0.1"
+NOBODYS = b"/"
+"""Names of topics have none."""
+
+TOPIC_AUTHORIZATION_FAILED = 29
 
 
 class Relay:
     """A context in which clients reach a broker at `address`. `asked`: requests by API and version.
-    `told`: all that clients got. `messages`: by topic, sent and received. `torn`: what failed."""
+    `told`: all that clients got. `messages`: by topic, sent and received. `torn`: what failed.
+    `denied`: a topic to which nobody may send."""
 
     def __init__(self, broker: tuple[str, int]) -> None:
         self._broker = broker
@@ -48,6 +53,7 @@ class Relay:
         self.messages: Counter[tuple[str, str]] = Counter()
         self.torn: list[BaseException] = []
         self.ids = TopicIds()
+        self.denied = b""
         threading.Thread(target=self._accept, daemon=True).start()
 
     def close(self) -> None:
@@ -105,6 +111,7 @@ class _Pair:
                 continue
             plan(known.request, head.version, whole=True).walk(frame, head.body, len(frame))
             if head.key == PRODUCE:
+                frame = self._without_denied(known.request, head.version, frame, head.body)
                 traffic = Traffic()
                 _read(frame, head.body, produced(head.version, traffic))
                 self._relay.count("sent", traffic.portions, by_id=head.version >= BY_ID[PRODUCE])
@@ -114,6 +121,30 @@ class _Pair:
             with self._lock:
                 self._pending.ask(Asked(head.key, head.version, head.correlation))
             self._broker.sendall(frame)
+
+    def _without_denied(self, schema: Schema, version: int, frame: bytes, start: int) -> bytes:
+        """Return a request in which the denied topic has a name that no broker accepts."""
+        found = plan(schema, version, frozenset({"Name"})).walk(frame, start, len(frame))
+        changed = bytearray(frame)
+        for place in found.places:
+            at = place.end - len(self._relay.denied)
+            if self._relay.denied and frame[at : place.end] == self._relay.denied:
+                changed[at : place.end] = NOBODYS * (place.end - at)
+        return bytes(changed)
+
+    def _with_denied(self, schema: Schema, version: int, frame: bytes, start: int) -> bytes:
+        """Return an answer in which it has its own name again, and the error that clients know."""
+        wanted = frozenset({"Name", "ErrorCode"})
+        changed, is_denied = bytearray(frame), False
+        for place in plan(schema, version, wanted).walk(frame, start, len(frame)).places:
+            if place.name == "Name":
+                at = place.end - len(self._relay.denied)
+                is_denied = frame[at : place.end] == NOBODYS * (place.end - at)
+                if is_denied:
+                    changed[at : place.end] = self._relay.denied
+            elif is_denied:
+                changed[place.start : place.end] = TOPIC_AUTHORIZATION_FAILED.to_bytes(2)
+        return bytes(changed)
 
     def _answers(self) -> None:
         while True:
@@ -136,6 +167,8 @@ class _Pair:
             traffic = Traffic()
             _read(frame, start, fetched(version, traffic))
             self._relay.count("received", traffic.portions, by_id=version >= BY_ID[FETCH])
+        if known.key == PRODUCE and self._relay.denied:
+            frame = self._with_denied(schema, version, frame, start)
         if known.key == METADATA and version >= 10:
             self._relay.ids.learn(schema, version, frame, start)
         if known.key == API_VERSIONS:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 import aiokafka
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from tests.apache_kafka.broker import HOST, Kafka
-from tests.apache_kafka.relay import Relay
+from tests.apache_kafka.relay import TOPIC_AUTHORIZATION_FAILED, Relay
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import Say
 from tests.real.clients import wait_until
@@ -123,6 +123,29 @@ def test_clients_send_and_receive_and_learn_no_broker(relay: Relay, work: Work) 
     assert HOST.encode() not in relay.told
     assert relay.messages["sent", topic] == relay.messages["received", topic] == COUNT
     print(dict(sorted(relay.asked)))
+
+
+def test_a_topic_is_denied_within_a_request_whose_other_topics_pass(relay: Relay) -> None:
+    """Its name alone is changed on the way to the broker, to one of the same length that no broker
+    accepts; so a frame of any size can pass while it is read."""
+    allowed, denied = (f"{it}-{uuid.uuid4().hex[:8]}" for it in ("allowed", "denied"))
+    admin = AdminClient({"bootstrap.servers": str(relay.address)})
+    for made in admin.create_topics([NewTopic(allowed, 1, 1), NewTopic(denied, 1, 1)]).values():
+        made.result(PATIENCE_S)
+    producer = confluent_kafka.Producer({"bootstrap.servers": str(relay.address), "linger.ms": 100})
+    outcomes: dict[str, set[int]] = {allowed: set(), denied: set()}
+
+    def done(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+        outcomes[message.topic() or ""].add(error.code() if error else 0)
+
+    relay.denied = denied.encode()
+    for payload in _payloads():
+        for topic in (allowed, denied):
+            producer.produce(topic, payload, on_delivery=done)
+    assert producer.flush(PATIENCE_S) == 0
+    assert relay.torn == []
+    assert outcomes == {allowed: {0}, denied: {TOPIC_AUTHORIZATION_FAILED}}
+    assert relay.messages["sent", allowed] == COUNT
 
 
 def test_an_administrator_learns_no_broker(relay: Relay) -> None:
