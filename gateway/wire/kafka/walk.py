@@ -35,9 +35,9 @@ SIZES = {
 }
 """By type: bytes of a number."""
 
-MOST_STEPS = 100_000
-"""Steps of one walk: 30 ms of Python. Real requests take some hundreds; the largest are answers
-about thousands of partitions."""
+MOST_STEPS = 20_000
+"""Elements and tagged fields of one walk, which take up to 30 ms (AMD EPYC). Real requests have some
+hundreds; the largest are answers about thousands of partitions."""
 
 
 class Place(NamedTuple):
