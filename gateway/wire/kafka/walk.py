@@ -36,8 +36,8 @@ SIZES = {
 """By type: bytes of a number."""
 
 MOST_STEPS = 20_000
-"""Elements and tagged fields of one walk, which take up to 30 ms (AMD EPYC). Real requests have some
-hundreds; the largest are answers about thousands of partitions."""
+"""Elements and tagged fields of one walk, which take up to 30 ms (AMD EPYC). Real requests have
+some hundreds; the largest are answers about thousands of partitions."""
 
 
 class Place(NamedTuple):
