@@ -143,6 +143,7 @@ def test_jobs_make_something_of_each_kind(here: Made) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.deploy
 def test_a_cluster_gives_the_same(
     spark: SparkSession, month: Month, here: Made, tmp_path: Path
 ) -> None:
