@@ -46,6 +46,8 @@ from tests.real.brokers.jars import Say
 from tests.real.brokers.ports import free_ports
 from tests.real.fixtures import or_skip
 
+pytestmark = pytest.mark.deploy
+
 PATIENCE_S = 600.0
 """For a job: a new Spark on a busy machine takes a minute."""
 
@@ -143,7 +145,6 @@ def test_jobs_make_something_of_each_kind(here: Made) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.deploy
 def test_a_cluster_gives_the_same(
     spark: SparkSession, month: Month, here: Made, tmp_path: Path
 ) -> None:
