@@ -24,6 +24,9 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SEEDS = range(20)
 ADDRESS = frozenset({"Host", "Port"})
+FETCH_BODY = bytes.fromhex("ffffffff 00000000 00000000 00000000 00 00000000 00000000 01 01 01")
+"""A request of Fetch 12 without topics, up to its tagged fields."""
+
 HOST, PORT = "gateway.example", 9092
 
 Reading = tuple[int, Any]
@@ -72,6 +75,14 @@ def oracle(say: Say) -> Iterator[Oracle]:
     made = or_skip(Oracle, say)
     yield made
     made.close()
+
+
+def test_kafka_reads_a_tagged_field_by_what_stands_in_it(oracle: Oracle) -> None:
+    """Whatever size it states: so a walk by sizes alone could be led past what the broker reads."""
+    stated = {3: 0, 9: 6}
+    for size, left in stated.items():
+        frame = FETCH_BODY + bytes([1, 0, size]) + unsigned(3) + b"ab" + bytes(left)
+        assert oracle.read(1, 12, "request", frame)[0] == left
 
 
 def test_the_tables_are_those_of_the_definitions(say: Say) -> None:

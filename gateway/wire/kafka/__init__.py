@@ -1,1 +1,1 @@
-"""The protocol of Apache Kafka. So far its messages: what stands where in which version."""
+"""Kafka's protocol: the layout of its messages, and what the gateway reads and changes in them."""

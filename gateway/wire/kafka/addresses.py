@@ -20,7 +20,7 @@ from typing import NamedTuple
 from gateway.errors import PeerError
 from gateway.wire.address import Address
 from gateway.wire.kafka.schema import Schema
-from gateway.wire.kafka.walk import Place, plan, read_unsigned, splice, unsigned
+from gateway.wire.kafka.walk import Place, as_text, plan, splice, text_at, unsigned
 
 PRODUCE, FETCH, METADATA, FIND_COORDINATOR = 0, 1, 3, 10
 DESCRIBE_QUORUM, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE = 55, 60, 78, 79
@@ -76,10 +76,10 @@ def rewritten(
         elif place.name == "Host":
             host = place
         elif host is not None:
-            name = _text(frame, host, flexible=flexible)
+            name = _host(frame, host, flexible=flexible)
             if name:
                 own = advertise(Node(id, name, _number(frame, place)))
-                changes.append((host, _as_text(own.host, flexible=flexible)))
+                changes.append((host, as_text(own.host.encode("ascii"), flexible=flexible)))
                 changes.append((place, struct.pack(">i", own.port)))
             host = None
     return splice(frame, found, changes) if changes else frame
@@ -96,17 +96,12 @@ def _number(frame: bytes, place: Place) -> int:
     return int.from_bytes(frame[place.start : place.end], signed=True)
 
 
-def _text(frame: bytes, place: Place, *, flexible: bool) -> str:
-    """Return a text, empty if it is null."""
-    at = read_unsigned(frame, place.start, place.end)[1] if flexible else place.start + 2
-    if place.end - at > LONGEST_HOST:
-        raise PeerError(f"a host of {place.end - at} bytes")
+def _host(frame: bytes, place: Place, *, flexible: bool) -> str:
+    """Return the name of a host; empty if there is none."""
+    text = text_at(frame, place, flexible=flexible) or b""
+    if len(text) > LONGEST_HOST:
+        raise PeerError(f"a host of {len(text)} bytes")
     try:
-        return frame[at : place.end].decode("ascii")
+        return text.decode("ascii")
     except UnicodeDecodeError as error:
         raise PeerError("a host that is no name") from error
-
-
-def _as_text(text: str, *, flexible: bool) -> bytes:
-    data = text.encode("ascii")
-    return (unsigned(len(data) + 1) if flexible else struct.pack(">h", len(data))) + data

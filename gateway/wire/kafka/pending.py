@@ -1,4 +1,4 @@
-"""The requests of one connection that have no answer yet.
+"""Requests of one connection that wait for their answers.
 
 A broker answers in the order of requests, and clients rely on that. So an answer of the gateway's
 own, to a request that it refuses, waits until the broker has answered all earlier ones. Produce
@@ -52,7 +52,8 @@ class Pending:
         self._open += 1
 
     def answer(self, own: bytes) -> bytes:
-        """Add an answer of the gateway; return it if the client gets it now, else nothing."""
+        """Queue an answer of the gateway behind the open requests. Return it if there are none, so
+        that the client gets it now; else nothing."""
         if not self._line:
             return own
         self._line.append(own)
@@ -74,7 +75,7 @@ class Pending:
         return len(self._line) > 1 and isinstance(self._line[1], bytes)
 
     def answered(self) -> bytes:
-        """Take away the request of the broker's next answer; return own answers that follow it."""
+        """Remove the request that the broker has answered; return the own answers behind it."""
         self._line.popleft()
         self._open -= 1
         own = bytearray()

@@ -27,7 +27,7 @@ FORMAT = 2
 
 
 def messages(size: int, *, whole: bool) -> Read:
-    """Read batches of so many bytes, and return how many messages they have.
+    """Read `size` bytes of batches, and return the number of their messages.
 
     `whole`: no batch may be torn. Raises `PeerError` if one is, or says what cannot be.
     """

@@ -72,7 +72,7 @@ def of(fields: tuple[Field, ...], version: int) -> Iterator[Field]:
 
 @cache
 def api(key: int) -> Api | None:
-    """Return an API; None: this version of the gateway does not know it."""
+    """Return the API of a key; None if the gateway does not know it."""
     if key not in APIS:
         return None
     name, offered, request, response = APIS[key]

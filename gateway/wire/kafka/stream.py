@@ -88,7 +88,7 @@ class Stream:
 
 
 def number(size: int) -> Read:
-    """Read a signed number of so many bytes."""
+    """Read a signed number of `size` bytes."""
     return int.from_bytes((yield size), signed=True)
 
 
@@ -108,7 +108,7 @@ def compact() -> Read:
 
 
 def length(size: int) -> Read:
-    """Read a length of so many bytes; 0: a compact one. Null is -1. Raises `PeerError`."""
+    """Read a length of `size` bytes, a compact one for 0. Null is -1. Raises `PeerError`."""
     found = yield from number(size) if size else compact()
     if not size:
         found -= 1
@@ -118,7 +118,7 @@ def length(size: int) -> Read:
 
 
 def text(size: int) -> Generator[int, bytes, bytes | None]:
-    """Read a text, whose length has so many bytes. Raises `PeerError` beyond `LONGEST`."""
+    """Read a text, whose length has `size` bytes. Raises `PeerError` beyond `LONGEST`."""
     found = yield from length(size)
     if found > LONGEST:
         raise PeerError(f"a text of {found} bytes")

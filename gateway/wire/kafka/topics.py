@@ -12,7 +12,7 @@ from collections import OrderedDict
 
 from gateway.errors import PeerError
 from gateway.wire.kafka.schema import Schema
-from gateway.wire.kafka.walk import plan, read_unsigned
+from gateway.wire.kafka.walk import plan, text_at
 
 ID = 16
 """Bytes of an id."""
@@ -57,7 +57,7 @@ class TopicIds:
         name: bytes | None = None
         for place in found.places:
             if place.name == "Name":
-                name = _text(frame, place.start, place.end, flexible=flexible)
+                name = text_at(frame, place, flexible=flexible)
             elif name is not None and (id := frame[place.start : place.end]) != NONE:
                 self._add(bytes(id), name)
 
@@ -68,12 +68,3 @@ class TopicIds:
         self._names.move_to_end(id)
         if len(self._names) > self._most:
             self._names.popitem(last=False)
-
-
-def _text(frame: bytes, at: int, end: int, *, flexible: bool) -> bytes | None:
-    """Return a text; None: it is null."""
-    if flexible:
-        length, at = read_unsigned(frame, at, end)
-        return bytes(frame[at:end]) if length else None
-    is_null = frame[at : at + 2] == b"\xff\xff"
-    return None if is_null else bytes(frame[at + 2 : end])

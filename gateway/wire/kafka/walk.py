@@ -9,6 +9,10 @@ All lengths come from a peer, and none is trusted. A text or an array ends withi
 walk raises `PeerError`; an array has as many elements as bytes are left for them, at most; and the
 steps of one walk are bounded.
 
+Brokers read a tagged field that they know by what stands in it, whatever size it states, and by its
+size only one that they do not know. So a field of another size than it states would be read in two
+ways, and is a violation, whether it is wanted or not.
+
 Source: the protocol guide of Apache Kafka, and KIP-482 for compact lengths and tagged fields.
 """
 
@@ -107,6 +111,20 @@ def plan(
     walked to its end, though nothing is wanted there."""
     flexible = version >= schema.flexible
     return _Made(version, flexible, wanted).struct(schema.fields, whole=whole)
+
+
+def text_at(frame: Frame, place: Place, *, flexible: bool) -> bytes | None:
+    """Return the text of a place; None if it is null."""
+    if flexible:
+        length, at = read_unsigned(frame, place.start, place.end)
+        return bytes(frame[at : place.end]) if length else None
+    at = place.start + 2
+    return None if frame[place.start : at] == b"\xff\xff" else bytes(frame[at : place.end])
+
+
+def as_text(text: bytes, *, flexible: bool) -> bytes:
+    """Return a text with its length before it."""
+    return (unsigned(len(text) + 1) if flexible else len(text).to_bytes(2, signed=True)) + text
 
 
 def splice(frame: bytes, found: Found, other: Iterable[tuple[Place, bytes]]) -> bytes:
@@ -275,7 +293,7 @@ class _Made:
         return _text(_length(size, 0)), size or 1
 
     def _tags(self, fields: list[Field]) -> Step:
-        known = {it.tag: self._field(it)[0] for it in fields if self._is_interesting(it)}
+        known = {it.tag: (self._field(it)[0], self._is_interesting(it)) for it in fields}
 
         def over(frame: Frame, at: int, end: int, found: Found) -> int:
             count, at = read_unsigned(frame, at, end)
@@ -284,13 +302,16 @@ class _Made:
                 tag, at = read_unsigned(frame, at, end)
                 start = at
                 size, at = read_unsigned(frame, at, end)
-                if size > end - at:
+                until = at + size
+                if until > end:
                     raise PeerError("a tagged field that is torn")
                 if tag in known:
-                    found.tagged.append(Tagged(start, at, at + size))
-                    if known[tag](frame, at, at + size, found) != at + size:
-                        raise PeerError("a tagged field of another size")
-                at += size
+                    step, is_interesting = known[tag]
+                    if is_interesting:
+                        found.tagged.append(Tagged(start, at, until))
+                    if step(frame, at, until, found) != until:
+                        raise PeerError("a tagged field of another size than it states")
+                at = until
             return at
 
         return over

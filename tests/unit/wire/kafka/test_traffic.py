@@ -108,6 +108,16 @@ def test_each_topic_is_told_in_whatever_pieces_a_body_comes(key: int, version: i
             assert stream.left == 0
 
 
+def _tagged(fields: tuple[Field, ...]) -> list[str]:
+    here = [it.name for it in fields if it.tag >= 0]
+    return here + [name for it in fields for name in _tagged(it.fields)]
+
+
+def test_a_request_of_produce_has_no_tagged_field_that_brokers_know() -> None:
+    """The reader steps over tagged fields by their sizes, as brokers do with unknown ones alone."""
+    assert _tagged(_schema(PRODUCE).fields) == []
+
+
 def _produce(*batches: bytes, acks: int = 1, topic: bytes = b"t") -> bytes:
     """A request of version 7 for one partition."""
     data = b"".join(batches)

@@ -93,6 +93,23 @@ def test_tagged_fields_have_the_size_of_what_is_put_there(it: Api) -> None:
         assert found.end == len(changed)
 
 
+FETCH = api(1)
+FETCH_BODY = bytes.fromhex("ffffffff 00000000 00000000 00000000 00 00000000 00000000 01 01 01")
+"""A request of version 12 without topics, up to its tagged fields."""
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 9])
+@pytest.mark.parametrize("wanted", ["ClusterId", "SessionId"])
+def test_a_tagged_field_of_another_size_than_it_states_is_a_violation(
+    size: int, wanted: str
+) -> None:
+    """Brokers read what stands in it, and go on behind that: see tests/apache_kafka."""
+    assert FETCH is not None
+    frame = FETCH_BODY + bytes([1, 0, size]) + unsigned(3) + b"ab" + bytes(10)
+    with pytest.raises(PeerError):
+        plan(FETCH.request, 12, frozenset({wanted}), whole=True).walk(frame, 0, len(frame))
+
+
 METADATA = api(3)
 assert METADATA is not None
 
