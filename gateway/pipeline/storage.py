@@ -112,9 +112,11 @@ def byte_hours(lake: Lake, month: Month, state: State | None = None) -> dict[str
 
 
 def abandoned(lake: Lake, older_ms: int) -> DataFrame:
-    """Return the subscriptions whose oldest unread message is at least `older_ms` old, with the
-    bytes that deleting each would free: `cluster`, `tenant`, `topic` (or
-    partition), `subscription`, `backlog_entries`, `oldest_unread_ms`, `holds_bytes`.
+    """Return abandoned subscriptions, and the bytes that deleting each would free.
+
+    Abandoned is one whose oldest unread message is at least `older_ms` old. Columns: `cluster`,
+    `tenant`, `topic` (or partition), `subscription`, `backlog_entries`, `oldest_unread_ms`,
+    `holds_bytes`.
 
     Only ZooKeeper knows when ledgers were closed, and only brokers know where open cursors are: so
     a position that lags in the last snapshot of ZooKeeper is taken from the last one of brokers, of
