@@ -56,6 +56,6 @@ class Cluster(ControlPlane):
         return told
 
     def address(self, namespace: str, service: str) -> str:
-        """Return where a Service is reached, once it has endpoints."""
+        """Return where a Service is reached, once it is there."""
         wait_until(lambda: (namespace, service) in self.kubelet.names)
         return self.kubelet.names[namespace, service]

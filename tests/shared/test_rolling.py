@@ -23,6 +23,7 @@ from tests.helm.rendering import CHART
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.images import gateway
 from tests.kubernetes.pods import Pod
+from tests.real.brokers.jars import Say
 from tests.real.clients import fresh_topic, wait_until
 from tests.real.fixtures import Connect, Tapped
 from tests.real.gateways import CHECKOUT
@@ -123,18 +124,18 @@ def _accepted(pod: Pod) -> float:
     return sum(float(it.rpartition(" ")[2]) for it in lines if it.startswith(name))
 
 
-def _finish(loads: list[Load]) -> None:
+def _finish(loads: list[Load], say: Say) -> None:
     """End loads, and assert that no message was lost, stored twice or out of order."""
     for load in loads:
         load.finish()
         load.assert_exact()
         assert list(dict.fromkeys(load.received)) == list(range(load.sent))
-    print(f"longest pause of a producer: {max(load.longest for load in loads):.3f} s")
+    say(f"longest pause of a producer: {max(load.longest for load in loads):.3f} s")
 
 
 @REAL
 def test_rolls_and_scaling_lose_and_double_nothing(
-    release: Release, brokers: Brokers, tapped: Tapped, connect: Connect
+    release: Release, brokers: Brokers, tapped: Tapped, connect: Connect, say: Say
 ) -> None:
     release.install()
     url = tapped(release.url, brokers.traces).url
@@ -148,7 +149,7 @@ def test_rolls_and_scaling_lose_and_double_nothing(
     release.install(config={"limits": {"connections": 500}}, replicas=2)
     ended = release.ended()
     time.sleep(1)
-    _finish(loads)
+    _finish(loads, say)
     assert len(ended) == 6
     assert not any(it.was_killed for it in ended)
     assert release.ends() <= {"client_closed", "broker_closed", "drained"}
@@ -156,7 +157,7 @@ def test_rolls_and_scaling_lose_and_double_nothing(
 
 @REAL
 def test_go_and_java_clients_outlive_a_roll(
-    program: Program, release: Release, brokers: Brokers, tapped: Tapped, logs: Path
+    program: Program, release: Release, brokers: Brokers, tapped: Tapped, logs: Path, say: Say
 ) -> None:
     release.install()
     topic, url = fresh_topic("r"), tapped(release.url, brokers.traces).url
@@ -176,7 +177,7 @@ def test_go_and_java_clients_outlive_a_roll(
         time.sleep(1)
         consumer.tell_to_stop()
         received = consumer.received()
-    print(f"longest pause of the producer: {sent.longest_send_ms / 1000:.3f} s")
+    say(f"longest pause of the producer: {sent.longest_send_ms / 1000:.3f} s")
     assert (sent.errors, received.errors) == ((), ())
     assert sent.acknowledged == received.received == set(range(len(sent.acknowledged)))
     assert (received.stored_twice, received.out_of_order) == (0, 0)
@@ -184,7 +185,7 @@ def test_go_and_java_clients_outlive_a_roll(
 
 @REAL
 def test_a_drained_node_moves_its_clients(
-    release: Release, brokers: Brokers, tapped: Tapped, connect: Connect
+    release: Release, brokers: Brokers, tapped: Tapped, connect: Connect, say: Say
 ) -> None:
     """Pods are evicted one by one, as the budget says, each once another one is ready."""
     release.install()
@@ -198,7 +199,7 @@ def test_a_drained_node_moves_its_clients(
     finally:
         release.kubectl("uncordon", "node-1")
     time.sleep(1)
-    _finish(loads)
+    _finish(loads, say)
     assert ended
     assert not any(it.was_killed for it in ended)
     assert release.ends() <= {"client_closed", "broker_closed", "drained"}
@@ -206,7 +207,7 @@ def test_a_drained_node_moves_its_clients(
 
 @REAL
 def test_a_gateway_that_dies_loses_nothing_and_is_started_again(
-    release: Release, brokers: Brokers, tapped: Tapped, connect: Connect
+    release: Release, brokers: Brokers, tapped: Tapped, connect: Connect, say: Say
 ) -> None:
     """Producers send again what has no receipt, as after the death of a broker. Brokers that look
     for repeats, which is their setting, store none twice."""
@@ -223,7 +224,7 @@ def test_a_gateway_that_dies_loses_nothing_and_is_started_again(
         os.kill(container.process_id, signal.SIGKILL)
     wait_until(lambda: all(it.restarts == 1 and it.is_ready for it in died))
     time.sleep(3)
-    _finish(loads)
+    _finish(loads, say)
     assert [it.restarts for it in died] == [1, 1]
     release.await_rollout()
 
@@ -248,7 +249,7 @@ def former(cluster: Cluster, tmp_path: Path) -> Path:
 
 @REAL
 def test_a_former_version_is_upgraded_to_this_one_and_another_configuration(
-    former: Path, release: Release, brokers: Brokers, tapped: Tapped, connect: Connect
+    former: Path, release: Release, brokers: Brokers, tapped: Tapped, connect: Connect, say: Say
 ) -> None:
     release.install(former / "helm" / NAME, image={"tag": "former"})
     loads = [
@@ -257,7 +258,7 @@ def test_a_former_version_is_upgraded_to_this_one_and_another_configuration(
     release.install(config={"limits": {"connections": 500}, "deadlines": {"grace": "20s"}})
     assert len(release.ended()) == 3
     time.sleep(1)
-    _finish(loads)
+    _finish(loads, say)
     assert release.ends() <= {"client_closed", "broker_closed", "drained"}
 
 
