@@ -66,7 +66,7 @@ def test_stalled_readers_that_are_closed_leave_nothing(tmp_path: Path) -> None:
 
 def test_clients_that_come_and_go_leave_nothing(tmp_path: Path) -> None:
     outcome = churn.run(
-        2_500, tmp_path, warm_up=1_000, every=0.5, growth=NOISE, settled=0, blocks=60_000
+        2_500, tmp_path, warm_up=1_000, every=0.5, growth=NOISE, settled=0, blocks=30_000
     )
     assert outcome.redirects > 0
     assert outcome.refused > 0
