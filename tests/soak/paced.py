@@ -107,9 +107,11 @@ class _Flow:
 
 
 class Flows:
-    """Some flows through a gateway. They end with `stack`."""
+    """Some flows through a gateway. They end with `stack`. `late`: seconds by which the last load
+    took longer than it should."""
 
     def __init__(self, pod: Pod, behind: Brokers, stack: ExitStack, number: int = FLOWS) -> None:
+        self.late = 0.0
         self._flows = [_Flow(pod, behind, stack, it) for it in range(number)]
         self._selector = stack.enter_context(selectors.EpollSelector())
         for flow in self._flows:
@@ -127,8 +129,7 @@ class Flows:
                 flow.send()
             sent = due
             self._handle(began + sent / rate - time.monotonic())
-        late = time.monotonic() - began - seconds
-        claim(late < 0.1 * seconds + 0.1, f"the load was {late:.2f} s late")
+        self.late = time.monotonic() - began - seconds
         deadline = time.monotonic() + PATIENCE
         while self._received < before + number and time.monotonic() < deadline:
             self._handle(0.1)

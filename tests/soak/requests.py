@@ -69,6 +69,9 @@ _LARGE = [{"key": "k", "value": "v" * 4_500}]
 _PART = simple(Kind.PRODUCER, topic="t", producer_id=2, request_id=2, metadata=_LARGE)[:4_000]
 """Most of a frame. Each connection may keep 4 KiB beside what `limits.buffered` bounds."""
 
+LATE = 0.1
+"""The part of its time by which a load may come late: its CPU is of another rate then."""
+
 RESERVED = 200
 """Connections that idle ones leave free for flows, slow peers and many producers."""
 
@@ -76,10 +79,12 @@ RESERVED = 200
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How much is done. `idle`: connections at first, and later; no more than the mode allows.
-    `rates`: messages a second. `shakes`: TLS handshakes alone. `limits`: in place of the modes'."""
+    `rates`: messages a second. `punctual`: a load that comes late is no measurement. `shakes`: TLS
+    handshakes alone. `limits`: in place of the modes'."""
 
     idle: tuple[int, int] = (1_000, 4_000)
     rates: tuple[int, ...] = (1_000, 5_000)
+    punctual: bool = True
     seconds: float = 4.0
     samples: int = 3
     shakes: int = 1_000
@@ -219,6 +224,8 @@ class _Steps:
 
                 def carry(rate: int = rate, carried: list[int] = carried) -> None:
                     carried[0] += flows.run(rate, self._plan.seconds)
+                    if self._plan.punctual:
+                        claim(flows.late < LATE * self._plan.seconds, f"{flows.late:.2f} s late")
 
                 cores, used = self._used(carry)
                 self._it.cores[name] = cores

@@ -122,6 +122,7 @@ def test_what_pods_ask_for_is_measured(tmp_path: Path) -> None:
     plan = requests.Plan(
         idle=(50, 100),
         rates=(500, 2_000),
+        punctual=False,  # a test asserts no time
         seconds=0.5,
         samples=1,
         shakes=50,
