@@ -378,7 +378,7 @@ class Application:
         limits, deadlines = self._configuration.limits, self._configuration.deadlines
         settings = ServerSettings(
             name=listener.name,
-            binds=listener.bind,
+            binds=listener.binds,
             handshake=deadlines.handshake,
             handshake_frame=limits.handshake_frame,
             connections=limits.connections,
@@ -429,6 +429,7 @@ class Application:
             figures=self._listeners[listener.name],
             spans=self._spans,
             seats=Seats(listener.each_address.connections, listener.each_principal.connections),
+            endpoints=assembly.make_endpoints(listener),
             age=listener.connection_age,
         )
         self._services.append(services)

@@ -14,6 +14,7 @@ import structlog
 import trio
 
 from gateway import __version__, protocols
+from gateway.brokers.endpoints import Endpoints, NameEndpoints, PortEndpoints
 from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.config.expressions import compiled
@@ -460,6 +461,20 @@ def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -
         # Both gateways may have the same key, but their names must differ.
         return ChainedNames(SealedNames(f"{name} of gateways", sealing))
     return SealedNames(name, sealing)
+
+
+def make_endpoints(listener: model.Listener) -> Endpoints | None:
+    """Return where clients reach each broker; None: brokers have no ids."""
+    advertise = listener.advertise
+    if advertise is None:
+        return None
+    if advertise.names is not None:
+        names = advertise.names
+        return NameEndpoints(names.template, names.host, names.port or listener.bind[0].port)
+    ports = advertise.ports
+    assert ports is not None  # as the configuration was checked
+    port = ports.port or listener.bind[0].port
+    return PortEndpoints(ports.host, port, ports.ids, ports.first_port)
 
 
 def make_server_side(listener: model.Listener, shared: Shared) -> ServerSide | None:

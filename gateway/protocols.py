@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gateway.wire.kafka.plugin import PLUGIN as KAFKA
 from gateway.wire.plugin import Plugin
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from gateway.wire.address import Address
 
-PLUGINS = {plugin.name: plugin for plugin in (PULSAR,)}
+PLUGINS = {plugin.name: plugin for plugin in (PULSAR, KAFKA)}
 """All protocols, by the value of a listener's `protocol`."""
 
 DEFAULT = PULSAR.name

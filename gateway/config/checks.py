@@ -21,9 +21,9 @@ from gateway.config.model import (
     SECRET_ALGORITHMS,
 )
 from gateway.config.store import address
+from gateway.wire.address import Address
 
 if TYPE_CHECKING:
-    from gateway.wire.address import Address
     from gateway.wire.plugin import Plugin
 
 Part = Mapping[str, Any]
@@ -43,6 +43,7 @@ def find_mistakes(data: object) -> Iterator[Mistake]:
     yield from _clusters_exist(listeners, data.get("clusters"))
     yield from _protocols_fit(listeners, data.get("clusters"))
     for place, listener in listeners:
+        yield from _advertises(listener, place)
         yield from _identity_fits(listener, place)
         yield from _client_certificates_fit(listener, place)
         yield from _access_fits(listener, place, data)
@@ -92,7 +93,7 @@ def _names_differ(listeners: list[Placed]) -> Iterator[Mistake]:
 def _binds_differ(servers: list[Placed]) -> Iterator[Mistake]:
     taken: list[tuple[Place, Address]] = []
     for place, server in servers:
-        for bind in _binds(server.get("bind")):
+        for bind in [*_binds(server.get("bind")), *_node_binds(server)]:
             for other in [other for other, before in taken if _overlap(bind, before)][:1]:
                 text = f"overlaps with {format_place(other)}.bind; choose another port or address"
                 yield Mistake((*place, "bind"), text)
@@ -104,6 +105,41 @@ def _binds(value: object) -> tuple[Address, ...]:
         return units.binds(value)
     except ValueError:
         return ()
+
+
+def _node_binds(server: Part) -> tuple[Address, ...]:
+    """Return the addresses of brokers' ports; none if they are wrong."""
+    for _, advertise in _mapping(server, "advertise"):
+        for _, ports in _mapping(advertise, "ports"):
+            try:
+                ids, first = units.ids(ports.get("ids")), units.port(ports.get("first_port"))
+            except ValueError:
+                return ()
+            hosts = dict.fromkeys(it.host for it in _binds(server.get("bind")))
+            numbers = range(first, first + len(ids))
+            return tuple(Address(host, port) for port in numbers for host in hosts)
+    return ()
+
+
+def _advertises(listener: Part, place: Place) -> Iterator[Mistake]:
+    plugin = protocols.PLUGINS.get(str(listener.get("protocol", protocols.DEFAULT)))
+    if plugin is None:
+        return
+    where, advertise = (*place, "advertise"), listener.get("advertise")
+    if not plugin.numbers_brokers:
+        if advertise is not None:
+            text = f"has no effect: clients of {plugin.name} name brokers in it; leave it out"
+            yield Mistake(where, text)
+        return
+    if advertise is None:
+        text = f"is missing; clients of {plugin.name} connect to each broker: ports or names"
+        yield Mistake(where, text)
+    elif isinstance(advertise, Mapping):
+        if len(advertise.keys() & {"ports", "names"}) != 1:
+            yield Mistake(where, "needs one way to each broker; either ports or names")
+        if advertise.get("names") is not None and listener.get("tls") is None:
+            text = "tells brokers apart by TLS server names, and the listener has no tls; ports"
+            yield Mistake((*where, "names"), text)
 
 
 def _overlap(one: Address, other: Address) -> bool:

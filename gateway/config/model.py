@@ -28,7 +28,7 @@ from gateway.config import store, units
 from gateway.config.expressions import compiled
 from gateway.config.store import StoreAddress
 from gateway.config.units import KIB, MIB, Network
-from gateway.wire.address import Address
+from gateway.wire.address import LAST_PORT, Address
 
 Number = TypeVar("Number", int, float)
 Several = TypeVar("Several", tuple[Any, ...], Mapping[str, Any])
@@ -349,6 +349,53 @@ class ClientHeader(Part):
     inside_tls: Flag | None = None
 
 
+class NodePorts(Part):
+    """A port of the listener for each broker."""
+
+    # By which clients reach the listener.
+    host: Annotated[str, PlainValidator(units.host), Field(examples=["gateway.example"])]
+    # Where clients begin. None: the port of `bind`.
+    port: Port | None = None
+    # Of brokers. Those of brokers that may be added belong here too: their ports are bound when the
+    # gateway starts. New ones go behind the others, as ports follow this order.
+    ids: Annotated[tuple[int, ...], PlainValidator(units.ids), Field(examples=["0-2"])]
+    # Of the first id. The others follow.
+    first_port: Annotated[Port, Field(examples=[9093])]
+
+    @model_validator(mode="after")
+    def _ports_exist(self) -> Self:
+        if self.first_port + len(self.ids) - 1 > LAST_PORT:
+            raise ValueError("has more ids than ports; a lower first_port")
+        return self
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Return the ports of brokers, in the order of their ids."""
+        return tuple(range(self.first_port, self.first_port + len(self.ids)))
+
+
+class NodeNames(Part):
+    """A TLS server name for each broker. All must lead clients to the listener."""
+
+    # Where clients begin.
+    host: Annotated[str, PlainValidator(units.host), Field(examples=["gateway.example"])]
+    template: Annotated[
+        str,
+        PlainValidator(units.host_template),
+        Field(examples=["broker-{n}.gateway.example"]),
+    ]
+    # None: the port of `bind`.
+    port: Port | None = None
+
+
+class Advertise(Part):
+    """How clients reach each broker through the listener, for protocols whose brokers have ids: by
+    one of the two."""
+
+    ports: NodePorts | None = None
+    names: NodeNames | None = None
+
+
 class Listener(Part):
     """One address where clients connect."""
 
@@ -359,6 +406,8 @@ class Listener(Part):
         tuple[Address, ...], PlainValidator(units.binds), Field(examples=["127.0.0.1:6650"])
     ]
     cluster: Name
+    # Needed by protocols whose brokers have ids, and by no other.
+    advertise: Advertise | None = None
     # None: the address of a connection is its client's.
     proxy_protocol: TrustedProxies | None = None
     # None: clients speak without TLS.
@@ -376,6 +425,14 @@ class Listener(Part):
     # None: connections last as long as clients want.
     connection_age: Annotated[float, _within(units.seconds, "10s", "720h")] | None = None
     trace: Networks = ()
+
+    @property
+    def binds(self) -> tuple[Address, ...]:
+        """Return all addresses to listen on: of `bind`, and with the ports of brokers."""
+        ports = None if self.advertise is None else self.advertise.ports
+        hosts = dict.fromkeys(it.host for it in self.bind)
+        more = [Address(host, port) for port in (ports.ports if ports else ()) for host in hosts]
+        return (*self.bind, *more)
 
 
 class OAuth2(Part):

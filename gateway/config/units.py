@@ -53,6 +53,10 @@ _HOST_LENGTH = 253
 # The largest number of a broker behind a readable name.
 _LARGEST_NUMBER = "999999"
 
+# Each has a port, on which the gateway listens.
+MOST_IDS = 1000
+_IDS_HELP = "0-2 or [1, 2, 10-12]"
+
 _EMPTY = "is empty; leave the line out or give it a value"
 _BIND_HELP = "host:port, [IPv6 address]:port in quotes, or :port for all addresses"
 _BROKER_HELP = " or ".join(f"{name}://host:port" for name in protocols.SCHEMES)
@@ -248,6 +252,38 @@ def host_pattern(value: object) -> str:
     if _HOST_PATTERN.fullmatch(pattern):
         return pattern
     raise ValueError("is not a host; a name, an address, or *.example.org for all below it")
+
+
+def host(value: object) -> str:
+    """Read a host name, or an address, in lower case."""
+    found = text(value).lower()
+    if _HOST_PATTERN.fullmatch(found) and "*" not in found:
+        return found
+    raise ValueError("is not a host; a name or an address, such as gateway.example")
+
+
+def ids(value: object) -> tuple[int, ...]:
+    """Read the ids of brokers: numbers and ranges such as `0-2`, with commas or as a list."""
+    found: list[int] = []
+    for entry in [value] if isinstance(value, int) else _listed(value):
+        first, _, last = str(entry).strip().partition("-")
+        ends = first, last or first
+        if isinstance(entry, bool) or not all(_NUMBER.fullmatch(it) for it in ends):
+            raise ValueError(f"has {entry!r}, which is no id and no range of ids; {_IDS_HELP}")
+        low, high = map(int, ends)
+        if not low <= high < low + MOST_IDS - len(found):
+            raise ValueError(f"has the range {entry}; {MOST_IDS} ids are the most, the least first")
+        found += range(low, high + 1)
+    if len(set(found)) < len(found):
+        raise ValueError("has an id twice; each once")
+    if not found:
+        raise ValueError(_EMPTY)
+    return tuple(found)
+
+
+def _listed(value: object) -> list[object]:
+    found = entries(value)
+    return found if isinstance(found, list) else [found]
 
 
 def host_template(value: object) -> str:

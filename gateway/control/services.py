@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, runtime_checkable
 
+from gateway.brokers.endpoints import Endpoints
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import Names
+from gateway.brokers.nodes import Nodes
 from gateway.brokers.resolver import Log, no_log
 from gateway.control.failures import Failures
 from gateway.control.seats import Seat, Seats
@@ -26,7 +28,7 @@ from gateway.telemetry.latency import ListenerLatencies
 from gateway.telemetry.spans import CONNECTION, Span, Spans
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import Credential, Denial, Principal, Refusal, Settle
+from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
 from gateway.wire.services import Again, LookupOutcome, LookupTimes, Undecided
 from gateway.wire.stopwatch import Latencies
 from gateway.wire.subject import Caller, Subject, TopicName
@@ -74,6 +76,8 @@ class RateLimits(Protocol):
 
     def is_in_debt(self, account: Account) -> bool: ...
 
+    def delay(self, account: Account) -> float: ...
+
     def release(self, account: Account) -> None: ...
 
 
@@ -81,7 +85,8 @@ class RateLimits(Protocol):
 class ClusterParts:
     """The parts that all listeners of one cluster share. `name`: the cluster's.
 
-    `migrations`: the gateways of other clusters, by broker of those clusters.
+    `migrations`: the gateways of other clusters, by broker of those clusters. `nodes`: where its
+    brokers are, if they have ids.
     """
 
     name: str
@@ -91,6 +96,7 @@ class ClusterParts:
     accounts: AccountBook
     figures: ClusterFigures
     migrations: Mapping[Address, Address] = field(default_factory=dict)
+    nodes: Nodes = field(default_factory=Nodes)
 
 
 _LAST_GENERATION = (1 << 32) - 1
@@ -110,6 +116,10 @@ def _always(_account: Account) -> bool:
 
 def _never(_account: Account) -> bool:
     return False
+
+
+def _at_once(_account: Account) -> float:
+    return 0.0
 
 
 def _on_all(_topic: TopicName) -> bool:
@@ -139,8 +149,8 @@ class ListenerServices:
     operator must act on. `name`: the listener's. `naming`: makes a principal of a proven name;
     None: of none that is accepted. `limits`, `access`: None if there are no rules.
     `seats`: None if there are no bounds of connections. `failures`: of all listeners. `latencies`,
-    `figures`, `spans`: None if nobody reads them. `age`: seconds after which clients are moved,
-    about; None: they are not.
+    `figures`, `spans`: None if nobody reads them. `endpoints`: of brokers, if they have ids.
+    `age`: seconds after which clients are moved, about; None: they are not.
     """
 
     def __init__(
@@ -159,6 +169,7 @@ class ListenerServices:
         latencies: ListenerLatencies | None = None,
         figures: ListenerFigures | None = None,
         spans: Spans | None = None,
+        endpoints: Endpoints | None = None,
         age: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -175,9 +186,11 @@ class ListenerServices:
         self._latencies = latencies
         self._figures = figures
         self._spans = spans
+        self._endpoints = endpoints
         # Bound once, which saves a call for each waiting frame.
         self.wants = _always if limits is None else limits.wants
         self.is_in_debt = _never if limits is None else limits.is_in_debt
+        self.delay = _at_once if limits is None else limits.delay
         self._age = age
         self._clock = clock
         self._generation = 0
@@ -287,6 +300,23 @@ class ListenerServices:
         if isinstance(found, Denial):
             self._log("broker_without_name", broker=str(broker), reason=found.text)
         return found
+
+    def advertise_node(self, node: int, broker: Address) -> Address:
+        assert self._endpoints is not None, "the protocol's brokers have no ids"
+        self._cluster.learned.learn(broker.host)
+        self._cluster.nodes.learn(node, broker)
+        found = self._endpoints.of(node)
+        if isinstance(found, Address):
+            return found
+        self._log("broker_without_address", broker=str(broker), node=node)
+        return self._endpoints.any
+
+    def reached(self, origin: Origin) -> int | None:
+        assert self._endpoints is not None, "the protocol's brokers have no ids"
+        return self._endpoints.node(origin.reached, origin.server_name)
+
+    def broker(self, node: int) -> Address | None:
+        return self._cluster.nodes.broker(node)
 
     def alias(self, broker: Address) -> Address | Denial:
         """Names made from a template have no alias. An alias of another generation than the client

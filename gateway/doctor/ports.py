@@ -42,7 +42,7 @@ async def examine(configuration: model.Configuration, network: Network) -> list[
     tries = [
         partial(_examine_listener, listener, bind, named, network)
         for listener in configuration.listeners
-        for bind in listener.bind
+        for bind in listener.binds
     ]
     if configuration.admin is not None:
         tries.append(partial(_examine_admin, configuration.admin, network))

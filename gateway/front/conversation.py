@@ -18,6 +18,7 @@ from gateway.wire.contract import (
     Dial,
     Dialled,
     Direction,
+    Peek,
     Peer,
     Principal,
     Receive,
@@ -98,6 +99,8 @@ class Conversation:
         match step:
             case Receive(peer):
                 return await self._receive(peer)
+            case Peek(peer, count):
+                return await self._peek(peer, count)
             case Transmit(peer, data):
                 if peer in self.legs:
                     await self.legs[peer].transmit(data, self._deadline)
@@ -124,6 +127,12 @@ class Conversation:
         if self._watch is not None and isinstance(frame, bytes):
             self._watch(_DIRECTIONS[peer], frame)
         return frame
+
+    async def _peek(self, peer: Peer, count: int) -> StepResult:
+        leg = self.legs.get(peer)
+        if leg is None:
+            return Denial(Refusal.CLOSED, "there is no such connection")
+        return await leg.peek(count, self._deadline)
 
     async def _wait(self, seconds: float, *, yields: bool) -> None:
         until = min(trio.current_time() + seconds, self._deadline)

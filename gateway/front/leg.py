@@ -87,7 +87,7 @@ class Leg:
         """Return the next frame, or a denial. `deadline`: by trio's clock."""
         # While many legs wait, this one waits before its first read too: handling a frame is work
         # that each leg may do in its turn only.
-        ready = self._readiness is None or not self._readiness.crowded
+        waits = self._is_crowded
         while True:
             length = self._frame_length(self.received)
             if length > self._bound:
@@ -100,15 +100,38 @@ class Leg:
                 return frame
             if length > UNCLAIMED and not await self._has_room(length, deadline):
                 return _TOO_SLOW
-            more = self._read(max(length, UNCLAIMED) - len(self.received)) if ready else None
-            if more is None:
-                with trio.CancelScope(deadline=deadline) as scope, self.patience(scope):
-                    await self._readable()
-                if scope.cancelled_caught:
-                    return _TOO_SLOW
-                ready = True
-            elif not more:
-                return _CLOSED
+            most = max(length, UNCLAIMED) - len(self.received)
+            gone = await self._receive_more(most, deadline, waits=waits)
+            if gone is not None:
+                return gone
+            waits = False
+
+    async def peek(self, count: int, deadline: float) -> bytes | Denial:
+        """Return the next `count` bytes, at most `UNCLAIMED`, and keep them; or a denial."""
+        waits = self._is_crowded
+        while len(self.received) < count:
+            most = UNCLAIMED - len(self.received)
+            gone = await self._receive_more(most, deadline, waits=waits)
+            if gone is not None:
+                return gone
+            waits = False
+        return bytes(self.received[:count])
+
+    @property
+    def _is_crowded(self) -> bool:
+        return self._readiness is not None and self._readiness.crowded
+
+    async def _receive_more(self, most: int, deadline: float, *, waits: bool) -> Denial | None:
+        """Receive some bytes, at most `most`; return a denial if none come. `waits`: for its turn,
+        before it reads."""
+        more = None if waits else self._read(most)
+        while more is None:
+            with trio.CancelScope(deadline=deadline) as scope, self.patience(scope):
+                await self._readable()
+            if scope.cancelled_caught:
+                return _TOO_SLOW
+            more = self._read(most)
+        return None if more else _CLOSED
 
     async def _readable(self) -> None:
         """Wait until `recv` may return bytes."""

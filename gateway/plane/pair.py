@@ -33,9 +33,11 @@ from gateway.wire.contract import (
     Later,
     Pause,
     Peer,
+    Postpone,
     Prolong,
     Refuse,
     Replace,
+    Resume,
     Session,
     Start,
     ViolationError,
@@ -198,6 +200,10 @@ class Pair:
                 self._discard(account)
             case Pause(direction, until):
                 self._pause(self.pumps[direction], until)
+            case Postpone(until):
+                pump.postpone(until)
+            case Resume(direction):
+                self.pumps[direction].take_up(now)
             case Start(job, then):
                 self._reactor.hooks.start(self, job, then)
             case Later(until, go_on):
@@ -349,7 +355,8 @@ class Pair:
             self._ask(now)
         if self.over:
             return
-        idle = self.touched + settings.idle
+        patience = self.session.idle
+        idle = self.touched + (settings.idle if patience is None else patience)
         if now >= self._expires:
             self.end(EndReason.CREDENTIAL_EXPIRED, detail="the credential has expired")
         elif now >= idle:
@@ -360,7 +367,8 @@ class Pair:
             # A live peer is not gone before the first of these; a blocked one may be earlier.
             ends = [now + min(settings.silent, settings.stalled), idle, self._expires, self._asks]
             ends += [pump.blocked_since + settings.stalled for pump in self.pumps]
-            ends += [pump.heard + settings.silent for pump in self.pumps if pump.listens]
+            if patience is None:
+                ends += [pump.heard + settings.silent for pump in self.pumps if pump.listens]
             self._reactor.deadlines.add(min(end for end in ends if end > now), self._watch)
 
     def _find_gone(self, now: float) -> EndReason | None:
@@ -369,6 +377,8 @@ class Pair:
         for pump in self.pumps:
             if now >= pump.blocked_since + settings.stalled:
                 return _STALLED[pump.sink.peer]
+        if self.session.idle is not None:
+            return None
         silent = [it for it in self.pumps if it.listens and now >= it.heard + settings.silent]
         return _SILENT[silent[0].source.peer] if len(silent) == 1 else None
 

@@ -10,6 +10,7 @@ shared buffer, one scan, and one send of all bytes that the scanner cleared. The
 - **Stop frame**: the session decides the frame, the pair carries out the effects, and the scan goes
   on behind the frame. An incomplete stop frame is *collected*, within the session's bound (see
   `collection`).
+- **Postponed**: the session decides the stop frame later. It is carried, and offered again.
 - **Injections**: the gateway's own frames may be inserted only at a frame border. They wait while
   part of the last frame is *owed*. A peer that lets too many of them wait is not read: it would
   fill the memory with the answers to its requests.
@@ -37,6 +38,7 @@ from gateway.plane.memory import SMALLEST_READ, SPARING_READ
 from gateway.wire.contract import Direction, EndReason
 
 if TYPE_CHECKING:
+    from gateway.plane.deadlines import Cancellable
     from gateway.plane.lane import Lane
     from gateway.plane.state import PlaneState
     from gateway.wire.account import Account
@@ -88,7 +90,7 @@ class PumpHost(Protocol):
     def attend(self, now: float) -> None:
         """Ask the session for further effects."""
 
-    def later(self, when: float, callback: Callable[[float], None]) -> object:
+    def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
         """Call back at the time `when`, unless the pair has ended by then."""
 
     def soon(self, callback: Callable[[float], None]) -> None:
@@ -145,6 +147,7 @@ class Pump:
         "_patience",
         "_pauses",
         "_plane",
+        "_postponed",
         "_read_size",
         "_scan",
         "_stopwatch",
@@ -188,6 +191,7 @@ class Pump:
         # Actions to run and frames to send at the next border.
         self._at_border: deque[Callable[[], None] | bytes] | None = None
         self._pauses = 0  # number of reasons not to read
+        self._postponed: Cancellable | None = None  # when the stop frame is offered again
         self._unheard = 0  # bytes of the gateway's own that were not sent at once
         self._mutes_peer = False  # the sink's peer is not read because of `_unheard`
         self.heard = 0.0  # when the source's peer last sent bytes
@@ -265,9 +269,9 @@ class Pump:
         cleared = border = at
         try:
             while True:
-                # Owed bytes cost nothing to scan: a piece begins behind them.
-                if cleared + scanner.owed > border:
-                    border = cleared + scanner.owed
+                # A piece begins behind what costs nothing to scan.
+                if cleared + scanner.skips > border:
+                    border = cleared + scanner.skips
                 border += size
                 if border > end:
                     border = end
@@ -384,6 +388,8 @@ class Pump:
             return end
         behind = at + length
         holder = self.pair.decide(self.direction, bytes(memory.view[at:behind]), now)
+        if self._postponed is not None:
+            return at
         if holder is not None:
             behind = self._hold_following(holder, behind, end, now)
         if behind < end and not self.pair.over and self.pair.decided_enough():
@@ -401,11 +407,11 @@ class Pump:
     def _to_border(self, at: int, end: int) -> int:
         """Send owed bytes; if none are missing, do what waits for a border. Return their end."""
         border = min(at + self.scanner.owed, end)
-        self._scan(self._memory.buffer, at, border)
-        self._emit(self._memory.view[at:border])
+        cleared = self._scan(self._memory.buffer, at, border)
+        self._emit(self._memory.view[at:cleared])
         if not self.scanner.owed:
             self._do_at_border()
-        return border
+        return cleared
 
     def _do_at_border(self) -> None:
         """Do what waits for a border. Any action may end the pair, which empties the queue."""
@@ -462,6 +468,8 @@ class Pump:
                 self.pair.decide(self.direction, frame, now)
             finally:
                 collection.close()
+            if self._postponed is not None:
+                self._keep(frame)
         return taken
 
     def _emit(self, data: memoryview | bytes) -> None:
@@ -558,6 +566,19 @@ class Pump:
             self._keep(b"")
             self.offer(carried, now)
         self._read_on()
+
+    def postpone(self, until: float) -> None:
+        """Keep the stop frame that is being decided, and what follows, until this time."""
+        assert self._postponed is None, "a stop frame is postponed once"
+        self.pause()
+        self._postponed = self.pair.later(until, self.take_up)
+
+    def take_up(self, now: float) -> None:
+        """Have the stop frame decided again that was postponed, if there is one."""
+        if self._postponed is not None:
+            self._plane.deadlines.cancel(self._postponed)
+            self._postponed = None
+            self.unpause(now)
 
     def offer(self, data: bytes, now: float) -> None:
         """Move kept bytes, of any length, as if they were received now."""

@@ -175,6 +175,11 @@ class Limit:
         """Return whether one whole unit may be leased."""
         return self.meter.available(now) >= WHOLE_UNIT
 
+    def delay(self, now: float) -> float:
+        """Return the seconds until one whole unit may be leased for each member that waits."""
+        wanted = WHOLE_UNIT * (self.waiting + 1)
+        return max(0.0, (wanted - self.meter.available(now)) / self.spec.rate)
+
     def lease_size(self, member: Member, now: float) -> int:
         """Return the units for the member whose turn it is. The limit has at least one."""
         among = self.turns or self.waiting + 1

@@ -181,6 +181,21 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class Postpone:
+    """Offer the stop frame again at a time of the monotonic clock, or at `Resume`; read nothing of
+    its direction before."""
+
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class Resume:
+    """Offer the stop frame of a direction now that was postponed, if there is one."""
+
+    direction: Direction
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Run a job, and call `then(result, now)` with its result.
 
@@ -269,6 +284,8 @@ Effect = (
     | Attend
     | Discard
     | Pause
+    | Postpone
+    | Resume
     | Start
     | Later
     | Prolong
@@ -298,6 +315,14 @@ class Receive:
     """Wait for one frame. Result: its bytes, or a `Denial` (closed, timed out, too large)."""
 
     peer: Peer
+
+
+@dataclass(frozen=True, slots=True)
+class Peek:
+    """Wait for so many bytes, at most 4096. Result: these, which stay unread; or a `Denial`."""
+
+    peer: Peer
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,7 +376,7 @@ class Settle:
     answer: Callable[[], Awaitable[Principal | Denial | None]]
 
 
-Step = Receive | Transmit | Wait | Dial | Settle
+Step = Receive | Peek | Transmit | Wait | Dial | Settle
 StepResult = bytes | Dialled | Principal | Denial | None
 
 
@@ -437,12 +462,17 @@ class Job(Protocol):
 class Scanner(Protocol):
     """Scans one direction of one pair: walks chunks, counts frames, halts at stop frames.
 
-    `owed`: bytes of a passing frame that have not arrived yet; 0 at a frame border.
-    `stop`: length of the stop frame at the offset that `scan` returned; 0 without one.
+    `owed`: bytes of a passing frame that have not arrived yet; 0 at a frame border. `skips`: those
+    of them that pass without a look at them, which costs nothing.
+    `stop`: length of the stop frame at the offset that `scan` returned; 0 without one. It may be
+    the head of a longer frame, whose rest is owed once the head is decided.
     """
 
     @property
     def owed(self) -> int: ...
+
+    @property
+    def skips(self) -> int: ...
 
     @property
     def stop(self) -> int: ...
@@ -450,8 +480,9 @@ class Scanner(Protocol):
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """Return the offset up to which `chunk[start:end]` may go on as it is.
 
-        Beyond it lies a stop frame (`stop` > 0; its end may not have arrived), or a header that the
-        chunk's end cuts and that must be offered again with the bytes that follow.
+        Beyond it lies a stop frame (`stop` > 0; its end may not have arrived), or a header, or a
+        part that is read at once, which the chunk's end cuts and which must be offered again with
+        the bytes that follow. A scanner may write into what it passes, where the length stays.
 
         Raises `PeerError` if the bytes violate the protocol. `owed` stays unchanged then, because
         the plane sends a farewell only at a frame border.
@@ -496,8 +527,13 @@ class Session(Protocol):
     `caller`: the client. `collected_bound`: bytes of the largest stop frame that may be held in
     memory. `expires_at`: wall-clock time at which the client's credential expires; None: never.
     `holding`: None if no frame waits for allowance. `stopwatch`: None if nobody reads how long the
-    client waits.
+    client waits. `idle`: seconds without a byte after which the pair ends, for protocols whose
+    peers send nothing while they have nothing to say; None: as the plane is set, which also ends a
+    pair if only one of its peers is silent.
     """
+
+    @property
+    def idle(self) -> float | None: ...
 
     @property
     def stopwatch(self) -> Stopwatch | None: ...

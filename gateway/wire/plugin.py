@@ -85,6 +85,8 @@ class Plugin:
     topic's name; None: the text is not a name. `actions`: actions of clients that rules may limit.
     `enter`: makes the entry of one listener; it imports the protocol's modules.
     `checks`: name of the module with the doctor's checks of its brokers (`gateway.doctor.checks`).
+    `numbers_brokers`: brokers have ids, and clients reach each at an address of its own
+    (`Listener.advertise` of the configuration); otherwise by a name in the protocol.
     """
 
     name: str
@@ -94,3 +96,4 @@ class Plugin:
     actions: frozenset[Action]
     enter: Callable[[EntrySettings], Entry]
     checks: str
+    numbers_brokers: bool = False

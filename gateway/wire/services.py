@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import Credential, Denial, Principal, Settle
+from gateway.wire.contract import Credential, Denial, Origin, Principal, Settle
 from gateway.wire.stopwatch import Latencies
 from gateway.wire.subject import Caller, Subject, TopicName
 
@@ -136,12 +136,29 @@ class Services(Protocol):
         not make the account wait."""
         ...
 
+    def delay(self, account: Account) -> float:
+        """Return the seconds until this account has allowance, about; 0: it has some."""
+        ...
+
     def release(self, account: Account) -> None:
         """Give back the account of a producer or consumer that is gone; its counts stay."""
         ...
 
     def advertise(self, broker: Address) -> Address | Denial:
         """Return the address that stands for a broker towards clients."""
+        ...
+
+    def advertise_node(self, node: int, broker: Address) -> Address:
+        """Return the address at which clients reach the broker with this id, and learn where it
+        is; for protocols whose brokers have ids."""
+        ...
+
+    def reached(self, origin: Origin) -> int | None:
+        """Return the id of the broker that a client wants, by where it connected; None: any."""
+        ...
+
+    def broker(self, node: int) -> Address | None:
+        """Return where the broker with this id is; None: nobody has said it yet."""
         ...
 
     def alias(self, broker: Address) -> Address | Denial:

@@ -48,6 +48,11 @@ class TracedScanner:
         return self._inner.owed
 
     @property
+    def skips(self) -> int:
+        """See `contract.Scanner`."""
+        return self._inner.skips
+
+    @property
     def stop(self) -> int:
         """See `contract.Scanner`."""
         return self._inner.stop
@@ -82,6 +87,11 @@ class TracedSession:
     def stopwatch(self) -> Stopwatch | None:
         """See `contract.Session`."""
         return self._inner.stopwatch
+
+    @property
+    def idle(self) -> float | None:
+        """See `contract.Session`."""
+        return self._inner.idle
 
     @property
     def caller(self) -> Caller:

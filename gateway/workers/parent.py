@@ -105,7 +105,7 @@ class Parent:
         ):
             passed = self._manager.sockets(it.name for it in self._configuration.listeners)
             for listener in self._configuration.listeners:
-                self._sockets[listener.name] = passed.get(listener.name) or listen(listener.bind)
+                self._sockets[listener.name] = passed.get(listener.name) or listen(listener.binds)
             self._crew = Crew(
                 self._size, Start(command(WORKER), self._descriptors(), self._handlers)
             )

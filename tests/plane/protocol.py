@@ -60,6 +60,11 @@ class FakeScanner:
         self.stop = 0
         self._accounts = accounts
 
+    @property
+    def skips(self) -> int:
+        """See `contract.Scanner`."""
+        return self.owed
+
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`. `owed` does not change if this raises."""
         self.stop = 0
@@ -172,6 +177,9 @@ class FakeSession:
     def later(self, number: int, until: float) -> Later:
         """Return the effect by which `resumption` is asked at a time."""
         return Later(until, lambda now: self.resume(number, b"", now))
+
+    idle: float | None = None
+    """See `contract.Session`."""
 
     @property
     def holding(self) -> FakeSession:

@@ -34,6 +34,11 @@ class _Scanner(ABC):
         self.accounts: dict[bytes, Account] = {}
         self._ledger = ledger
 
+    @property
+    def skips(self) -> int:
+        """See `contract.Scanner`."""
+        return self.owed
+
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`."""
         self.stop = 0

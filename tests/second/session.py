@@ -69,9 +69,11 @@ _ACTIONS = (Action.PRODUCE, Action.CONSUME)
 
 
 class MemoSession:
-    """See `contract.Session`. `holding`: no frame waits. `stopwatch`: nothing is timed."""
+    """See `contract.Session`. `holding`: no frame waits. `stopwatch`: nothing is timed. `idle`: as
+    the plane is set."""
 
     holding = None
+    idle = None
     stopwatch = None
 
     def __init__(

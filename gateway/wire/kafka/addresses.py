@@ -78,11 +78,26 @@ def rewritten(
         elif host is not None:
             name = _host(frame, host, flexible=flexible)
             if name:
-                own = advertise(Node(id, name, _number(frame, place)))
+                port = _number(frame, place)
+                if not 0 < port < 1 << 16:
+                    raise PeerError(f"a broker at port {port}")
+                own = advertise(Node(id, name, port))
                 changes.append((host, as_text(own.host.encode("ascii"), flexible=flexible)))
                 changes.append((place, struct.pack(">i", own.port)))
             host = None
     return splice(frame, found, changes) if changes else frame
+
+
+def nodes(schema: Schema, version: int, frame: bytes, start: int) -> list[Node]:
+    """Return the brokers that an answer names whose body begins at `start`. Raises `PeerError`."""
+    found: list[Node] = []
+
+    def note(node: Node) -> Address:
+        found.append(node)
+        return Address(node.host, node.port)
+
+    rewritten(schema, version, frame, start, note)
+    return found
 
 
 def emptied(schema: Schema, version: int, frame: bytes, start: int, name: str) -> bytes:

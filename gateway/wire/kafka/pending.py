@@ -13,6 +13,7 @@ from collections import deque
 from typing import NamedTuple
 
 from gateway.errors import PeerError
+from gateway.wire.account import Account
 
 MOST = 10_000
 """Requests of one connection without an answer. Java has 5, librdkafka up to a million, which wait
@@ -20,11 +21,16 @@ in its own memory while the connection is not read."""
 
 
 class Asked(NamedTuple):
-    """A request that the broker has to answer. Its answer has the form of this version."""
+    """A request that the broker has to answer. Its answer has the form of this version.
+
+    `accounts`: what it sent to. `is_own`: the gateway asks, and the client gets no answer.
+    """
 
     key: int
     version: int
     correlation: int
+    accounts: tuple[Account, ...] = ()
+    is_own: bool = False
 
 
 class Pending:
@@ -83,3 +89,7 @@ class Pending:
             own += answer
             self._line.popleft()
         return bytes(own)
+
+    def waits_only_for(self, keys: frozenset[int]) -> bool:
+        """Return whether no answer is owed to other requests than of these APIs."""
+        return all(isinstance(it, Asked) and it.key in keys for it in self._line)

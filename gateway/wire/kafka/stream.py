@@ -1,85 +1,114 @@
-"""Reads a body while its bytes come, without holding more of it than one number or text.
+"""Reads a body while its bytes come, without holding any of it.
 
-A *reader* is a generator. It yields how many bytes it needs next, and is sent them; or it yields
-how many it skips, as a negative number, and is sent nothing. `Stream` runs it over the chunks of a
-connection: what it needs is mostly in the chunk, and is read there; what a chunk's end cuts is put
-together. So a request of a hundred megabytes is read by the same code as one of a hundred bytes.
+A *reader* is a generator. It yields how many bytes it needs next, and is sent them; how many it
+skips, as a negative number, and is sent nothing; or bytes that take the place of those that it was
+sent last, as many of them. `Stream` runs it over the chunks of a connection. So a request of a
+hundred megabytes is read by the same code as one of a hundred bytes.
 
-Nothing is held that has no bound: `LONGEST` bytes of a text. Whoever runs a reader knows how long
-the frame is, and what the frame does not hold is a violation.
+What a reader needs at once, one number or text, is mostly in the chunk. If the chunk's end cuts it,
+nothing of it passes: it is offered again with the bytes that follow. So a text can be changed
+wherever it is cut, and what is kept of a frame has a bound: `LONGEST` bytes of a text. Whoever runs
+a reader knows how long the frame is, and what the frame does not hold is a violation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import TypeVar
 
 from gateway.errors import PeerError
 
 LONGEST = 4096
 """Bytes of one text that is read: names of topics have 249, of transactions rarely 100."""
 
-Reader = Generator[int, bytes, None]
-Read = Generator[int, bytes, int]
+T = TypeVar("T")
+
+Reading = Generator[int | bytes, bytes, T]
+"""A reader that returns something to the reader that runs it."""
+
+Reader = Reading[None]
+Read = Reading[int]
 
 
 class Stream:
-    """Runs a reader over a body of `size` bytes. `left`: bytes that have not come."""
+    """Runs a reader over a body of `size` bytes. `left`: bytes that have not passed."""
 
-    __slots__ = ("_held", "_needs", "_reader", "_skips", "_unread", "left")
+    __slots__ = ("_needs", "_reader", "_skips", "left")
 
     def __init__(self, reader: Reader, size: int) -> None:
         """Raises `PeerError` if the body cannot be as short as that."""
-        self.left = self._unread = size
+        self.left = size
         self._reader: Reader | None = reader
-        self._held = bytearray()
         self._needs = self._skips = 0
-        self._go_on(None)
+        self._ask(next(reader, None))
 
     @property
     def is_done(self) -> bool:
         """Return whether the reader has read all that it wants."""
         return self._reader is None
 
-    def feed(self, chunk: bytes | bytearray, start: int, end: int) -> int:
-        """Take bytes of the body, and return where it ends in the chunk, or the chunk's end. Raises
-        `PeerError` if the body is not what the reader takes."""
+    @property
+    def skips(self) -> int:
+        """Return how many of the next bytes pass without a look at them."""
+        return self.left if self._reader is None else self._skips
+
+    def feed(self, chunk: bytearray, start: int, end: int) -> int:
+        """Take bytes of the body, and return up to where they may pass: the chunk's end, the body's
+        end, or what the chunk's end cuts. Raises `PeerError` if the body is not what the reader
+        takes."""
         end = min(end, start + self.left)
-        self.left -= end - start
         at = start
-        while at < end and self._reader is not None:
-            at = self._skip(at, end) if self._skips else self._take(chunk, at, end)
-        return end
+        while at < end:
+            if self._reader is None:
+                self.left -= end - at
+                return end
+            if self._skips:
+                step = min(self._skips, end - at)
+                self._skips -= step
+                self._pass(step)
+            elif end - at < self._needs:
+                break
+            else:
+                step = self._needs
+                self._give(chunk, at, at + step)
+            at += step
+        return at
 
-    def _skip(self, at: int, end: int) -> int:
-        step = min(self._skips, end - at)
-        self._skips -= step
-        self._unread -= step
-        if not self._skips:
-            self._go_on(None)
-        return at + step
-
-    def _take(self, chunk: bytes | bytearray, at: int, end: int) -> int:
-        wanted = self._needs - len(self._held)
-        if end - at < wanted:
-            self._held += chunk[at:end]
-            return end
-        data = bytes(self._held + chunk[at : at + wanted])
-        self._held.clear()
-        self._unread -= self._needs
-        self._go_on(data)
-        return at + wanted
-
-    def _go_on(self, data: bytes | None) -> None:
-        """Send the reader what it needed, and learn what it needs next."""
-        assert self._reader is not None
+    def _give(self, chunk: bytearray, at: int, end: int) -> None:
+        """Give the reader what it needs, and have it changed if the reader says so."""
+        reader = self._reader
+        assert reader is not None
+        self.left -= end - at
+        self._needs = 0
         try:
-            asked = self._reader.send(data) if data is not None else next(self._reader)
-            while not asked:
-                asked = self._reader.send(b"")
+            asked = reader.send(bytes(chunk[at:end]))
+            while isinstance(asked, bytes):
+                chunk[at:end] = asked
+                asked = reader.send(b"")
         except StopIteration:
             self._reader = None
             return
-        if abs(asked) > self._unread:
+        self._ask(asked)
+
+    def _pass(self, count: int) -> None:
+        self.left -= count
+        if not self._skips:
+            assert self._reader is not None
+            self._ask(next(self._reader, None))
+
+    def _ask(self, asked: int | bytes | None) -> None:
+        """Note what the reader needs next; None: nothing more."""
+        while asked == 0:
+            assert self._reader is not None
+            try:
+                asked = self._reader.send(b"")
+            except StopIteration:
+                asked = None
+        if asked is None:
+            self._reader = None
+            return
+        assert isinstance(asked, int), "a reader changes only what it was sent"
+        if abs(asked) > self.left:
             raise PeerError("a length beyond its frame")
         self._needs, self._skips = (asked, 0) if asked > 0 else (0, -asked)
 
@@ -117,7 +146,7 @@ def length(size: int) -> Read:
     return found
 
 
-def text(size: int) -> Generator[int, bytes, bytes | None]:
+def text(size: int) -> Reading[bytes | None]:
     """Read a text, whose length has `size` bytes. Raises `PeerError` beyond `LONGEST`."""
     found = yield from length(size)
     if found > LONGEST:
@@ -125,13 +154,22 @@ def text(size: int) -> Generator[int, bytes, bytes | None]:
     return None if found < 0 else (yield found)
 
 
-def skip(count: int) -> Generator[int, bytes, None]:
+def skip(count: int) -> Reader:
     """Skip bytes."""
     if count > 0:
         yield -count
 
 
-def skip_tags() -> Generator[int, bytes, None]:
+def blank(count: int) -> Reader:
+    """Set bytes to zero, in parts, as all of them need not be in one chunk."""
+    while count > 0:
+        part = min(count, LONGEST)
+        yield part
+        yield bytes(part)
+        count -= part
+
+
+def skip_tags() -> Reader:
     """Skip tagged fields. Raises `PeerError`."""
     for _ in range((yield from compact())):
         yield from compact()

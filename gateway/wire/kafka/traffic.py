@@ -2,10 +2,20 @@
 
 A topic is named by its name, or by an id from Produce 13 and Fetch 13 on (KIP-516), which Metadata
 tells. Both are told as they came; partitions of one topic are told together.
+
+What has to be different for the other peer is written in place, so nothing of a frame is held:
+
+- A topic that the client may not use gets another name of the same length, which no broker has; its
+  answer gets the name back, and the error (`substitutes`).
+- The time for which the client is held stands at a fixed place.
+- The addresses of new leaders stand at the end of an answer, in a tagged field (KIP-951), and the
+  gateway's may be longer or shorter. So the field becomes one that no client knows, full of zeros.
+  The client asks for metadata then, as it did before it could be told.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,32 +23,70 @@ from gateway.errors import PeerError
 from gateway.wire.kafka.addresses import FETCH, PRODUCE
 from gateway.wire.kafka.records import messages
 from gateway.wire.kafka.schema import api
-from gateway.wire.kafka.stream import Reader, length, number, skip, skip_tags, text
+from gateway.wire.kafka.stream import (
+    Read,
+    Reader,
+    Reading,
+    blank,
+    compact,
+    length,
+    number,
+    skip,
+    skip_tags,
+    text,
+)
 from gateway.wire.kafka.topics import ID
 
 BY_ID = {PRODUCE: 13, FETCH: 13}
 """The first version that names topics by their ids."""
+
+WITH_LEADERS = 16
+"""The first version of Fetch whose answer has addresses of leaders."""
+
+LEADERS, NOBODYS = 0, 127
+"""The number of their tagged field, and one that no field of Fetch has; both take one byte."""
 
 MOST_TOPICS = 10_000
 """Topics of one frame. A broker leads some thousands of partitions."""
 
 
 class Portion(NamedTuple):
-    """What a frame has of one topic. `topic`: its name, or its id. `size`: bytes of batches."""
+    """What a frame has of one topic. `topic`: its name, or its id. `size`: bytes of batches.
+    `failed`: a partition has an error."""
 
     topic: bytes
     size: int
     messages: int
+    failed: bool = False
 
 
 @dataclass(slots=True)
 class Traffic:
     """What a frame carries. `acks`: of a request, how many replicas must have it; 0: the broker
-    does not answer."""
+    does not answer. `throttle`: milliseconds that an answer says at least."""
 
     acks: int = 0
+    throttle: int = 0
     transaction: bytes | None = None
     portions: list[Portion] = field(default_factory=list)
+
+
+class Original(NamedTuple):
+    """A topic that had another name towards the broker, and the error of its partitions."""
+
+    topic: bytes
+    error: int
+
+
+Judge = Callable[[bytes], bytes | None]
+"""Returns what takes the place of a topic that the client may not use; None: it may."""
+
+Restore = Callable[[bytes], Original | None]
+"""Returns what stood in the place of a topic; None: this one."""
+
+
+def _as_it_is(_topic: bytes) -> None:
+    return None
 
 
 class _Form(NamedTuple):
@@ -61,49 +109,79 @@ class _Form(NamedTuple):
         return not self.array
 
 
-def produced(version: int, traffic: Traffic) -> Reader:
-    """Read the body of a Produce request."""
+def produced(version: int, traffic: Traffic, judge: Judge = _as_it_is) -> Reader:
+    """Read the body of a Produce request. What the client may not use is in no portion."""
     form = _Form.of(PRODUCE, version)
     traffic.transaction = yield from text(form.text)
     traffic.acks = yield from number(2)
     yield from skip(4)  # how long the broker may take
-    yield from _topics(form, traffic)
+    for _ in range((yield from _count(form))):
+        topic = yield from _topic(form)
+        other = judge(topic)
+        if other is not None:
+            yield other
+        portion = yield from _partitions(form, topic, None)
+        if other is None:
+            traffic.portions.append(portion)
 
 
-def fetched(version: int, traffic: Traffic) -> Reader:
+def fetched(version: int, traffic: Traffic, restore: Restore = _as_it_is) -> Reader:
     """Read the body of a Fetch answer."""
-    yield from skip(4 + (6 if version >= 7 else 0))  # throttle, error, session
-    yield from _topics(_Form.of(FETCH, version), traffic)
+    form = _Form.of(FETCH, version)
+    told = yield from number(4)
+    if told < traffic.throttle:
+        yield traffic.throttle.to_bytes(4)
+    yield from skip(6 if version >= 7 else 0)  # error, session
+    for _ in range((yield from _count(form))):
+        topic = yield from _topic(form)
+        original = restore(topic)
+        if original is not None:
+            yield original.topic
+        portion = yield from _partitions(form, topic, original)
+        if original is None:
+            traffic.portions.append(portion)
+    if version >= WITH_LEADERS:
+        yield from _without_leaders()
 
 
-def _topics(form: _Form, traffic: Traffic) -> Reader:
+def _count(form: _Form) -> Read:
     count = yield from length(form.array)
     if count > MOST_TOPICS:
         raise PeerError(f"{count} topics")
-    for _ in range(count):
-        by_id = form.version >= BY_ID[form.key]
-        topic = (yield ID) if by_id else (yield from text(form.text))
-        if topic is None:
-            raise PeerError("a topic without a name")
-        size = told = 0
-        for _ in range((yield from length(form.array))):
-            yield from _before_records(form)
-            here = max(0, (yield from length(form.array)))
-            told += yield from messages(here, whole=form.key == PRODUCE)
-            size += here
-            if form.has_tags:
-                yield from skip_tags()
+    return count
+
+
+def _topic(form: _Form) -> Reading[bytes]:
+    topic = (yield ID) if form.version >= BY_ID[form.key] else (yield from text(form.text))
+    if topic is None:
+        raise PeerError("a topic without a name")
+    return topic
+
+
+def _partitions(form: _Form, topic: bytes, original: Original | None) -> Reading[Portion]:
+    """Read what a frame has of one topic."""
+    size = told = 0
+    failed = False
+    for _ in range((yield from length(form.array))):
+        yield from skip(4)  # its index
+        if form.key == FETCH:
+            failed |= yield from _before_batches(form, original)
+        here = max(0, (yield from length(form.array)))
+        told += yield from messages(here, whole=form.key == PRODUCE)
+        size += here
         if form.has_tags:
             yield from skip_tags()
-        traffic.portions.append(Portion(topic, size, told))
+    if form.has_tags:
+        yield from skip_tags()
+    return Portion(topic, size, told, failed)
 
 
-def _before_records(form: _Form) -> Reader:
-    """Skip what stands before the batches of a partition."""
-    yield from skip(4)  # its index
-    if form.key == PRODUCE:
-        return
-    yield from skip(2 + 8 + 8 + (8 if form.version >= 5 else 0))  # error, offsets
+def _before_batches(form: _Form, original: Original | None) -> Reading[bool]:
+    """Read what stands between a partition's index and its batches; return whether it failed."""
+    error = yield from number(2)
+    if original is not None:
+        yield original.error.to_bytes(2)
+    yield from skip(8 + 8 + (8 if form.version >= 5 else 0))  # offsets
     aborted = yield from length(form.array)
     if form.has_tags:
         for _ in range(aborted):
@@ -112,3 +190,14 @@ def _before_records(form: _Form) -> Reader:
     else:
         yield from skip(16 * aborted)
     yield from skip(4 if form.version >= 11 else 0)  # the replica to read from
+    return error != 0
+
+
+def _without_leaders() -> Reader:
+    """Read the tagged fields at the end of an answer; nobody knows that of leaders afterwards."""
+    for _ in range((yield from compact())):
+        tag = yield from compact()
+        if tag == LEADERS:
+            yield bytes([NOBODYS])
+        size = yield from compact()
+        yield from blank(size) if tag == LEADERS else skip(size)

@@ -10,15 +10,16 @@ sees these (KAFKA-18659), so their least version stays.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.kafka.addresses import PRODUCE
-from gateway.wire.kafka.frames import API_VERSIONS
+from gateway.wire.kafka.frames import API_VERSIONS, Head
 from gateway.wire.kafka.schema import Schema, api
-from gateway.wire.kafka.walk import over_tags, plan, read_unsigned, splice, unsigned
+from gateway.wire.kafka.walk import over_tags, plan, read_unsigned, splice, text_at, unsigned
 
 UNSUPPORTED_VERSION = 35
 
@@ -31,6 +32,14 @@ HIDDEN = {
 
 MOST = 1000
 """APIs of an answer; Kafka has some ninety."""
+
+_UNSUPPORTED = struct.pack(">h", UNSUPPORTED_VERSION)
+
+LONGEST_LIBRARY = 64
+"""Characters of the name, and of the version, of a client's library; real ones have some 20."""
+
+_LIBRARY = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+"""What both consist of (KIP-511). Brokers refuse others."""
 
 _RANGE = struct.Struct(">hhh")
 
@@ -46,7 +55,10 @@ class Offer(NamedTuple):
 
 def offered(schema: Schema, version: int, frame: bytes, start: int) -> bytes:
     """Return an answer of ApiVersions whose body begins at `start`, with what the gateway offers.
-    Raises `PeerError` if it is torn."""
+    Raises `PeerError` if it is torn. A broker that does not know the version says so in version
+    0."""
+    if frame[start : start + 2] == _UNSUPPORTED:
+        version = 0
     found = plan(schema, version, frozenset({"ApiKeys"})).walk(frame, start, len(frame))
     flexible = version >= schema.flexible
     (place,) = found.places
@@ -54,6 +66,17 @@ def offered(schema: Schema, version: int, frame: bytes, start: int) -> bytes:
     length = unsigned(len(told) + 1) if flexible else struct.pack(">i", len(told))
     data = b"".join(_RANGE.pack(*it[:3]) + it.rest for it in told)
     return splice(frame, found, [(place, length + data)])
+
+
+def library_of(schema: Schema, head: Head, frame: bytes) -> str:
+    """Return the client's library and its version, as a request of ApiVersions names them; empty if
+    it does not. Raises `PeerError` if it is torn."""
+    wanted = frozenset({"ClientSoftwareName", "ClientSoftwareVersion"})
+    found = plan(schema, head.version, wanted).walk(frame, head.body, len(frame))
+    flexible = head.version >= schema.flexible
+    texts = [text_at(frame, place, flexible=flexible) or b"" for place in found.places]
+    readable = [it[:LONGEST_LIBRARY].decode("ascii", errors="replace") for it in texts]
+    return " ".join(it for it in readable if _LIBRARY.fullmatch(it))
 
 
 def unsupported() -> bytes:
@@ -81,10 +104,16 @@ def _read(frame: bytes, at: int, end: int, flexible: bool) -> Iterator[Offer]:  
         at = until
 
 
+def is_offered(key: int) -> bool:
+    """Return whether clients may ask this API."""
+    known = api(key)
+    return known is not None and known.is_for_clients and key not in HIDDEN
+
+
 def _common(it: Offer) -> Offer | None:
     """Return what both know; None: nothing, or nothing that clients may ask."""
     known = api(it.key)
-    if known is None or not known.is_for_clients or it.key in HIDDEN:
+    if known is None or not is_offered(it.key):
         return None
     most = min(it.most, known.request.last)
     if most < max(it.least, known.request.first):

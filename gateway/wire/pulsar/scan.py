@@ -177,6 +177,11 @@ class _FrameScanner:
         self.owed = 0
         self.stop = 0
 
+    @property
+    def skips(self) -> int:
+        """See `contract.Scanner`."""
+        return self.owed
+
     def _halt(self, pos: int, total: int) -> int:
         self.stop = total + 4
         return pos

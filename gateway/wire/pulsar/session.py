@@ -124,6 +124,11 @@ class PulsarSession:
         )
 
     @property
+    def idle(self) -> float | None:
+        """See `contract.Session`. Clients and brokers ping each other."""
+        return None
+
+    @property
     def caller(self) -> Caller:
         """See `contract.Session`."""
         return self._client.subject.caller

@@ -1,0 +1,125 @@
+"""The accounts of one connection, by topic: the first frame that names a topic opens its account.
+
+A frame names a topic by its name or by its id. What a client may not use is refused by an error
+code, which its answer gets; what nobody here knows yet, such as the name of an id, by one after
+which clients try again, while the gateway finds it out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import islice
+
+from gateway.wire.account import Account, Action, Right
+from gateway.wire.contract import Denial
+from gateway.wire.kafka.context import Client
+from gateway.wire.kafka.errors import ErrorCode, of_topic
+from gateway.wire.kafka.names import read_topic
+from gateway.wire.kafka.topics import TopicIds, is_name
+from gateway.wire.services import Services, Undecided
+
+ACCOUNT_SIZE = 800
+"""Bytes of the budget that an open account takes."""
+
+CLOSED_AT_ONCE = 256
+"""Accounts that are given back in one step."""
+
+MOST_WANTED = 1000
+"""Ids that are asked for at once. A client that names more of them tries again for the others."""
+
+RIGHTS = {Action.PRODUCE: Right.PRODUCE, Action.CONSUME: Right.CONSUME}
+
+STRAY = Account(Action.PRODUCE)
+"""Counts what no broker accepts, and what is not open any more."""
+
+
+class Book:
+    """`wanted`: ids whose names have to be asked for. `undecided`: questions about rights that have
+    to be asked."""
+
+    __slots__ = ("_client", "_ids", "_open", "_seen", "_services", "undecided", "wanted")
+
+    def __init__(self, services: Services, client: Client, ids: TopicIds) -> None:
+        self._services = services
+        self._client = client
+        self._ids = ids
+        # By topic, as frames name it. Names of 16 bytes are told apart from ids.
+        self._open: dict[Action, tuple[dict[bytes, Account], dict[bytes, Account]]] = {
+            action: ({}, {}) for action in RIGHTS
+        }
+        self._seen: dict[Account, int] = {}  # frames at the last look, of accounts
+        self.wanted: set[bytes] = set()
+        self.undecided: list[Callable[[], Awaitable[None]]] = []
+
+    def __iter__(self) -> Iterator[Account]:
+        return (it for tables in self._open.values() for table in tables for it in table.values())
+
+    def use(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
+        """Return the account of a topic, which is opened at its first use; or why not."""
+        table = self._open[action][by_id]
+        account = table.get(topic)
+        if account is not None:
+            return account
+        name = self._ids.name(topic) if by_id else topic
+        if name is None:
+            if len(self.wanted) < MOST_WANTED:
+                self.wanted.add(topic)
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        if not is_name(name):
+            return STRAY
+        found = self._admit(action, name.decode())
+        if isinstance(found, Account):
+            table[topic] = found
+        return found
+
+    def _admit(self, action: Action, name: str) -> Account | ErrorCode:
+        topic = read_topic(name)
+        assert topic is not None
+        subject = self._client.subject.about(topic)
+        if self._services.guarded:
+            refused = self._services.forbid(RIGHTS[action], subject)
+            if isinstance(refused, Undecided):
+                self.undecided.append(refused.ask)
+                return ErrorCode.LEADER_NOT_AVAILABLE
+            if refused is not None:
+                return of_topic(refused.refusal)
+        if not self._client.allotment.fits(ACCOUNT_SIZE):
+            return ErrorCode.POLICY_VIOLATION
+        account = self._services.admit(action, subject)
+        if isinstance(account, Denial):
+            return of_topic(account.refusal)
+        self._client.allotment.take(ACCOUNT_SIZE)
+        return account
+
+    def close_idle(self) -> None:
+        """Close accounts that have counted nothing since the last look."""
+        seen: dict[Account, int] = {}
+        for tables in self._open.values():
+            for table in tables:
+                for topic, account in list(table.items()):
+                    awaits = account.action is Action.PRODUCE and account.outstanding
+                    if self._seen.get(account) == account.messages and not awaits:
+                        self._close(table, topic)
+                    else:
+                        seen[account] = account.messages
+        self._seen = seen
+
+    def withdraw(self, account: Account) -> None:
+        """Close one account; the next use of its topic is admitted anew, or refused."""
+        for tables in self._open.values():
+            for table in tables:
+                for topic in [topic for topic, it in table.items() if it is account]:
+                    self._close(table, topic)
+
+    def close(self) -> bool:
+        """Close some accounts; return whether there are more."""
+        self._seen.clear()
+        for tables in self._open.values():
+            for table in tables:
+                for topic in list(islice(table, CLOSED_AT_ONCE)):
+                    self._close(table, topic)
+        return any(True for _ in self)
+
+    def _close(self, table: dict[bytes, Account], topic: bytes) -> None:
+        self._services.release(table.pop(topic))
+        self._client.allotment.give_back(ACCOUNT_SIZE)

@@ -1,0 +1,45 @@
+"""What all connections of one listener share, and the client of one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gateway.wire.address import Address
+from gateway.wire.budget import Allotment
+from gateway.wire.contract import Principal
+from gateway.wire.kafka.topics import TopicIds
+from gateway.wire.plugin import EntrySettings
+from gateway.wire.services import Seat
+from gateway.wire.subject import Subject
+
+CLIENT_SIZE = 4096
+"""Bytes of the budget that a connection takes: its session and scanners."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """`ids`: what brokers said of topics, to any of the listener's clients."""
+
+    settings: EntrySettings
+    ids: TopicIds = field(default_factory=TopicIds)
+
+
+@dataclass(slots=True)
+class Client:
+    """Who is at the other end of a connection. `subject`: without a topic. `seat`: its place among
+    the connections that it may have. `node`: the broker that it wants, by id; None: any.
+    `guessed`: the broker that it got, if nobody knew where the wanted one is."""
+
+    subject: Subject
+    principal: Principal
+    allotment: Allotment
+    seat: Seat | None = None
+    node: int | None = None
+    guessed: Address | None = None
+
+    def leave(self) -> None:
+        """Give back what the connection has of the process's bounds."""
+        self.allotment.close()
+        if self.seat is not None:
+            self.seat.leave()
+            self.seat = None

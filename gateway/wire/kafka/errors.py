@@ -1,0 +1,39 @@
+"""The protocol's error codes that the gateway itself tells clients.
+
+Source: the protocol guide of Apache Kafka, "Error Codes".
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from gateway.wire.contract import Refusal
+
+
+class ErrorCode(IntEnum):
+    """What an answer says of a topic, a partition, or all of a request."""
+
+    NONE = 0
+    LEADER_NOT_AVAILABLE = 5  # clients ask for metadata, and try again
+    INVALID_TOPIC = 17
+    TOPIC_AUTHORIZATION_FAILED = 29
+    GROUP_AUTHORIZATION_FAILED = 30
+    CLUSTER_AUTHORIZATION_FAILED = 31
+    UNSUPPORTED_VERSION = 35
+    POLICY_VIOLATION = 44
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    UNKNOWN_TOPIC_ID = 100  # clients ask for metadata, and try again
+    REBOOTSTRAP_REQUIRED = 129
+
+
+_OF_TOPICS = {
+    Refusal.UNAUTHORIZED: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    Refusal.FULL: ErrorCode.POLICY_VIOLATION,
+    Refusal.TOO_MANY: ErrorCode.POLICY_VIOLATION,
+    Refusal.NAME: ErrorCode.INVALID_TOPIC,
+}
+
+
+def of_topic(refusal: Refusal) -> ErrorCode:
+    """Return the code for a topic that is refused; by default one after which clients try again."""
+    return _OF_TOPICS.get(refusal, ErrorCode.LEADER_NOT_AVAILABLE)

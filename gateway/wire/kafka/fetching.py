@@ -1,0 +1,43 @@
+"""Judges the topics of a Fetch request: each has an account, or another name towards the broker."""
+
+from __future__ import annotations
+
+from gateway.errors import PeerError
+from gateway.wire.account import Action
+from gateway.wire.kafka.addresses import FETCH
+from gateway.wire.kafka.book import Book
+from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.frames import Head
+from gateway.wire.kafka.schema import api
+from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.traffic import BY_ID
+from gateway.wire.kafka.walk import Place, plan, text_at
+
+_WANTED = frozenset({"Topic", "TopicId"})
+
+
+def judged(head: Head, frame: bytes, book: Book, substitutes: Substitutes) -> bytes:
+    """Return the request as the broker gets it: the same, if the client may use all its topics.
+    Raises `PeerError` if it is torn."""
+    known = api(FETCH)
+    assert known is not None
+    schema, by_id = known.request, head.version >= BY_ID[FETCH]
+    flexible = head.version >= schema.flexible
+    changed: bytearray | None = None
+    for place in plan(schema, head.version, _WANTED).walk(frame, head.body, len(frame)).places:
+        topic = _topic(frame, place, by_id=by_id, flexible=flexible)
+        found = book.use(Action.CONSUME, topic, by_id=by_id)
+        if isinstance(found, ErrorCode):
+            other = (substitutes.id if by_id else substitutes.name)(topic, found)
+            changed = bytearray(frame) if changed is None else changed
+            changed[place.end - len(other) : place.end] = other
+    return frame if changed is None else bytes(changed)
+
+
+def _topic(frame: bytes, place: Place, *, by_id: bool, flexible: bool) -> bytes:
+    if by_id:
+        return frame[place.start : place.end]
+    topic = text_at(frame, place, flexible=flexible)
+    if topic is None:
+        raise PeerError("a topic without a name")
+    return topic

@@ -1,0 +1,26 @@
+"""Names of topics as values that rules and metrics read.
+
+Kafka has no tenants and no namespaces, so all topics belong to the tenant `kafka` and to its one
+namespace.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from gateway.wire.kafka.topics import is_name
+from gateway.wire.subject import TopicName
+
+TENANT = "kafka"
+NAMESPACE = "kafka/default"
+
+_CACHED = 4096
+"""Names that are read again and again; an entry takes some 300 bytes."""
+
+
+@lru_cache(_CACHED)
+def read_topic(topic: str) -> TopicName | None:
+    """Return a topic's name; None: brokers accept no such name."""
+    if not topic.isascii() or not is_name(topic.encode()):
+        return None
+    return TopicName(TENANT, NAMESPACE, topic)

@@ -1,0 +1,262 @@
+"""Scanners of Kafka: Produce requests and Fetch answers pass and are counted while they come; all
+other frames stop. See `contract.Scanner`.
+
+A Produce request names its topics behind its head, so it cannot stop where it names one: what is
+denied in it is written over (`substitutes`). What concerns the whole request, such as a limit that
+an earlier one has used up, stops it at its head, and the session decides when it goes on. A Fetch
+answer stops at its head if an answer of the gateway's own has to follow it.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from functools import partial
+
+from gateway.errors import PeerError
+from gateway.wire.account import Account, Action
+from gateway.wire.kafka.addresses import FETCH, PRODUCE
+from gateway.wire.kafka.book import STRAY, Book
+from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.frames import LONGEST_CLIENT, SIZE
+from gateway.wire.kafka.pending import Asked, Pending
+from gateway.wire.kafka.schema import Schema, api
+from gateway.wire.kafka.stream import Reader, Stream, length, skip, skip_tags
+from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.traffic import BY_ID, Traffic, fetched, produced
+
+REQUEST = struct.Struct(">ihhi")
+"""The head of each request up to its client id: size, API, version, correlation id."""
+
+ANSWER = struct.Struct(">ii")
+"""The head of each answer: size, correlation id."""
+
+NO_ACKS = 0
+"""Of a Produce request that is not answered."""
+
+
+class _Scanner(ABC):
+    """The part that both directions share: a frame that is read while it passes.
+
+    `raw`: frames have no heads, as tokens after SaslHandshake 0; each stops.
+    """
+
+    __slots__ = ("_failed", "_stream", "raw", "stop")
+
+    def __init__(self) -> None:
+        self.stop = 0
+        self.raw = False
+        self._stream: Stream | None = None
+        self._failed: int | None = None  # bytes that were owed before the scan that failed
+
+    @property
+    def owed(self) -> int:
+        """See `contract.Scanner`."""
+        if self._failed is not None:
+            return self._failed
+        return 0 if self._stream is None else self._stream.left
+
+    @property
+    def skips(self) -> int:
+        """See `contract.Scanner`."""
+        return 0 if self._stream is None else self._stream.skips
+
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`."""
+        owed = self.owed
+        try:
+            return self._scan(chunk, start, end)
+        except PeerError:
+            self._failed = owed
+            raise
+
+    def _scan(self, chunk: bytearray, start: int, end: int) -> int:
+        self.stop = 0
+        pos = start
+        while pos < end:
+            if self._stream is None:
+                if end - pos < SIZE.size:
+                    break
+                (size,) = SIZE.unpack_from(chunk, pos)
+                if size < 0:
+                    raise PeerError(f"a frame of {size} bytes")
+                begun = 0 if self.raw else self._begin(chunk, pos, end, size)
+                if self.raw:
+                    self.stop = SIZE.size + size
+                if not begun:
+                    break
+                pos += begun
+            assert self._stream is not None
+            pos = self._stream.feed(chunk, pos, end)
+            if self._stream.left:
+                break
+            self._stream = None
+            self._passed()
+        return pos
+
+    @abstractmethod
+    def _begin(self, chunk: bytearray, pos: int, end: int, size: int) -> int:
+        """Begin with a frame: return the length of its head if it passes, otherwise 0, with `stop`
+        unless its head is cut. `size`: bytes behind its size."""
+
+    @abstractmethod
+    def _passed(self) -> None:
+        """Count the frame that has passed."""
+
+
+class Requests(_Scanner):
+    """Requests: those of Produce pass.
+
+    `stops`: the session has to decide whether a request of Produce may go on. `over`: accounts that
+    have used up their allowance.
+    """
+
+    __slots__ = (
+        "_accounts",
+        "_asked",
+        "_book",
+        "_pending",
+        "_substitutes",
+        "_traffic",
+        "over",
+        "stops",
+    )
+
+    def __init__(self, book: Book, pending: Pending, substitutes: Substitutes) -> None:
+        super().__init__()
+        self._book = book
+        self._pending = pending
+        self._substitutes = substitutes
+        self._traffic = Traffic()
+        self._accounts: list[Account] = []  # of the request that passes, by topic
+        self._asked = Asked(PRODUCE, 0, 0)
+        self.stops = False
+        self.over: dict[Account, None] = {}
+
+    def go_on(self, head: bytes) -> None:
+        """Let the request pass at whose head the session was asked."""
+        size, _, version, correlation = REQUEST.unpack(head)
+        self._pass(size, version, correlation)
+
+    def _begin(self, chunk: bytearray, pos: int, end: int, size: int) -> int:
+        if end - pos < REQUEST.size:
+            return 0
+        _, key, version, correlation = REQUEST.unpack_from(chunk, pos)
+        if size < REQUEST.size - SIZE.size:
+            raise PeerError("a request without a head")
+        if key != PRODUCE or not _REQUEST.first <= version <= _REQUEST.last:
+            self.stop = SIZE.size + size
+            return 0
+        if self.stops or self._pending.is_full:
+            self.stop = REQUEST.size
+            return 0
+        self._pass(size, version, correlation)
+        return REQUEST.size
+
+    def _pass(self, size: int, version: int, correlation: int) -> None:
+        self._traffic = Traffic()
+        self._accounts = []
+        self._asked = Asked(PRODUCE, version, correlation)
+        self._stream = Stream(self._read(version), size - REQUEST.size + SIZE.size)
+
+    def _read(self, version: int) -> Reader:
+        client = yield from length(2)
+        if client > LONGEST_CLIENT:
+            raise PeerError(f"a client id of {client} bytes")
+        yield from skip(client)
+        if version >= _REQUEST.flexible:
+            yield from skip_tags()
+        judge = partial(self._judge, by_id=version >= BY_ID[PRODUCE])
+        yield from produced(version, self._traffic, judge)
+
+    def _judge(self, topic: bytes, *, by_id: bool) -> bytes | None:
+        found = self._book.use(Action.PRODUCE, topic, by_id=by_id)
+        if isinstance(found, ErrorCode):
+            other = self._substitutes.id if by_id else self._substitutes.name
+            return other(topic, found)
+        self._accounts.append(found)
+        return None
+
+    def _passed(self) -> None:
+        for account, portion in zip(self._accounts, self._traffic.portions, strict=True):
+            if portion.messages and account is not STRAY:
+                account.count(portion.messages)
+                account.bytes += portion.size
+                if account.held:
+                    self.over[account] = None
+                    self.stops = True
+        if self._traffic.acks != NO_ACKS:
+            self._pending.ask(self._asked._replace(accounts=tuple(self._accounts)))
+            return
+        for account in self._accounts:
+            account.receipts += 1
+
+
+class Answers(_Scanner):
+    """Answers: those to Fetch pass. `over`: accounts that have used up their allowance."""
+
+    __slots__ = ("_book", "_pending", "_substitutes", "_traffic", "_version", "over")
+
+    def __init__(self, book: Book, pending: Pending, substitutes: Substitutes) -> None:
+        super().__init__()
+        self._book = book
+        self._pending = pending
+        self._substitutes = substitutes
+        self._traffic = Traffic()
+        self._version = 0
+        self.over: dict[Account, None] = {}
+
+    def go_on(self, head: bytes) -> bytes:
+        """Let the answer pass at whose head the session was asked; return what has to follow it."""
+        size, correlation = ANSWER.unpack(head)
+        version = self._pending.next(correlation).version
+        self._pass(size, version)
+        return self._pending.answered()
+
+    def _begin(self, chunk: bytearray, pos: int, end: int, size: int) -> int:
+        if end - pos < ANSWER.size:
+            return 0
+        _, correlation = ANSWER.unpack_from(chunk, pos)
+        if size < ANSWER.size - SIZE.size:
+            raise PeerError("an answer without a head")
+        asked = self._pending.next(correlation)
+        if asked.key != FETCH:
+            self.stop = SIZE.size + size
+            return 0
+        if self._pending.precedes_own_answer:
+            self.stop = ANSWER.size
+            return 0
+        self._pending.answered()
+        self._pass(size, asked.version)
+        return ANSWER.size
+
+    def _pass(self, size: int, version: int) -> None:
+        self._traffic = Traffic()
+        self._version = version
+        self._stream = Stream(self._read(version), size - ANSWER.size + SIZE.size)
+
+    def _read(self, version: int) -> Reader:
+        if version >= _ANSWER.flexible:
+            yield from skip_tags()
+        yield from fetched(version, self._traffic, self._substitutes.original)
+
+    def _passed(self) -> None:
+        by_id = self._version >= BY_ID[FETCH]
+        for portion in self._traffic.portions:
+            if not portion.messages:
+                continue
+            account = self._book.use(Action.CONSUME, portion.topic, by_id=by_id)
+            if isinstance(account, Account) and account is not STRAY:
+                account.count(portion.messages)
+                account.bytes += portion.size
+                if account.held:
+                    self.over[account] = None
+
+
+def _schemas(key: int) -> tuple[Schema, Schema]:
+    found = api(key)
+    assert found is not None
+    return found.request, found.response
+
+
+_REQUEST, _ANSWER = _schemas(PRODUCE)[0], _schemas(FETCH)[1]

@@ -1,0 +1,365 @@
+"""The session of one connection; see `contract.Session`.
+
+Requests go on as they came, in the client's order, to the one broker of the connection; answers
+come in the same order (`pending`). Clients of Kafka cannot be told to wait before they send, so
+nothing is held: a request whose topics have used up their allowance stays unread, and the answer
+to the one before says for how long (KIP-219).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import (
+    DROP,
+    FORWARD,
+    Await,
+    Denial,
+    Direction,
+    Drop,
+    Effect,
+    Effects,
+    End,
+    EndReason,
+    Forward,
+    Inject,
+    Later,
+    Postpone,
+    Replace,
+    Resume,
+    Scanner,
+    Start,
+)
+from gateway.wire.kafka.addresses import FETCH, METADATA
+from gateway.wire.kafka.answering import Answering, metadata_of
+from gateway.wire.kafka.book import Book
+from gateway.wire.kafka.context import Client, Listener
+from gateway.wire.kafka.fetching import judged
+from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, request
+from gateway.wire.kafka.pending import Asked, Pending
+from gateway.wire.kafka.questions import Questions
+from gateway.wire.kafka.scanning import ANSWER, REQUEST, Answers, Requests
+from gateway.wire.kafka.schema import api
+from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.versions import is_offered, unsupported
+from gateway.wire.kafka.walk import plan
+from gateway.wire.plugin import Mode
+from gateway.wire.subject import Caller
+
+IDLE = 620.0
+"""Seconds without a byte after which a pair ends. Clients say nothing for up to 9 minutes while
+they have nothing to do, or wait for a group; brokers close after 10."""
+
+LONGEST_WAIT = 20.0
+"""Seconds for which a request waits for allowance at most, and then goes on in debt: clients have
+their requests answered within 30, or send them again on another connection."""
+
+LONGEST_WAIT_IN_GROUP = 2.0
+"""The same on a connection that has the heartbeats of a group, after some of which it has lost its
+member: clients that use one connection for all are given 10 seconds."""
+
+FULL_WAIT = 0.05
+"""Seconds until a client is read again that has too many requests without an answer."""
+
+LONGEST_QUESTION = 5.0
+"""Seconds for which a request waits until it is known what its topics are, and who may use them."""
+
+SWEPT = 120.0
+"""Seconds after which the account of a topic that is not used is closed."""
+
+JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 11, 12, 14
+OF_GROUPS = frozenset({JOIN_GROUP, HEARTBEAT, SYNC_GROUP, 68, 76, 88})
+"""APIs that members of groups ask, of all kinds of groups."""
+
+LONG = frozenset({JOIN_GROUP, SYNC_GROUP})
+"""APIs whose answers may take minutes, and are asked for again without harm."""
+
+REBOOTSTRAP = 13
+"""The first version of Metadata whose clients go back to where they began if they are told so."""
+
+OWN = -1
+"""The correlation id of what the gateway itself asks."""
+
+
+class KafkaSession:
+    """See `contract.Session`. `stopwatch`: nothing is timed yet."""
+
+    __slots__ = (
+        "_answering",
+        "_answers",
+        "_asks_since",
+        "_book",
+        "_client",
+        "_in_group",
+        "_is_leaving",
+        "_listener",
+        "_pending",
+        "_requests",
+        "_services",
+        "_substitutes",
+        "_sweeps",
+        "_waits_since",
+    )
+
+    stopwatch = None
+    idle = IDLE
+
+    def __init__(self, listener: Listener, client: Client) -> None:
+        self._listener = listener
+        self._services = listener.settings.services
+        self._client = client
+        self._pending = Pending()
+        self._substitutes = Substitutes()
+        self._book = Book(self._services, client, listener.ids)
+        self._requests = Requests(self._book, self._pending, self._substitutes)
+        self._answers = Answers(self._book, self._pending, self._substitutes)
+        self._answering = Answering(listener, self._book, self._substitutes)
+        self._asks_since: float | None = None  # when a request began to wait for answers
+        self._waits_since = math.inf  # when the request began to wait that is postponed
+        self._is_leaving = self._in_group = self._sweeps = False
+
+    @property
+    def caller(self) -> Caller:
+        """See `contract.Session`."""
+        return self._client.subject.caller
+
+    @property
+    def scanners(self) -> tuple[Scanner, Scanner]:
+        """See `contract.Session`."""
+        return self._requests, self._answers
+
+    @property
+    def collected_bound(self) -> int:
+        """See `contract.Session`."""
+        return self._listener.settings.bounds.collected
+
+    @property
+    def expires_at(self) -> float | None:
+        """See `contract.Session`."""
+        verifies = self._listener.settings.mode is Mode.VERIFY
+        return self._client.principal.expires_at if verifies else None
+
+    @property
+    def holding(self) -> KafkaSession:
+        """See `contract.Session`."""
+        return self
+
+    @property
+    def moves_at(self) -> float | None:
+        """See `contract.Session`."""
+        return None
+
+    @property
+    def may_move(self) -> bool:
+        """See `contract.Session`."""
+        return True
+
+    def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
+        """See `contract.Session`."""
+        if direction is Direction.TO_CLIENT:
+            return (*self._answered(frame, now), *self._found_out(), *self._sweep_later(now))
+        effects = self._asked(frame, now)
+        return (*effects, *self._sweep_later(now))
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def _asked(self, frame: bytes, now: float) -> Effects:
+        if self._is_leaving:
+            return self._asked_while_leaving(frame, now)
+        if self._was_misled:
+            return (End(EndReason.TARGET_REFUSED, detail="this is another broker"),)
+        if self._pending.is_full:
+            return (Postpone(now + FULL_WAIT),)
+        if len(frame) == REQUEST.size:
+            return self._produce(frame, now)
+        head = request(frame)
+        if head.body < 0 or not is_offered(head.key):
+            return self._unknown(head)
+        known = api(head.key)
+        assert known is not None
+        plan(known.request, head.version, whole=True).walk(frame, head.body, len(frame))
+        if head.key == FETCH:
+            return self._fetch(head, frame, now)
+        self._in_group |= head.key in OF_GROUPS
+        self._pending.ask(Asked(head.key, head.version, head.correlation))
+        return FORWARD
+
+    @property
+    def _was_misled(self) -> bool:
+        """Return whether the client got another broker than it wanted, which is known by now."""
+        client = self._client
+        if client.guessed is None or client.node is None:
+            return False
+        wanted = self._services.broker(client.node)
+        return wanted is not None and wanted != client.guessed
+
+    def _unknown(self, head: Head) -> Effects:
+        """Answer a version of ApiVersions that is too new; brokers close for all others."""
+        known = api(head.key)
+        if head.key != API_VERSIONS or known is None:
+            detail = f"a request of API {head.key} in version {head.version}"
+            return (End(EndReason.UNKNOWN_COMMAND, detail=detail),)
+        return self._own(answer(known, 0, head.correlation, unsupported()))
+
+    def _own(self, told: bytes) -> Effects:
+        """Drop a request, and answer it in its place."""
+        at_once = self._pending.answer(told)
+        return (Drop(), Inject(Direction.TO_CLIENT, at_once)) if at_once else DROP
+
+    def _produce(self, head: bytes, now: float) -> Effects:
+        waits = self._wait(self._requests.over, now)
+        if waits is not None:
+            return waits
+        self._requests.stops = False
+        self._requests.go_on(head)
+        return FORWARD
+
+    def _fetch(self, head: Head, frame: bytes, now: float) -> Effects:
+        waits = self._wait(self._answers.over, now)
+        if waits is not None:
+            return waits
+        changed = judged(head, frame, self._book, self._substitutes)
+        if self._asks_since is None and (self._book.wanted or self._book.undecided):
+            # A broker keeps the topics of a fetch session, so it must not get substitutes that are
+            # out of date a moment later.
+            self._asks_since = now
+            return (*self._found_out(), Postpone(now + LONGEST_QUESTION))
+        self._asks_since = None
+        self._pending.ask(Asked(FETCH, head.version, head.correlation))
+        return FORWARD if changed is frame else (Replace(changed),)
+
+    def _wait(self, over: dict[Account, None], now: float) -> Effects | None:
+        """Return the effects that have a request wait for the allowance of all these accounts; None
+        if it may go on. Whoever has waited for long goes on in debt."""
+        self._waits_since = min(self._waits_since, now)
+        until = self._waits_since + (LONGEST_WAIT_IN_GROUP if self._in_group else LONGEST_WAIT)
+        waiting: list[Account] = []
+        for account in list(over):
+            if account.held and not self._services.wants(account):
+                waiting.append(account)
+            else:
+                del over[account]
+        if not waiting or now >= until:
+            self._waits_since = math.inf
+            return None
+        return (*(Await(account) for account in waiting), Postpone(until))
+
+    # -- holding -----------------------------------------------------------------------------
+
+    @property
+    def given_up(self) -> float:
+        """See `contract.Holding`. No frame is queued."""
+        return math.inf
+
+    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Holding`."""
+        return start
+
+    def delivered(self, now: float) -> Effects | None:
+        """See `contract.Holding`: an account has allowance."""
+        return (Resume(Direction.TO_BROKER),)
+
+    def reset(self, account: Account) -> Effects | None:
+        """See `contract.Holding`."""
+        return None
+
+    # -- answers -----------------------------------------------------------------------------
+
+    def _answered(self, frame: bytes, now: float) -> Effects:
+        if len(frame) == ANSWER.size:  # of Fetch, and the gateway's own follows
+            own = self._answers.go_on(frame)
+            return (Forward(), Inject(Direction.TO_CLIENT, own))
+        _, correlation = ANSWER.unpack_from(frame)
+        asked = self._pending.next(correlation)
+        changed = self._answering.answer(asked, frame, self._throttle(asked))
+        own = self._pending.answered()
+        effect: Effect = Forward() if changed is frame else Replace(changed)
+        after: Effects = (Inject(Direction.TO_CLIENT, own),) if own else ()
+        if asked.is_own:
+            return (Drop(), *after, Resume(Direction.TO_BROKER))
+        return (effect, *after)
+
+    def _throttle(self, asked: Asked) -> int:
+        """Return for how many milliseconds the client should wait."""
+        held = [it for it in asked.accounts if it.held]
+        return math.ceil(1000 * min(LONGEST_WAIT, self._delay(held))) if held else 0
+
+    def _delay(self, accounts: Iterable[Account]) -> float:
+        return max(map(self._services.delay, accounts))
+
+    def _found_out(self) -> Effects:
+        """Ask the broker for the names of ids that are not known, and others for rights."""
+        effects: list[Effect] = []
+        wanted, undecided = self._book.wanted, self._book.undecided
+        if wanted:
+            version, data = metadata_of(wanted, OWN)
+            self._pending.ask(Asked(METADATA, version, OWN, is_own=True))
+            effects.append(Inject(Direction.TO_BROKER, data))
+        if undecided:
+            effects.append(Start(Questions(tuple(undecided)), self._decided))
+        wanted.clear()
+        undecided.clear()
+        return tuple(effects)
+
+    def _decided(self, _result: bytes | Denial, _now: float) -> Effects:
+        """Go on when others have said what they know; if they have not, the request is refused."""
+        return (Resume(Direction.TO_BROKER),)
+
+    # -- sweeps ------------------------------------------------------------------------------
+
+    def _sweep_later(self, now: float) -> Effects:
+        if self._sweeps:
+            return ()
+        self._sweeps = True
+        return (Later(now + SWEPT, self._sweep),)
+
+    def _sweep(self, now: float) -> Effects:
+        """Close what is not used any more."""
+        self._sweeps = False
+        self._book.close_idle()
+        if not self._pending.open:
+            self._substitutes.clear()
+        return ()
+
+    # -- ends --------------------------------------------------------------------------------
+
+    def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
+        """See `contract.Session`. A broker goes on with a topic that a fetch session has, so the
+        client has to begin anew."""
+        self._book.withdraw(account)
+        self._requests.over.pop(account, None)
+        self._answers.over.pop(account, None)
+        if account.action is Action.PRODUCE:
+            return ()
+        return (End(EndReason.OPERATOR_CLOSED, detail=denial.text),)
+
+    def expiring(self, now: float) -> Effects:
+        """See `contract.Session`. Clients cannot be asked; they know when theirs expires."""
+        return ()
+
+    def leave(self, now: float) -> Effects | None:
+        """See `contract.Session`. Take no more requests, and wait for answers to earlier ones."""
+        self._is_leaving = self._requests.stops = True
+        return None if self._pending.waits_only_for(LONG) else ()
+
+    def _asked_while_leaving(self, frame: bytes, now: float) -> Effects:
+        """Send clients back to where they began if they understand it (KIP-1102), and leave all
+        other requests unread, so that they are sent again elsewhere."""
+        if len(frame) > REQUEST.size:
+            head = request(frame)
+            if head.key == METADATA and head.version >= REBOOTSTRAP and head.body >= 0:
+                return self._own(self._answering.rebootstrap(head))
+        return (Postpone(math.inf),)
+
+    def farewell(self, reason: EndReason, detail: str) -> bytes:
+        """See `contract.Session`. The protocol has no frame that answers nothing."""
+        return b""
+
+    def close(self) -> bool:
+        """See `contract.Session`."""
+        if self._book.close():
+            return True
+        self._client.leave()
+        return False

@@ -1,0 +1,72 @@
+"""What stands towards brokers in place of topics that a client may not use.
+
+A frame may name allowed and denied topics, and is passed on while it comes. So a denied name is
+not taken out of it: it becomes a name of the same length that no broker accepts, and an id becomes
+one that no topic has. The broker answers with an error for this topic alone, and the answer gets
+the name back, with the error that says why. Nothing has to be held, and nothing of the other topics
+changes.
+"""
+
+from __future__ import annotations
+
+from gateway.errors import PeerError
+from gateway.wire.kafka.traffic import Original
+
+MOST = 10_000
+"""Topics of a connection that are denied, of some 300 bytes each, until it is swept: as many as one
+frame may have."""
+
+_NO_NAMES = b"/:;,+=*?!#$%&@~^"
+"""Bytes that no topic's name has. Which one comes first tells names apart that differ there."""
+
+_INVERTED = bytes(255 - byte for byte in range(256))
+
+
+class Substitutes:
+    """The substitutes of one connection, by what they stand for, and the other way round."""
+
+    __slots__ = ("_originals", "_others")
+
+    def __init__(self) -> None:
+        self._others: dict[bytes, bytes] = {}
+        self._originals: dict[bytes, Original] = {}
+
+    def __len__(self) -> int:
+        return len(self._others)
+
+    def name(self, topic: bytes, error: int) -> bytes:
+        """Return what stands for a name. `error`: what the client is told. Raises `PeerError` if
+        there are too many."""
+        return self._other(topic, error, by_id=False)
+
+    def id(self, topic: bytes, error: int) -> bytes:
+        """Return what stands for an id."""
+        return self._other(topic, error, by_id=True)
+
+    def original(self, other: bytes) -> Original | None:
+        """Return what this stands for; None: nothing."""
+        return self._originals.get(other)
+
+    def clear(self) -> None:
+        """Forget all substitutes: no answer is owed that may have one."""
+        self._others.clear()
+        self._originals.clear()
+
+    def _other(self, topic: bytes, error: int, *, by_id: bool) -> bytes:
+        other = self._others.get(topic)
+        if other is None:
+            if len(self._others) >= MOST:
+                raise PeerError(f"more than {MOST} topics without a right to them")
+            other = topic.translate(_INVERTED) if by_id else self._free(topic)
+            self._others[topic] = other
+        self._originals[other] = Original(topic, error)
+        return other
+
+    def _free(self, topic: bytes) -> bytes:
+        for first in _NO_NAMES:
+            other = bytes([first]) + topic[1:]
+            if other not in self._originals:
+                return other
+        raise PeerError("too many topics of like names without a right to them")
+
+
