@@ -81,5 +81,3 @@ class NameEndpoints:
 
 LONGEST_ID = 10
 """Digits of the largest id, 2147483647."""
-
-

@@ -76,7 +76,7 @@ class RateLimits(Protocol):
 
     def is_in_debt(self, account: Account) -> bool: ...
 
-    def delay(self, account: Account) -> float: ...
+    def due_in(self, account: Account) -> float: ...
 
     def release(self, account: Account) -> None: ...
 
@@ -190,7 +190,7 @@ class ListenerServices:
         # Bound once, which saves a call for each waiting frame.
         self.wants = _always if limits is None else limits.wants
         self.is_in_debt = _never if limits is None else limits.is_in_debt
-        self.delay = _at_once if limits is None else limits.delay
+        self.due_in = _at_once if limits is None else limits.due_in
         self._age = age
         self._clock = clock
         self._generation = 0

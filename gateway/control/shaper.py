@@ -78,9 +78,9 @@ class Shaper:
         """See `wire.services.Services`."""
         return self.shaping.limiter.is_in_debt(account, self._reactor.clock())
 
-    def delay(self, account: Account) -> float:
+    def due_in(self, account: Account) -> float:
         """See `wire.services.Services`."""
-        return self.shaping.limiter.delay(account, self._reactor.clock())
+        return self.shaping.limiter.due_in(account, self._reactor.clock())
 
     def release(self, account: Account) -> None:
         """Forget an account that is closed."""

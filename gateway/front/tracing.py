@@ -101,6 +101,6 @@ def opening_watch(entry: Entry, trace: Trace) -> Watch:
     """Return a function that traces each frame that an opening conversation receives."""
 
     def watch(direction: Direction, frame: bytes) -> None:
-        trace(direction, entry.describe(frame), len(frame), "opening")
+        trace(direction, entry.describe(direction, frame), len(frame), "opening")
 
     return watch

@@ -169,14 +169,14 @@ class Limiter:
         member = self._members.get(account)
         return member is not None and any(it.is_in_debt(member, now) for it in member.limits)
 
-    def delay(self, account: Account, now: float) -> float:
+    def due_in(self, account: Account, now: float) -> float:
         """Return the seconds until the account's limits have units for it, if nobody else takes
         them; 0: it has some."""
         member = self._members.get(account)
         if member is None or not account.held:
             return 0.0
         member.settle(now)
-        return max((limit.delay(now) for limit in member.limits), default=0.0)
+        return max((limit.due_in(now) for limit in member.limits), default=0.0)
 
     def is_spent(self, spec: LimitSpec, now: float) -> bool:
         """Return whether a new account would have to wait at this limit: others wait, or no unit is

@@ -175,7 +175,7 @@ class Limit:
         """Return whether one whole unit may be leased."""
         return self.meter.available(now) >= WHOLE_UNIT
 
-    def delay(self, now: float) -> float:
+    def due_in(self, now: float) -> float:
         """Return the seconds until one whole unit may be leased for each member that waits."""
         wanted = WHOLE_UNIT * (self.waiting + 1)
         return max(0.0, (wanted - self.meter.available(now)) / self.spec.rate)

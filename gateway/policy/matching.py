@@ -27,6 +27,7 @@ from gateway.config.expressions import compiled
 from gateway.policy.dimensions import DIMENSIONS, Dimension
 from gateway.policy.expiry import written
 from gateway.policy.rules import Match, Rule, expression_of, is_expression, is_pattern
+from gateway.protocols import PLUGINS
 from gateway.wire.account import Right
 from gateway.wire.subject import Subject, TopicName
 
@@ -473,8 +474,9 @@ class RuleSet:
         for right in rule.rule.rights:
             self._by_right[right].add(rule)
         self._shadows_rights |= bool(rule.rule.rights) and rule.rule.mode == "shadow"
-        if _includes_lookup(rule.rule):
-            self._by_right[Right.LOOKUP].add(_without_subscription(rule))
+        looking_up = _without_subscription(rule) if _includes_lookup(rule.rule) else None
+        if looking_up is not None:
+            self._by_right[Right.LOOKUP].add(looking_up)
 
     def dissolve(self) -> Iterator[None]:
         """Free a set that is not used any more, one rule with each step."""
@@ -573,11 +575,16 @@ def _includes_lookup(rule: Rule) -> bool:
     return bool(allowed & {Right.PRODUCE, Right.CONSUME}) and Right.LOOKUP not in allowed
 
 
-def _without_subscription(rule: _Compiled) -> _Compiled:
-    """Return the rule for those who look a topic up, who have no subscription yet."""
+def _without_subscription(rule: _Compiled) -> _Compiled | None:
+    """Return the rule for those who look a topic up, who have no subscription yet; None: it says
+    nothing of topics, as in protocols whose groups are apart from them."""
     if not rule.rule.match.subscription:
         return rule
-    match = rule.rule.match.model_copy(update={"subscription": ()})
+    protocols = rule.rule.match.protocol or tuple(PLUGINS)
+    together = tuple(it for it in protocols if it not in PLUGINS or not PLUGINS[it].groups_apart)
+    if not together:
+        return None
+    match = rule.rule.match.model_copy(update={"subscription": (), "protocol": together})
     return _Compiled(rule.rule.model_copy(update={"match": match}), rule.place)
 
 

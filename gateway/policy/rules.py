@@ -202,7 +202,8 @@ class Match(Part):
     network: MatchNetworks = ()
     """Networks of clients: 10.0.0.0/8, or one address."""
     subscription: Patterns = ()
-    """Names of subscriptions; consumers only."""
+    """Names of subscriptions, and of consumer groups; consumers only. Of Kafka also transactional
+    ids of producers."""
 
 
 class Traffic(LimitsSomething):
@@ -311,7 +312,11 @@ class Rule(Part):
         idle = sorted(self.model_fields_set & _OF_LIMITS) if self.limit is None else []
         if idle:
             raise ValueError(f"has {idle[0]}, which is for limits alone; leave it out")
-        others = sorted({*self.rights} - {Right.CONSUME})
+        protocols = [PLUGINS.get(name) for name in self.match.protocol]
+        apart = bool(protocols) and all(it is not None and it.groups_apart for it in protocols)
+        # Producers whose groups are apart have transactional ids.
+        named = {Right.CONSUME, Right.PRODUCE} if apart else {Right.CONSUME}
+        others = sorted({*self.rights} - named)
         if self.match.subscription and others:
             text = f"is about {others[0]} by subscription, which only consumers have"
             raise ValueError(f"{text}; leave one of them out")

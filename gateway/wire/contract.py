@@ -432,8 +432,9 @@ class Entry(Protocol):
         """Return the frame that refuses a connection before anything is read from it."""
         ...
 
-    def describe(self, frame: bytes) -> str:
-        """Return a description of a frame, which may be cut, with secrets masked."""
+    def describe(self, direction: Direction, frame: bytes) -> str:
+        """Return a description of a frame that went this way, which may be cut, with secrets
+        masked."""
         ...
 
 

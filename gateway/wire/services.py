@@ -136,7 +136,7 @@ class Services(Protocol):
         not make the account wait."""
         ...
 
-    def delay(self, account: Account) -> float:
+    def due_in(self, account: Account) -> float:
         """Return the seconds until this account has allowance, about; 0: it has some."""
         ...
 

@@ -64,7 +64,8 @@ class TracedScanner:
         while pos < cleared:
             frame = bytes(chunk[pos : min(pos + LONGEST, cleared)])
             length = self._entry.frame_length(frame)
-            self._trace(self._direction, self._entry.describe(frame[:length]), length, "pass")
+            told = self._entry.describe(self._direction, frame[:length])
+            self._trace(self._direction, told, length, "pass")
             pos += length
         return cleared
 
@@ -118,9 +119,9 @@ class TracedSession:
         try:
             effects = self._inner.decide(direction, frame, now)
         except PeerError:
-            self._trace(direction, self._describe(frame), len(frame), "violation")
+            self._trace(direction, self._describe(direction, frame), len(frame), "violation")
             raise
-        self._trace(direction, self._describe(frame), len(frame), decision(effects))
+        self._trace(direction, self._describe(direction, frame), len(frame), decision(effects))
         return self._wrap(effects)
 
     def _wrap(self, effects: Effects) -> Effects:
@@ -204,7 +205,7 @@ class TracedSession:
         """Return a job's result in words; empty bytes stand for a `Later`."""
         if isinstance(result, Denial):
             return result.text or result.refusal.value
-        return self._describe(result) if result else "the delay is over"
+        return self._describe(Direction.TO_CLIENT, result) if result else "the delay is over"
 
 
 def decision(effects: Effects) -> str:

@@ -65,6 +65,16 @@ class Kafka:
         format = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", self._settings]
         run_tool("StorageTool", [*self._java, *format])
 
+    @property
+    def service_url(self) -> str:
+        """See `Upstream`."""
+        return f"kafka://{HOST}:{self.port}"
+
+    @property
+    def traces(self) -> tuple[str, ...]:
+        """See `Upstream`."""
+        return (HOST, str(self.port))
+
     def start(self) -> None:
         """Return when it serves."""
         self._process = spawn([*self._java, "kafka.Kafka", self._settings], self._log)

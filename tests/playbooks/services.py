@@ -81,6 +81,9 @@ class FakeServices:
         self.delay_of_failures = 0.0
         self.outcomes: Counter[LookupOutcome] = Counter()
         self.redirects = 0
+        self.nodes: dict[int, Address] = {}  # brokers by their ids
+        self.wanted_node: int | None = None  # the one that a client connects to
+        self.due: dict[Account, float] = {}  # seconds until accounts have allowance
 
     @property
     def live(self) -> list[Account]:
@@ -162,6 +165,9 @@ class FakeServices:
             account.grant(1)
         return not account.held
 
+    def due_in(self, account: Account) -> float:
+        return self.due.get(account, 0.0)
+
     def is_in_debt(self, account: Account) -> bool:
         return account in self.in_debt
 
@@ -175,6 +181,16 @@ class FakeServices:
     def alias(self, broker: Address) -> Address | Denial:
         found = self.advertise(broker)
         return found if isinstance(found, Denial) else Address(f"alias-{found.host}", found.port)
+
+    def advertise_node(self, node: int, broker: Address) -> Address:
+        self.nodes[node] = broker
+        return Address("gateway.example", 9092 + node)
+
+    def reached(self, origin: Origin) -> int | None:
+        return self.wanted_node
+
+    def broker(self, node: int) -> Address | None:
+        return self.nodes.get(node)
 
     def migrated(self, broker: Address) -> Address | Denial:
         return OTHER_GATEWAY if broker == OTHER_CLUSTER else Denial(Refusal.NOT_READY, "no")

@@ -197,4 +197,4 @@ def test_a_connection_that_is_not_heard_is_told_why() -> None:
 def test_an_entry_opens_by_hearing_the_client() -> None:
     entry = PulsarEntry(listener(FakeServices()))
     assert next(entry.open(ORIGIN)) == Receive(Peer.CLIENT)
-    assert entry.describe(frame(Kind.PING)) == "PING"
+    assert entry.describe(Direction.TO_BROKER, frame(Kind.PING)) == "PING"

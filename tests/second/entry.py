@@ -13,6 +13,7 @@ from gateway.wire.contract import (
     Denial,
     Dial,
     Dialled,
+    Direction,
     EndReason,
     Entry,
     Opened,
@@ -79,7 +80,7 @@ class MemoEntry:
         """See `contract.Entry`."""
         return refusal(0, denial)
 
-    def describe(self, frame: bytes) -> str:
+    def describe(self, direction: Direction, frame: bytes) -> str:
         """See `contract.Entry`."""
         return describe(frame)
 

@@ -368,7 +368,8 @@ def test_a_refused_client_gets_a_reason(said: StepResult, reason: EndReason) -> 
 
 def test_a_trace_describes_frames_without_secrets() -> None:
     entry = MemoEntry(EntrySettings(services=FakeServices()))
-    assert entry.describe(put(3, "a", "b")) == "PUT 3 a:2 b:2"
-    assert entry.describe(where(4, "a")) == "WHERE 4 a"
-    assert "secret" not in entry.describe(hello("alice", "secret"))
-    assert entry.describe(b"\0") == entry.describe(frame(1, 77)) == "not decodable"
+    assert entry.describe(Direction.TO_BROKER, put(3, "a", "b")) == "PUT 3 a:2 b:2"
+    assert entry.describe(Direction.TO_BROKER, where(4, "a")) == "WHERE 4 a"
+    assert "secret" not in entry.describe(Direction.TO_BROKER, hello("alice", "secret"))
+    for cut in (b"\0", frame(1, 77)):
+        assert entry.describe(Direction.TO_BROKER, cut) == "not decodable"

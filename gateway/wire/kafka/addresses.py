@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gateway.errors import PeerError
-from gateway.wire.address import Address
+from gateway.wire.address import LAST_PORT, Address
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.walk import Place, as_text, plan, splice, text_at, unsigned
 
@@ -52,6 +52,13 @@ class Node(NamedTuple):
     host: str
     port: int
 
+    def address(self, *, tls: bool) -> Address:
+        """Return where the broker is. `tls`: whether it speaks TLS. Raises `PeerError` if it can be
+        nowhere."""
+        if not 0 < self.port <= LAST_PORT:
+            raise PeerError(f"a broker at port {self.port}")
+        return Address(self.host, self.port, tls=tls)
+
 
 Advertise = Callable[[Node], Address]
 """Returns the address that stands for a broker towards clients."""
@@ -78,10 +85,7 @@ def rewritten(
         elif host is not None:
             name = _host(frame, host, flexible=flexible)
             if name:
-                port = _number(frame, place)
-                if not 0 < port < 1 << 16:
-                    raise PeerError(f"a broker at port {port}")
-                own = advertise(Node(id, name, port))
+                own = advertise(Node(id, name, _number(frame, place)))
                 changes.append((host, as_text(own.host.encode("ascii"), flexible=flexible)))
                 changes.append((place, struct.pack(">i", own.port)))
             host = None

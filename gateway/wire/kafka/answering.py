@@ -7,9 +7,9 @@ ApiVersions, and topics that the client may not use get their names and errors b
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
-from gateway.wire.account import Account, Action
+from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.kafka.addresses import (
     EMPTIED,
@@ -21,15 +21,17 @@ from gateway.wire.kafka.addresses import (
     rewritten,
 )
 from gateway.wire.kafka.book import Book
-from gateway.wire.kafka.context import Listener
+from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import API_VERSIONS, SIZE, Head, answer, body_of_answer
+from gateway.wire.kafka.names import read_topic
 from gateway.wire.kafka.pending import Asked
+from gateway.wire.kafka.restoring import restored, told, without
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import has_throttle, throttled
 from gateway.wire.kafka.versions import offered
-from gateway.wire.kafka.walk import plan, text_at, unsigned
+from gateway.wire.kafka.walk import plan, unsigned
 
 WITH_IDS = 10
 """The first version of Metadata that tells ids of topics."""
@@ -37,18 +39,25 @@ WITH_IDS = 10
 BY_IDS = 12
 """The first version of Metadata that is asked for topics by their ids."""
 
+LISTS = frozenset({METADATA, 75})
+"""APIs that tell of all topics, of which a client may know some alone."""
+
 _PRODUCED = frozenset({"Name", "TopicId", "ErrorCode"})
+_NO_ERROR = bytes(2)
 
 
 class Answering:
     """Changes the answers of one connection."""
 
-    __slots__ = ("_book", "_ids", "_services", "_settings", "_substitutes")
+    __slots__ = ("_book", "_client", "_ids", "_services", "_settings", "_substitutes")
 
-    def __init__(self, listener: Listener, book: Book, substitutes: Substitutes) -> None:
+    def __init__(
+        self, listener: Listener, client: Client, book: Book, substitutes: Substitutes
+    ) -> None:
         self._settings = listener.settings
         self._services = listener.settings.services
         self._ids = listener.ids
+        self._client = client
         self._book = book
         self._substitutes = substitutes
 
@@ -59,55 +68,55 @@ class Answering:
         assert known is not None
         start = body_of_answer(known, asked.version, frame)
         schema, version = known.response, asked.version
+        before = frame
         if asked.key == METADATA and version >= WITH_IDS:
             self._ids.learn(schema, version, frame, start)
         if asked.key == PRODUCE:
-            frame = self._produced(known, asked, frame, start)
+            self._count(known, asked, frame, start)
+        if asked.key in LISTS and self._services.guarded:
+            frame = without(schema, version, frame, start, self._hidden())
+        if len(self._substitutes):
+            frame = restored(schema, version, frame, start, self._substitutes)
         if throttle and has_throttle(schema, version):
-            changed = bytearray(frame)
-            throttled(schema, version, changed, start, throttle)
-            frame = bytes(changed)
+            frame = throttled(schema, version, frame, start, throttle)
         if asked.key == API_VERSIONS:
-            return _sized(offered(schema, version, frame, start))
-        if asked.key in EMPTIED:
-            return _sized(emptied(schema, version, frame, start, EMPTIED[asked.key]))
-        if asked.key in REWRITTEN:
-            return _sized(rewritten(schema, version, frame, start, self._advertise))
-        return frame
+            frame = offered(schema, version, frame, start)
+        elif asked.key in EMPTIED:
+            frame = emptied(schema, version, frame, start, EMPTIED[asked.key])
+        elif asked.key in REWRITTEN:
+            frame = rewritten(schema, version, frame, start, self._advertise)
+        if frame is before:
+            return frame
+        return SIZE.pack(len(frame) - SIZE.size) + frame[SIZE.size :]
 
     def _advertise(self, node: Node) -> Address:
-        broker = Address(node.host, node.port, tls=self._settings.brokers_tls)
+        broker = node.address(tls=self._settings.brokers_tls)
         return self._services.advertise_node(node.id, broker)
 
-    def _produced(self, known: Api, asked: Asked, frame: bytes, start: int) -> bytes:
-        """Count the receipts of a request, and give denied topics their names back."""
+    def _count(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
+        """Count the receipts of a request, and those that are errors."""
         for sent in asked.accounts:
             sent.receipts += 1
         schema, version = known.response, asked.version
-        flexible = version >= schema.flexible
-        changed: bytearray | None = None
-        error: int | None = None
         account: Account | ErrorCode | None = None
         for place in plan(schema, version, _PRODUCED).walk(frame, start, len(frame)).places:
-            if place.name == "ErrorCode":
-                if error is not None and changed is not None:
-                    changed[place.start : place.end] = error.to_bytes(2)
-                elif isinstance(account, Account) and frame[place.start : place.end] != b"\0\0":
-                    account.errors += 1
-                    account = None
-                continue
-            topic = frame[place.start : place.end]
-            if place.name == "Name":
-                topic = text_at(frame, place, flexible=flexible) or b""
-            original = self._substitutes.original(topic)
-            error = None if original is None else original.error
-            account = None
-            if original is None:
-                account = self._book.use(Action.PRODUCE, topic, by_id=place.name == "TopicId")
-            else:
-                changed = bytearray(frame) if changed is None else changed
-                changed[place.end - len(topic) : place.end] = original.topic
-        return frame if changed is None else bytes(changed)
+            if place.name != "ErrorCode":
+                by_id = place.name == "TopicId"
+                topic = told(frame, place, flexible=version >= schema.flexible)
+                account = self._book.use(Action.PRODUCE, topic, by_id=by_id)
+            elif isinstance(account, Account) and frame[place.start : place.end] != _NO_ERROR:
+                account.errors += 1
+                account = None
+
+    def _hidden(self) -> Callable[[bytes], bool]:
+        """Return whether the client may not know of a topic."""
+        may_know = self._services.which(Right.LOOKUP, self._client.subject)
+
+        def hidden(name: bytes) -> bool:
+            topic = read_topic(name.decode(errors="replace"))
+            return topic is not None and not may_know(topic)
+
+        return hidden
 
     def rebootstrap(self, head: Head) -> bytes:
         """Return the answer to Metadata that sends a client back to its bootstrap servers."""
@@ -127,7 +136,3 @@ def metadata_of(ids: Collection[bytes], correlation: int) -> tuple[int, bytes]:
     head = struct.pack(">hhih", METADATA, BY_IDS, correlation, -1) + b"\0"
     frame = head + body
     return BY_IDS, SIZE.pack(len(frame)) + frame
-
-
-def _sized(frame: bytes) -> bytes:
-    return SIZE.pack(len(frame) - SIZE.size) + frame[SIZE.size :]

@@ -54,16 +54,21 @@ class Book:
     def __iter__(self) -> Iterator[Account]:
         return (it for tables in self._open.values() for table in tables for it in table.values())
 
+    def name(self, id: bytes, *, wanted: bool = True) -> bytes | None:
+        """Return the name of a topic; None: it is not known. `wanted`: it is asked for then."""
+        name = self._ids.name(id)
+        if name is None and wanted and len(self.wanted) < MOST_WANTED:
+            self.wanted.add(id)
+        return name
+
     def use(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
         """Return the account of a topic, which is opened at its first use; or why not."""
         table = self._open[action][by_id]
         account = table.get(topic)
         if account is not None:
             return account
-        name = self._ids.name(topic) if by_id else topic
+        name = self.name(topic) if by_id else topic
         if name is None:
-            if len(self.wanted) < MOST_WANTED:
-                self.wanted.add(topic)
             return ErrorCode.UNKNOWN_TOPIC_ID
         if not is_name(name):
             return STRAY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 
-from gateway.wire.contract import Denial, Opening, Origin
+from gateway.wire.contract import Denial, Direction, Opening, Origin
 from gateway.wire.kafka.context import Listener
 from gateway.wire.kafka.opening import open_pair
 from gateway.wire.kafka.trace import describe
@@ -34,6 +34,6 @@ class KafkaEntry:
         """See `contract.Entry`. The protocol has no frame that answers nothing."""
         return b""
 
-    def describe(self, frame: bytes) -> str:
+    def describe(self, direction: Direction, frame: bytes) -> str:
         """See `contract.Entry`."""
-        return describe(frame)
+        return describe(direction, frame)

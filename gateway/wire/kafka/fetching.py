@@ -16,7 +16,7 @@ from gateway.wire.kafka.walk import Place, plan, text_at
 _WANTED = frozenset({"Topic", "TopicId"})
 
 
-def judged(head: Head, frame: bytes, book: Book, substitutes: Substitutes) -> bytes:
+def fetch_of(head: Head, frame: bytes, book: Book, substitutes: Substitutes) -> bytes:
     """Return the request as the broker gets it: the same, if the client may use all its topics.
     Raises `PeerError` if it is torn."""
     known = api(FETCH)

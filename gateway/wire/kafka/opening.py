@@ -234,7 +234,7 @@ def _find_nodes(listener: Listener, client: Client) -> Generator[Step, StepResul
     try:
         start = body_of_answer(known, _NODES_VERSION, frame)
         for node in nodes(known.response, _NODES_VERSION, frame, start):
-            broker = Address(node.host, node.port, tls=settings.brokers_tls)
+            broker = node.address(tls=settings.brokers_tls)
             settings.services.advertise_node(node.id, broker)
     except PeerError:
         return False

@@ -28,4 +28,5 @@ PLUGIN = Plugin(
     enter=_enter,
     checks="gateway.doctor.kafka.checks",
     numbers_brokers=True,
+    groups_apart=True,
 )

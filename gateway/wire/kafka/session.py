@@ -36,10 +36,13 @@ from gateway.wire.kafka.addresses import FETCH, METADATA
 from gateway.wire.kafka.answering import Answering, metadata_of
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.context import Client, Listener
-from gateway.wire.kafka.fetching import judged
+from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.fetching import fetch_of
 from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, request
 from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.questions import Questions
+from gateway.wire.kafka.refusing import refused
+from gateway.wire.kafka.rights import Rights
 from gateway.wire.kafka.scanning import ANSWER, REQUEST, Answers, Requests
 from gateway.wire.kafka.schema import api
 from gateway.wire.kafka.substitutes import Substitutes
@@ -97,6 +100,7 @@ class KafkaSession:
         "_listener",
         "_pending",
         "_requests",
+        "_rights",
         "_services",
         "_substitutes",
         "_sweeps",
@@ -113,9 +117,10 @@ class KafkaSession:
         self._pending = Pending()
         self._substitutes = Substitutes()
         self._book = Book(self._services, client, listener.ids)
+        self._rights = Rights(self._services, client, self._book, self._substitutes)
         self._requests = Requests(self._book, self._pending, self._substitutes)
         self._answers = Answers(self._book, self._pending, self._substitutes)
-        self._answering = Answering(listener, self._book, self._substitutes)
+        self._answering = Answering(listener, client, self._book, self._substitutes)
         self._asks_since: float | None = None  # when a request began to wait for answers
         self._waits_since = math.inf  # when the request began to wait that is postponed
         self._is_leaving = self._in_group = self._sweeps = False
@@ -183,8 +188,27 @@ class KafkaSession:
         if head.key == FETCH:
             return self._fetch(head, frame, now)
         self._in_group |= head.key in OF_GROUPS
+        judged: bytes | ErrorCode = frame
+        if self._services.guarded:
+            judged = self._rights.judge(known.request, head, frame)
+            if self._asks_first(now):
+                return (*self._found_out(), Postpone(now + LONGEST_QUESTION))
+        if isinstance(judged, ErrorCode):
+            return self._own(refused(known, head, frame, judged))
+        return self._forward(head, frame, judged)
+
+    def _forward(self, head: Head, frame: bytes, changed: bytes) -> Effects:
         self._pending.ask(Asked(head.key, head.version, head.correlation))
-        return FORWARD
+        return FORWARD if changed is frame else (Replace(changed),)
+
+    def _asks_first(self, now: float) -> bool:
+        """Return whether a request must wait until what it names is known: for once, so that it
+        goes on as it is if nobody says it."""
+        if self._asks_since is None and (self._book.wanted or self._book.undecided):
+            self._asks_since = now
+            return True
+        self._asks_since = None
+        return False
 
     @property
     def _was_misled(self) -> bool:
@@ -220,15 +244,12 @@ class KafkaSession:
         waits = self._wait(self._answers.over, now)
         if waits is not None:
             return waits
-        changed = judged(head, frame, self._book, self._substitutes)
-        if self._asks_since is None and (self._book.wanted or self._book.undecided):
+        changed = fetch_of(head, frame, self._book, self._substitutes)
+        if self._asks_first(now):
             # A broker keeps the topics of a fetch session, so it must not get substitutes that are
             # out of date a moment later.
-            self._asks_since = now
             return (*self._found_out(), Postpone(now + LONGEST_QUESTION))
-        self._asks_since = None
-        self._pending.ask(Asked(FETCH, head.version, head.correlation))
-        return FORWARD if changed is frame else (Replace(changed),)
+        return self._forward(head, frame, changed)
 
     def _wait(self, over: dict[Account, None], now: float) -> Effects | None:
         """Return the effects that have a request wait for the allowance of all these accounts; None
@@ -284,10 +305,10 @@ class KafkaSession:
     def _throttle(self, asked: Asked) -> int:
         """Return for how many milliseconds the client should wait."""
         held = [it for it in asked.accounts if it.held]
-        return math.ceil(1000 * min(LONGEST_WAIT, self._delay(held))) if held else 0
+        return math.ceil(1000 * min(LONGEST_WAIT, self._due_in(held))) if held else 0
 
-    def _delay(self, accounts: Iterable[Account]) -> float:
-        return max(map(self._services.delay, accounts))
+    def _due_in(self, accounts: Iterable[Account]) -> float:
+        return max(map(self._services.due_in, accounts))
 
     def _found_out(self) -> Effects:
         """Ask the broker for the names of ids that are not known, and others for rights."""

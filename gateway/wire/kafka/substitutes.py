@@ -68,5 +68,3 @@ class Substitutes:
             if other not in self._originals:
                 return other
         raise PeerError("too many topics of like names without a right to them")
-
-

@@ -20,13 +20,12 @@ def has_throttle(schema: Schema, version: int) -> bool:
     return any(it.name == _NAME for it in schema.of(version))
 
 
-def throttled(
-    schema: Schema, version: int, frame: bytearray, start: int, milliseconds: int
-) -> None:
-    """Have an answer whose body begins at `start` say at least so many milliseconds: what a broker
-    says stays if it is more. Raises `PeerError` if the body is torn."""
-    found = plan(schema, version, _WANTED).walk(frame, start, len(frame))
-    for place in found.places:
+def throttled(schema: Schema, version: int, frame: bytes, start: int, milliseconds: int) -> bytes:
+    """Return an answer whose body begins at `start` and says at least so many milliseconds: what a
+    broker says stays if it is more. Raises `PeerError` if the body is torn."""
+    changed = bytearray(frame)
+    for place in plan(schema, version, _WANTED).walk(frame, start, len(frame)).places:
         told = int.from_bytes(frame[place.start : place.end], signed=True)
         own = min(LONGEST_MS, max(told, milliseconds))
-        frame[place.start : place.end] = own.to_bytes(4, signed=True)
+        changed[place.start : place.end] = own.to_bytes(4, signed=True)
+    return bytes(changed)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import struct
 
+from gateway.wire.contract import Direction
 from gateway.wire.kafka.schema import api
 
 _REQUEST = struct.Struct(">ihhi")
+_ANSWER = struct.Struct(">ii")
 
 
-def describe(frame: bytes) -> str:
-    """Return a description of a frame, which may be cut. Tokens and records are never shown, and
-    an answer cannot be told from a request by itself."""
+def describe(direction: Direction, frame: bytes) -> str:
+    """Return a description of a frame, which may be cut: of a request its API, of an answer only
+    which request it is for. Tokens and records are never shown."""
+    if direction is Direction.TO_CLIENT:
+        if len(frame) < _ANSWER.size:
+            return "not decodable"
+        return f"answer {_ANSWER.unpack_from(frame)[1]}"
     if len(frame) < _REQUEST.size:
         return "not decodable"
-    size, key, version, correlation = _REQUEST.unpack_from(frame)
+    _, key, version, correlation = _REQUEST.unpack_from(frame)
     known = api(key)
-    if known is not None and known.request.first <= version <= known.request.last:
-        return f"{known.name} v{version} #{correlation} ({size} bytes)"
-    (correlation,) = struct.unpack_from(">i", frame, 4)
-    return f"answer #{correlation} ({size} bytes)"
+    return f"{known.name if known else f'API {key}'} {version} {correlation}"

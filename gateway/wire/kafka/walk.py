@@ -18,7 +18,7 @@ Source: the protocol guide of Apache Kafka, and KIP-482 for compact lengths and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
@@ -107,10 +107,12 @@ class Plan:
 def plan(
     schema: Schema, version: int, wanted: frozenset[str] = frozenset(), *, whole: bool = False
 ) -> Plan:
-    """Return the plan that finds fields of these names, wherever they stand. `whole`: the body is
-    walked to its end, though nothing is wanted there."""
+    """Return the plan that finds fields of these names, wherever they stand. A path such as
+    `Topics/Name` means a field at this place alone; `Topics[]` means each element of an array, and
+    `Topics#` the number of its elements. `whole`: the body is walked to its end, though nothing is
+    wanted there."""
     flexible = version >= schema.flexible
-    return _Made(version, flexible, wanted).struct(schema.fields, whole=whole)
+    return _Made(version, flexible, wanted).struct(schema.fields, "", whole=whole)
 
 
 def text_at(frame: Frame, place: Place, *, flexible: bool) -> bytes | None:
@@ -219,14 +221,15 @@ class _Made:
 
     version: int
     flexible: bool
-    wanted: Collection[str]
+    wanted: frozenset[str]
 
-    def struct(self, fields: tuple[Field, ...], *, whole: bool) -> Plan:
-        """Return the plan of a struct. `whole`: it is stepped over to its end, as others follow."""
+    def struct(self, fields: tuple[Field, ...], at: str, *, whole: bool) -> Plan:
+        """Return the plan of a struct. `at`: its path, with a slash behind it. `whole`: it is
+        stepped over to its end, as others follow."""
         here = [it for it in of(fields, self.version) if not self._is_tagged(it)]
         tagged = [it for it in of(fields, self.version) if self._is_tagged(it)]
-        interesting = [self._is_interesting(it) for it in here]
-        any_tagged = any(map(self._is_interesting, tagged))
+        interesting = [self._is_interesting(it, at) for it in here]
+        any_tagged = any(self._is_interesting(it, at) for it in tagged)
         if not (whole or any_tagged):
             here = (
                 here[: len(interesting) - interesting[::-1].index(True)] if any(interesting) else []
@@ -235,65 +238,80 @@ class _Made:
         numbers = least = 0
         for it in here:
             size = SIZES.get(it.kind, 0)
-            if size and it.name not in self.wanted:
+            if size and self._label(it, at) is None:
                 numbers += size
             else:
                 if numbers:
                     steps.append(_skip(numbers))
                     least += numbers
                     numbers = 0
-                step, size = self._field(it)
+                step, size = self._field(it, at)
                 steps.append(step)
                 least += size
         if numbers:
             steps.append(_skip(numbers))
             least += numbers
         if self.flexible and (whole or any_tagged):
-            steps.append(self._tags(tagged))
+            steps.append(self._tags(tagged, at))
             least += 1
         return Plan(tuple(steps), least)
 
     def _is_tagged(self, it: Field) -> bool:
         return it.tagged <= self.version
 
-    def _is_interesting(self, it: Field) -> bool:
+    def _label(self, it: Field, at: str) -> str | None:
+        """Return as what a field is wanted; None: it is not."""
+        path = at + it.name
+        return next((label for label in (path, it.name) if label in self.wanted), None)
+
+    def _is_interesting(self, it: Field, at: str) -> bool:
+        path = at + it.name
+        if self._label(it, at) is not None or not self.wanted.isdisjoint((path + "[]", path + "#")):
+            return True
         inner = of(it.fields, self.version)
-        return it.name in self.wanted or any(map(self._is_interesting, inner))
+        return any(self._is_interesting(field, path + "/") for field in inner)
 
-    def _field(self, it: Field) -> tuple[Step, int]:
+    def _field(self, it: Field, at: str) -> tuple[Step, int]:
         """Return the step over a field, and the fewest bytes that it takes."""
-        step, least = self._value(it)
-        return (_noted(it.name, step), least) if it.name in self.wanted else (step, least)
+        step, least = self._value(it, at + it.name)
+        label = self._label(it, at)
+        return (step, least) if label is None else (_noted(label, step), least)
 
-    def _value(self, it: Field) -> tuple[Step, int]:
+    def _value(self, it: Field, path: str) -> tuple[Step, int]:
         null = -1 if it.nullable <= self.version else 0
         kind = it.kind.removeprefix("[]")
         if it.kind.startswith("[]"):
-            element, least = self._element(it, kind)
+            element, least = self._element(it, kind, path)
             read = _length(0 if self.flexible else 4, null)
-            return _array(read, element, least), 1 if self.flexible else 4
+            number = path + "#" if path + "#" in self.wanted else None
+            return _array(read, element, least, number), 1 if self.flexible else 4
         if kind in SIZES:
             return _skip(SIZES[kind]), SIZES[kind]
         if kind == "{}":
-            inner = self.struct(it.fields, whole=True)
+            inner = self.struct(it.fields, path + "/", whole=True)
             if null:
                 return _optional(inner), 1
             return inner.over, inner.least
         size = 0 if self.flexible else 2 if kind == "string" else 4
         return _text(_length(size, null)), size or 1
 
-    def _element(self, it: Field, kind: str) -> tuple[Step | None, int]:
+    def _element(self, it: Field, kind: str, path: str) -> tuple[Step | None, int]:
         """Return the step over one element, None for numbers, and its fewest bytes."""
+        wanted = path + "[]" in self.wanted
         if kind in SIZES:
-            return None, SIZES[kind]
+            size = SIZES[kind]
+            return (_noted(path + "[]", _skip(size)) if wanted else None), size
         if kind == "{}":
-            inner = self.struct(it.fields, whole=True)
-            return inner.over, inner.least
+            inner = self.struct(it.fields, path + "/", whole=True)
+            return (_noted(path + "[]", inner.over) if wanted else inner.over), inner.least
         size = 0 if self.flexible else 2 if kind == "string" else 4
-        return _text(_length(size, 0)), size or 1
+        step = _text(_length(size, 0))
+        return (_noted(path + "[]", step) if wanted else step), size or 1
 
-    def _tags(self, fields: list[Field]) -> Step:
-        known = {it.tag: (self._field(it)[0], self._is_interesting(it)) for it in fields}
+    def _tags(self, fields: list[Field], path: str) -> Step:
+        known = {
+            it.tag: (self._field(it, path)[0], self._is_interesting(it, path)) for it in fields
+        }
 
         def over(frame: Frame, at: int, end: int, found: Found) -> int:
             count, at = read_unsigned(frame, at, end)
@@ -337,10 +355,18 @@ def _text(read: Callable[[Frame, int, int], tuple[int, int]]) -> Step:
 
 
 def _array(
-    read: Callable[[Frame, int, int], tuple[int, int]], element: Step | None, least: int
+    read: Callable[[Frame, int, int], tuple[int, int]],
+    element: Step | None,
+    least: int,
+    number: str | None,
 ) -> Step:
+    """Return the step over an array. `number`: as what its length is wanted."""
+
     def over(frame: Frame, at: int, end: int, found: Found) -> int:
+        start = at
         count, at = read(frame, at, end)
+        if number is not None:
+            found.places.append(Place(number, start, at))
         if count * least > end - at:
             raise PeerError(f"an array of {count} in a frame that is too short for them")
         if element is None:

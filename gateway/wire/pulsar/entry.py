@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from struct import Struct
 
-from gateway.wire.contract import Denial, Opening, Origin
+from gateway.wire.contract import Denial, Direction, Opening, Origin
 from gateway.wire.pulsar.commands import NO_REQUEST, error
 from gateway.wire.pulsar.context import ListenerContext
 from gateway.wire.pulsar.opening import open_pair
@@ -35,6 +35,6 @@ class PulsarEntry:
         """See `contract.Entry`."""
         return error(NO_REQUEST, denial)
 
-    def describe(self, frame: bytes) -> str:
+    def describe(self, direction: Direction, frame: bytes) -> str:
         """See `contract.Entry`."""
         return describe(frame)

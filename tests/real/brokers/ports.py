@@ -25,3 +25,11 @@ def free_ports(host: str, count: int) -> list[int]:
         if is_free(host, port):
             found.add(port)
     return sorted(found)
+
+
+def free_range(host: str, count: int) -> int:
+    """Return the first of `count` free ports at `host` that follow each other."""
+    while True:
+        first = random.randrange(LOWEST, HIGHEST - count)
+        if all(is_free(host, port) for port in range(first, first + count)):
+            return first

@@ -224,6 +224,9 @@ class FakeLimits:
     def is_in_debt(self, account: Account) -> bool:
         return True
 
+    def due_in(self, account: Account) -> float:
+        return 7.0
+
     def release(self, account: Account) -> None:
         self.released.append(account)
 
@@ -254,6 +257,12 @@ def test_no_account_is_in_debt_without_limits() -> None:
     account = Account(Action.CONSUME, subject_of("orders"))
     assert Setting(limits=FakeLimits()).services.is_in_debt(account)
     assert not Setting().services.is_in_debt(account)
+
+
+def test_an_account_without_limits_is_due_at_once() -> None:
+    account = Account(Action.CONSUME, subject_of("orders"))
+    assert Setting(limits=FakeLimits()).services.due_in(account) == 7.0
+    assert Setting().services.due_in(account) == 0.0
 
 
 def test_rules_decide_the_waiting_time() -> None:

@@ -30,6 +30,7 @@ from gateway.wire.contract import (
     Denial,
     Dial,
     Dialled,
+    Direction,
     EndReason,
     Opened,
     Opening,
@@ -118,7 +119,7 @@ class FakeEntry:
         """See `contract.Entry`."""
         return passing(denial.text.encode())
 
-    def describe(self, frame: bytes) -> str:
+    def describe(self, direction: Direction, frame: bytes) -> str:
         """See `contract.Entry`."""
         return f"frame {chr(frame[4])}"
 

@@ -1,0 +1,216 @@
+"""What a client needs for each API, where rules or a policy agent decide.
+
+Rights are on topics. A consumer group is what rules call a subscription, and so is a transactional
+id of a producer. What concerns the cluster, and not one topic, needs the right to administer.
+
+A topic without a right is denied by itself: it gets a substitute in the request, and its name and
+the error in the answer (`substitutes`). All else is refused as a whole (`refusing`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gateway.errors import PeerError
+from gateway.wire.account import Right
+from gateway.wire.contract import Denial
+from gateway.wire.kafka.addresses import METADATA
+from gateway.wire.kafka.book import Book
+from gateway.wire.kafka.context import Client
+from gateway.wire.kafka.errors import ErrorCode, of_topic
+from gateway.wire.kafka.frames import Head
+from gateway.wire.kafka.names import read_topic
+from gateway.wire.kafka.schema import Schema
+from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.topics import NONE
+from gateway.wire.kafka.walk import Place, plan, text_at
+from gateway.wire.services import Services, Undecided
+from gateway.wire.subject import Subject
+
+
+class Needs(NamedTuple):
+    """The rights that an API needs. `topics`: on each topic that it `names` at these paths.
+    `groups`, `transactions`: to consume as a group, and to produce in a transaction, named at these
+    paths. `cluster`: to administer."""
+
+    topics: Right | None = None
+    names: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    transactions: tuple[str, ...] = ()
+    cluster: bool = False
+
+
+_NAME, _IDS = ("Topics/Name", "Topics/TopicId"), ("Topics/TopicId",)
+_GROUP, _TRANSACTION = ("GroupId",), ("TransactionalId",)
+_NOTHING = Needs()
+_CLUSTER = Needs(cluster=True)
+
+NEEDS = {
+    0: _NOTHING,  # judged while it passes
+    1: _NOTHING,  # judged by `fetching`
+    2: Needs(Right.LOOKUP, _NAME),
+    3: Needs(Right.LOOKUP, _NAME),
+    8: Needs(Right.CONSUME, _NAME, _GROUP),
+    9: Needs(
+        Right.LOOKUP,
+        (*_NAME, "Groups/Topics/Name", "Groups/Topics/TopicId"),
+        ("GroupId", "Groups/GroupId"),
+    ),
+    10: _NOTHING,  # it says where a group or a transaction is, and nothing of it
+    11: Needs(groups=_GROUP),
+    12: Needs(groups=_GROUP),
+    13: Needs(groups=_GROUP),
+    14: Needs(groups=_GROUP),
+    15: Needs(groups=("Groups[]",)),
+    16: _CLUSTER,
+    17: _NOTHING,
+    18: _NOTHING,
+    19: Needs(Right.ADMINISTER, _NAME),
+    20: Needs(Right.ADMINISTER, (*_NAME, "TopicNames[]")),
+    21: Needs(Right.ADMINISTER, _NAME),
+    22: Needs(transactions=_TRANSACTION),
+    23: Needs(Right.LOOKUP, ("Topics/Topic",)),
+    24: Needs(
+        Right.PRODUCE,
+        ("Transactions/Topics/Name", "V3AndBelowTopics/Name"),
+        transactions=("Transactions/TransactionalId", "V3AndBelowTransactionalId"),
+    ),
+    25: Needs(groups=_GROUP, transactions=_TRANSACTION),
+    26: Needs(transactions=_TRANSACTION),
+    27: _CLUSTER,
+    28: Needs(Right.CONSUME, _NAME, _GROUP, _TRANSACTION),
+    **dict.fromkeys(range(29, 36), _CLUSTER),
+    36: _NOTHING,
+    37: Needs(Right.ADMINISTER, _NAME),
+    **dict.fromkeys(range(38, 42), _CLUSTER),
+    42: Needs(groups=("GroupsNames[]",)),
+    43: Needs(Right.ADMINISTER, ("TopicPartitions/Topic",)),
+    44: _CLUSTER,
+    45: Needs(Right.ADMINISTER, _NAME),
+    46: Needs(Right.ADMINISTER, _NAME),
+    47: Needs(Right.CONSUME, _NAME, _GROUP),
+    **dict.fromkeys(range(48, 52), _CLUSTER),
+    55: _CLUSTER,
+    57: _CLUSTER,
+    60: _NOTHING,  # as Metadata tells it too
+    61: Needs(Right.CONSUME, _NAME),
+    64: _CLUSTER,
+    65: Needs(transactions=("TransactionalIds[]",)),
+    66: _CLUSTER,
+    68: Needs(Right.LOOKUP, ("SubscribedTopicNames[]",), _GROUP),
+    69: Needs(groups=("GroupIds[]",)),
+    71: _NOTHING,
+    72: _NOTHING,
+    74: _CLUSTER,
+    75: Needs(Right.LOOKUP, _NAME),
+    76: Needs(Right.LOOKUP, ("SubscribedTopicNames[]",), _GROUP),
+    77: Needs(groups=("GroupIds[]",)),
+    78: Needs(Right.CONSUME, (*_IDS, "ForgottenTopicsData/TopicId"), _GROUP),
+    79: Needs(Right.CONSUME, _IDS, _GROUP),
+    88: Needs(groups=_GROUP),
+    89: Needs(groups=("GroupIds[]",)),
+    90: Needs(Right.LOOKUP, ("Groups/Topics/TopicName",), ("Groups/GroupId",)),
+    91: Needs(Right.CONSUME, ("Topics/TopicName",), _GROUP),
+    92: Needs(Right.CONSUME, ("Topics/TopicName",), _GROUP),
+}
+"""By API. A new release of Kafka with an API that is not here fails a test."""
+
+LISTING = {46: "Topics#"}
+"""APIs that tell of all topics if they name none, which needs the right to administer."""
+
+
+class Rights:
+    """Judges the requests of one connection. `book`: gets what has to be asked for before a request
+    can be judged."""
+
+    __slots__ = ("_book", "_client", "_services", "_substitutes")
+
+    def __init__(
+        self, services: Services, client: Client, book: Book, substitutes: Substitutes
+    ) -> None:
+        self._services = services
+        self._client = client
+        self._book = book
+        self._substitutes = substitutes
+
+    def judge(self, schema: Schema, head: Head, frame: bytes) -> bytes | ErrorCode:
+        """Return a request as the broker gets it, or the error that refuses it. Raises `PeerError`
+        if it is torn."""
+        needs = NEEDS[head.key]
+        if needs is _NOTHING:
+            return frame
+        wanted = {*needs.names, *needs.groups, *needs.transactions}
+        found = plan(schema, head.version, frozenset(wanted), whole=True)
+        places = found.walk(frame, head.body, len(frame)).places
+        flexible = head.version >= schema.flexible
+        if needs.cluster or (head.key in LISTING and not places):
+            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            return self._whole(Right.ADMINISTER, self._client.subject, error) or frame
+        for place in places:
+            if place.name not in needs.names:
+                refused = self._named(place, frame, flexible=flexible, needs=needs)
+                if refused is not None:
+                    return refused
+        changed: bytearray | None = None
+        for place in places:
+            if place.name in needs.names:
+                other = self._topic(head.key, place, frame, flexible=flexible)
+                if other is not None:
+                    changed = bytearray(frame) if changed is None else changed
+                    changed[place.end - len(other) : place.end] = other
+        return frame if changed is None else bytes(changed)
+
+    def _named(
+        self, place: Place, frame: bytes, *, flexible: bool, needs: Needs
+    ) -> ErrorCode | None:
+        """Return why a client may not use a group or a transactional id."""
+        name = text_at(frame, place, flexible=flexible)
+        if not name:
+            return None  # an idempotent producer, or a consumer without a group
+        subject = Subject(self._client.subject.caller, None, _readable(name))
+        if place.name in needs.groups:
+            return self._whole(Right.CONSUME, subject, _OF_GROUPS)
+        return self._whole(Right.PRODUCE, subject, _OF_TRANSACTIONS)
+
+    def _whole(self, right: Right, subject: Subject, error: ErrorCode) -> ErrorCode | None:
+        refused = self._services.forbid(right, subject)
+        if isinstance(refused, Undecided):
+            self._book.undecided.append(refused.ask)
+        return None if refused is None else error
+
+    def _topic(self, key: int, place: Place, frame: bytes, *, flexible: bool) -> bytes | None:
+        """Return the substitute of a topic that the client may not use."""
+        right, asks_for_names = NEEDS[key].topics, key == METADATA
+        assert right is not None
+        by_id = place.name.endswith("TopicId")
+        told = frame[place.start : place.end] if by_id else text_at(frame, place, flexible=flexible)
+        if not told or told == NONE:
+            return None
+        name = self._book.name(told, wanted=not asks_for_names) if by_id else told
+        if name is None and asks_for_names:
+            return None  # the answer says it, and is judged then
+        error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else self._denied(right, name)
+        if error is None:
+            return None
+        return (self._substitutes.id if by_id else self._substitutes.name)(told, error)
+
+    def _denied(self, right: Right, name: bytes) -> ErrorCode | None:
+        topic = read_topic(_readable(name))
+        if topic is None:
+            return None  # brokers refuse it
+        refused = self._services.forbid(right, self._client.subject.about(topic))
+        if isinstance(refused, Undecided):
+            self._book.undecided.append(refused.ask)
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        return of_topic(refused.refusal) if isinstance(refused, Denial) else None
+
+
+_OF_GROUPS = ErrorCode.GROUP_AUTHORIZATION_FAILED
+_OF_TRANSACTIONS = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+def _readable(name: bytes) -> str:
+    try:
+        return name.decode()
+    except UnicodeDecodeError as error:
+        raise PeerError("a name that is not UTF-8") from error

@@ -1,0 +1,139 @@
+"""Real clients and a real broker, with a gateway between them."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+import yaml
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from tests.apache_kafka.broker import Kafka
+from tests.apache_kafka.gateways import KafkaPlan
+from tests.apache_kafka.working import (
+    PATIENCE_S,
+    aio,
+    idempotent,
+    kafka_python,
+    librdkafka,
+    librdkafka_compressed,
+    payloads,
+)
+from tests.real.artifacts import Artifacts
+from tests.real.brokers.jars import Say
+from tests.real.fixtures import StartGateway, or_skip
+from tests.real.gateways import HOST, Gateway
+
+pytestmark = pytest.mark.real
+
+DENIED = 29
+LIMIT = 400
+"""Messages a second of a limited topic."""
+
+
+@pytest.fixture(scope="module")
+def broker(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
+    made = or_skip(lambda say: Kafka(artifacts.directory("kafka"), say), say)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Callable[..., Path]:
+    """Return a function that writes rules to a file."""
+
+    def write(*listed: Mapping[str, Any]) -> Path:
+        path = tmp_path / "rules.yaml"
+        path.write_text(yaml.safe_dump({"version": 1, "rules": list(listed)}))
+        return path
+
+    return write
+
+
+def address(gateway: Gateway) -> str:
+    return f"{HOST}:{gateway.port}"
+
+
+def create(gateway: Gateway, *topics: str) -> None:
+    admin = AdminClient({"bootstrap.servers": address(gateway)})
+    for made in admin.create_topics([NewTopic(it, 3, 1) for it in topics]).values():
+        made.result(PATIENCE_S)
+
+
+@pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("work", [librdkafka, librdkafka_compressed, idempotent, aio, kafka_python])
+def test_clients_send_and_receive(
+    broker: Kafka, gateway: StartGateway, work: Callable[..., list[bytes]]
+) -> None:
+    started = gateway(broker, KafkaPlan())
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    create(started, topic)
+    assert sorted(work(address(started), topic)) == sorted(payloads())
+    counted = started.ask("metrics/topics")[1]
+    labels = f'topic="{topic}",direction="to_client"'
+    assert f"{labels}}} {len(payloads())}" in counted
+
+
+def test_a_client_without_a_right_gets_the_protocols_errors_and_sees_no_topic(
+    broker: Kafka, gateway: StartGateway, rules: Callable[..., Path]
+) -> None:
+    allowed, denied = (f"{it}-{uuid.uuid4().hex[:8]}" for it in ("allowed", "denied"))
+    create(gateway(broker, KafkaPlan()), allowed, denied)
+    allow = {"id": "a", "match": {"topic": "allowed-*"}, "allow": ["produce", "consume"]}
+    groups = {"id": "g", "match": {"subscription": "good-*"}, "allow": ["consume"]}
+    plan = KafkaPlan(access="closed", unknown="mask", rules=rules(allow, groups))
+    started = gateway(broker, plan)
+    seen = AdminClient({"bootstrap.servers": address(started)}).list_topics(timeout=PATIENCE_S)
+    assert allowed in seen.topics
+    assert denied not in seen.topics
+    outcomes: dict[str, set[int]] = {allowed: set(), denied: set()}
+
+    def done(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
+        outcomes[message.topic() or ""].add(error.code() if error else 0)
+
+    producer = confluent_kafka.Producer({"bootstrap.servers": address(started)})
+    for payload in payloads():
+        for topic in outcomes:
+            producer.produce(topic, payload, on_delivery=done)
+    assert producer.flush(PATIENCE_S) == 0
+    assert outcomes == {allowed: {0}, denied: {DENIED}}
+    for group, expected in (("good-one", 0), ("bad-one", 30)):
+        assert _consume(started, group, allowed) == expected
+
+
+def _consume(gateway: Gateway, group: str, topic: str) -> int:
+    """Return the error of a consumer; 0 if it receives a message."""
+    settings = {"group.id": group, "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": address(gateway), **settings})
+    consumer.subscribe([topic])
+    message = consumer.poll(PATIENCE_S)
+    consumer.close()
+    assert message is not None
+    error = message.error()
+    return 0 if error is None else error.code()
+
+
+def test_a_limit_binds_clients_that_do_not_wait(
+    broker: Kafka, gateway: StartGateway, rules: Callable[..., Path]
+) -> None:
+    """librdkafka ignores what answers say about throttling, and is not read meanwhile."""
+    limit = {"id": "slow", "match": {"topic": "slow-*"}, "burst": "100ms"}
+    limit["limit"] = {"publish": {"messages": f"{LIMIT}/s"}}
+    started = gateway(broker, KafkaPlan(rules=rules(limit)))
+    topic = f"slow-{uuid.uuid4().hex[:8]}"
+    create(started, topic)
+    settings = {"bootstrap.servers": address(started), "batch.num.messages": 20, "linger.ms": 5}
+    producer = confluent_kafka.Producer(settings)
+    began = time.monotonic()
+    for number in range(5 * LIMIT):
+        producer.produce(topic, b"%d" % number)
+        producer.poll(0)
+    assert producer.flush(PATIENCE_S) == 0
+    least = 5 - 1  # a burst, a lease, and what was sent last pass earlier
+    assert time.monotonic() - began >= least

@@ -1,0 +1,86 @@
+"""The same work by each client library: messages are sent, and received by a group."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+
+import aiokafka
+import confluent_kafka
+
+from tests.real.clients import wait_until
+
+COUNT = 200
+PATIENCE_S = 30
+
+
+def payloads() -> list[bytes]:
+    """Return what is sent."""
+    return [b"message %d" % number for number in range(COUNT)]
+
+
+def librdkafka(address: str, topic: str, **options: object) -> list[bytes]:
+    """By librdkafka, as confluent-kafka brings it along."""
+    producer = confluent_kafka.Producer({"bootstrap.servers": address, **options})
+    for payload in payloads():
+        producer.produce(topic, payload)
+    assert producer.flush(PATIENCE_S) == 0
+    group = {"group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": address, **group})
+    consumer.subscribe([topic])
+    found: list[bytes] = []
+
+    def consume() -> bool:
+        found.extend(it.value() or b"" for it in consumer.consume(COUNT, 0.2) if not it.error())
+        return len(found) >= COUNT
+
+    wait_until(consume)
+    consumer.close()
+    return found
+
+
+def librdkafka_compressed(address: str, topic: str) -> list[bytes]:
+    """The same, whose batches nobody but brokers and consumers can read."""
+    return librdkafka(address, topic, **{"compression.type": "zstd", "linger.ms": 50})
+
+
+def idempotent(address: str, topic: str) -> list[bytes]:
+    """The same, with sequence numbers."""
+    return librdkafka(address, topic, **{"enable.idempotence": True})
+
+
+def aio(address: str, topic: str) -> list[bytes]:
+    """By aiokafka."""
+
+    async def work() -> list[bytes]:
+        async with aiokafka.AIOKafkaProducer(bootstrap_servers=address) as producer:
+            for payload in payloads():
+                await producer.send(topic, payload)
+            await producer.flush()
+        consumer = aiokafka.AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=address,
+            group_id=uuid.uuid4().hex,
+            auto_offset_reset="earliest",
+        )
+        async with consumer:
+            return [(await consumer.getone()).value for _ in range(COUNT)]
+
+    return asyncio.run(asyncio.wait_for(work(), PATIENCE_S))
+
+
+def kafka_python(address: str, topic: str) -> list[bytes]:
+    """By kafka-python."""
+    import kafka
+
+    producer = kafka.KafkaProducer(bootstrap_servers=address)
+    for payload in payloads():
+        producer.send(topic, payload)
+    producer.flush(PATIENCE_S)
+    producer.close()
+    consumer = kafka.KafkaConsumer(
+        topic, bootstrap_servers=address, group_id=uuid.uuid4().hex, auto_offset_reset="earliest"
+    )
+    found = [next(consumer).value for _ in range(COUNT)]
+    consumer.close()
+    return found
