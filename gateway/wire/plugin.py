@@ -85,8 +85,8 @@ class Plugin:
     topic's name; None: the text is not a name. `actions`: actions of clients that rules may limit.
     `enter`: makes the entry of one listener; it imports the protocol's modules.
     `checks`: name of the module with the doctor's checks of its brokers (`gateway.doctor.checks`).
-    `numbers_brokers`: brokers have ids, and clients reach each at an address of its own (`advertise`
-    of a listener); otherwise by a name in the protocol. `groups_apart`: a consumer names its group,
+    `numbers_brokers`: brokers have ids, and clients reach each at an address of its own, which a
+    listener advertises; otherwise by a name in the protocol. `groups_apart`: a consumer names its group,
     which rules call a subscription, without a topic, and topics without it; so does a producer with
     its transactional id.
     """

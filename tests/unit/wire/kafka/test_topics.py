@@ -100,10 +100,9 @@ def test_an_answer_says_the_longer_of_both_times(schema: Schema, version: int) -
         (place,) = plan(schema, version, TIME).walk(frame, 0, len(frame)).places
         for told, own in ((700, 300), (300, 700), (0, 2**40)):
             frame[place.start : place.end] = told.to_bytes(4)
-            before = len(frame)
-            throttled(schema, version, frame, 0, own)
-            assert frame[place.start : place.end] == min(2**31 - 1, max(told, own)).to_bytes(4)
-            assert len(frame) == before
+            changed = throttled(schema, version, bytes(frame), 0, own)
+            assert changed[place.start : place.end] == min(2**31 - 1, max(told, own)).to_bytes(4)
+            assert len(changed) == len(frame)
 
 
 def test_nearly_all_answers_say_it() -> None:
