@@ -238,6 +238,8 @@ class Application:
         self._moving = Moving(self._reactor)
         self._jobs.reactor = self._reactor
         self._needs = Needs(self._log_event)
+        if inherited is not None:
+            self._needs.secret = inherited.secret
         self._failures = Failures(time.monotonic)
         self._readiness = Readiness()
         self._openings = Openings(configuration.limits.unauthenticated)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -30,7 +30,7 @@ from gateway.identity.credential import (
 from gateway.plane.state import PlaneSettings
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures
-from gateway.verifiers import explained
+from gateway.verifiers import explained, fresh_secret
 from gateway.wire.plugin import FrameBounds
 
 if TYPE_CHECKING:
@@ -109,13 +109,14 @@ class Inherited:
 
     `sockets`: listening sockets, by listener. `seals`: secrets for sealed names, by cluster, used
     if no keys are configured, so that all workers can open each other's names. `worker`: its
-    number, from 1, of so many `workers`.
+    number, from 1, of so many `workers`. `secret`: of `Needs`.
     """
 
     sockets: Mapping[str, Sequence[socket.socket]]
     seals: Mapping[str, bytes]
     worker: int
     workers: int
+    secret: bytes = field(default_factory=fresh_secret, repr=False)
 
 
 def admin_connections(setting: int, clients: int) -> int:
