@@ -3,7 +3,7 @@
 - `handshake`: the requests and answers that carry it
 - `exchange`: what happens between a client and the gateway
 - `mechanisms`: which there are, and how a client is verified by one
-- `plain`, `scram`, `bearer`: the tokens of each mechanism, of both sides
+- `plain`, `scram`, `bearer`: the tokens of each mechanism, of both sides; `names` in them
 - `client`: how the gateway shows its own credential to a broker
 
 Sources: KIP-43, KIP-84, KIP-152, KIP-255, KIP-368.

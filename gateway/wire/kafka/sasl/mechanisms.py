@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Collection
 
 from gateway.wire.contract import SCRAM_HASHES
-from gateway.wire.kafka.sasl import plain, scram
+from gateway.wire.kafka.sasl import bearer, plain, scram
 from gateway.wire.kafka.sasl.exchange import (
     LARGEST_TOKEN,
     MALFORMED,
@@ -14,7 +14,11 @@ from gateway.wire.kafka.sasl.exchange import (
     Verifier,
 )
 
-METHODS = {plain.NAME: "basic", **dict.fromkeys(SCRAM_HASHES, "scram")}
+METHODS = {
+    plain.MECHANISM: "basic",
+    **dict.fromkeys(SCRAM_HASHES, "scram"),
+    bearer.MECHANISM: "token",
+}
 """By mechanism: the method of `Identity` that verifies by it."""
 
 
@@ -28,8 +32,10 @@ def begin(mechanism: str, token: bytes, verifier: Verifier, nonce: str | None = 
     first token. `nonce`: ours; None: a new random one."""
     if len(token) > LARGEST_TOKEN:
         return _refused()
-    if mechanism == plain.NAME:
+    if mechanism == plain.MECHANISM:
         return plain.exchange(token, verifier)
+    if mechanism == bearer.MECHANISM:
+        return bearer.exchange(token, verifier)
     return scram.exchange(mechanism, token, verifier, nonce or secrets.token_urlsafe(scram.NONCE))
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from gateway.wire.contract import Credential, Principal
 from gateway.wire.kafka.sasl.exchange import MALFORMED, Accepted, Exchange, Verifier
 
-NAME = "PLAIN"
+MECHANISM = "PLAIN"
 
 
 class Shown(NamedTuple):

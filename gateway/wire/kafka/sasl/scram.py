@@ -24,6 +24,7 @@ from gateway.wire.contract import (
     Principal,
     ScramKeys,
 )
+from gateway.wire.kafka.sasl import names
 from gateway.wire.kafka.sasl.exchange import (
     LARGEST_TOKEN,
     MALFORMED,
@@ -43,14 +44,13 @@ DELEGATED = "tokenauth"
 """The extension by which a client says that its name is the id of a delegation token (KIP-48),
 which the gateway does not know."""
 
-_NAME = r"(?:[^=,\0]|=2C|=3D)++"
 _NONCE = r"[\x21-\x2b\x2d-\x7e]++"
 _REST = r"(?:,(?!p=)[A-Za-z]+=[^,\0]+)*+"
 _BASE64 = r"[A-Za-z0-9+/]++={0,2}"
 
 _CLIENT_FIRST = re.compile(
-    rf"(?P<header>[ny],(?:a=(?P<behalf>{_NAME}))?,)"
-    rf"(?P<bare>n=(?P<name>{_NAME}),r=(?P<nonce>{_NONCE})(?P<rest>{_REST}))"
+    rf"(?P<header>[ny],(?:a=(?P<behalf>{names.NAME}))?,)"
+    rf"(?P<bare>n=(?P<name>{names.NAME}),r=(?P<nonce>{_NONCE})(?P<rest>{_REST}))"
 )
 _CLIENT_FINAL = re.compile(
     rf"(?P<unproven>c=(?P<binding>{_BASE64}),r=(?P<nonce>{_NONCE}){_REST}),p=(?P<proof>{_BASE64})"
@@ -77,6 +77,9 @@ class ClientFinal(NamedTuple):
     binding: bytes
     nonce: str
     proof: bytes
+
+    def __repr__(self) -> str:
+        return f"ClientFinal(nonce={self.nonce!r})"
 
 
 class ServerFirst(NamedTuple):
@@ -121,10 +124,10 @@ def read_first(token: bytes) -> ClientFirst | None:
     found = _matched(_CLIENT_FIRST, token)
     if found is None or found["behalf"] not in (None, found["name"]):
         return None
-    named = (it.partition("=")[0] for it in found["rest"].split(","))
-    if any(it in (DELEGATED, "m") for it in named):  # `m`: an extension that one must know
+    keys = (it.partition("=")[0] for it in found["rest"].split(","))
+    if any(it in (DELEGATED, "m") for it in keys):  # `m`: an extension that one must know
         return None
-    user = found["name"].replace("=2C", ",").replace("=3D", "=")
+    user = names.read(found["name"])
     return ClientFirst(found["header"].encode(), found["bare"].encode(), user, found["nonce"])
 
 
@@ -149,8 +152,7 @@ def written_challenge(it: ServerFirst) -> bytes:
 
 def written_first(user: str, nonce: str) -> ClientFirst:
     """Return the first message of a client."""
-    name = user.replace("=", "=3D").replace(",", "=2C")
-    return ClientFirst(b"n,,", f"n={name},r={nonce}".encode(), user, nonce)
+    return ClientFirst(b"n,,", f"n={names.written(user)},r={nonce}".encode(), user, nonce)
 
 
 def read_challenge(challenge: bytes, nonce: str) -> ServerFirst:
