@@ -30,7 +30,7 @@ from gateway.identity.credential import (
 from gateway.plane.state import PlaneSettings
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures
-from gateway.verifiers import explained, fresh_secret
+from gateway.verifiers import Needs, explained, fresh_secret
 from gateway.wire.plugin import FrameBounds
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ if TYPE_CHECKING:
     from gateway.usage.recorder import Recording
     from gateway.usage.shipment import Brief
     from gateway.usage.shipping import Shipping
-    from gateway.verifiers import Needs
 
 
 PARENT_TIMEOUT = 1.0
@@ -569,6 +568,11 @@ def make_oauth(settings: model.OAuth2, log: Callable[..., object]) -> ClientCred
         audience=settings.audience,
         log=log,
     )
+
+
+def make_needs(log: Callable[..., object], inherited: Inherited | None = None) -> Needs:
+    """Return what verifiers need, with the secret that all workers share."""
+    return Needs(log) if inherited is None else Needs(log, secret=inherited.secret)
 
 
 def make_verifiers(identity: model.Identity, needs: Needs) -> dict[str, Verifier]:
