@@ -138,7 +138,8 @@ LEAST_ITERATIONS = 4096
 """Of SCRAM, by RFC 7677 and Kafka. A broker that wants fewer wants to find a password out."""
 
 MOST_ITERATIONS = 100_000
-"""They take 50 ms, in which nobody else is served. Kafka's brokers want 4,096 to 16,384."""
+"""They take 60 ms by SHA-256 and 130 ms by SHA-512, in which nobody else is served. Kafka's brokers
+want 4,096 to 16,384."""
 
 
 class ScramKeys(NamedTuple):
@@ -153,7 +154,7 @@ class ScramKeys(NamedTuple):
 
 
 def scram_keys(mechanism: str, password: bytes, salt: bytes, iterations: int) -> ScramKeys:
-    """Return the keys of a password, which takes 0.5 µs for each of the iterations.
+    """Return the keys of a password, which takes 0.6 to 1.3 µs for each iteration.
 
     The password is taken as it is, without SASLprep: Kafka's brokers and clients do not prepare it
     either.
