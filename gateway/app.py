@@ -69,7 +69,6 @@ from gateway.telemetry.latency import Histogram, ListenerLatencies, SlowSends
 from gateway.telemetry.spans import Span
 from gateway.telemetry.witness import Witnesses
 from gateway.tls.stream import Shared
-from gateway.verifiers import Needs
 from gateway.wire.budget import Budget
 from gateway.wire.contract import Denial, EndReason, Entry
 from gateway.wire.plugin import EntrySettings, Mode
@@ -237,7 +236,7 @@ class Application:
         self._reactor = Reactor(self._jobs, assembly.plane_settings(configuration))
         self._moving = Moving(self._reactor)
         self._jobs.reactor = self._reactor
-        self._needs = Needs(self._log_event)
+        self._needs = assembly.make_needs(self._log_event, inherited)
         self._failures = Failures(time.monotonic)
         self._readiness = Readiness()
         self._openings = Openings(configuration.limits.unauthenticated)

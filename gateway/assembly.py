@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -31,7 +31,7 @@ from gateway.identity.credential import (
 from gateway.plane.state import PlaneSettings
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures
-from gateway.verifiers import explained
+from gateway.verifiers import Needs, explained, fresh_secret
 from gateway.wire.plugin import FrameBounds
 
 if TYPE_CHECKING:
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from gateway.usage.recorder import Recording
     from gateway.usage.shipment import Brief
     from gateway.usage.shipping import Shipping
-    from gateway.verifiers import Needs
 
 
 PARENT_TIMEOUT = 1.0
@@ -110,13 +109,14 @@ class Inherited:
 
     `sockets`: listening sockets, by listener. `seals`: secrets for sealed names, by cluster, used
     if no keys are configured, so that all workers can open each other's names. `worker`: its
-    number, from 1, of so many `workers`.
+    number, from 1, of so many `workers`. `secret`: of `Needs`.
     """
 
     sockets: Mapping[str, Sequence[socket.socket]]
     seals: Mapping[str, bytes]
     worker: int
     workers: int
+    secret: bytes = field(default_factory=fresh_secret, repr=False)
 
 
 def admin_connections(setting: int, clients: int) -> int:
@@ -583,6 +583,11 @@ def make_oauth(settings: model.OAuth2, log: Callable[..., object]) -> ClientCred
         audience=settings.audience,
         log=log,
     )
+
+
+def make_needs(log: Callable[..., object], inherited: Inherited | None = None) -> Needs:
+    """Return what verifiers need, with the secret that all workers share."""
+    return Needs(log) if inherited is None else Needs(log, secret=inherited.secret)
 
 
 def make_verifiers(identity: model.Identity, needs: Needs) -> dict[str, Verifier]:

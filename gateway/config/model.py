@@ -219,6 +219,14 @@ class Basic(Method):
     htpasswd_file: File
 
 
+class Scram(Method):
+    """How to verify passwords that clients prove without showing them: by a file of keys."""
+
+    verified_by = "gateway.verifiers.scram"
+
+    credentials_file: File
+
+
 class Anonymous(Method):
     """Clients without a credential are let in, all under one name."""
 
@@ -257,6 +265,7 @@ class Identity(Part):
     token: Token | None = None
     tls: Certificates | None = None
     basic: Basic | None = None
+    scram: Scram | None = None
     anonymous: Anonymous | None = None
     # None: names stay as they are. Otherwise the first that fits counts, and who fits none is
     # refused.

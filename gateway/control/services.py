@@ -28,7 +28,15 @@ from gateway.telemetry.latency import ListenerLatencies
 from gateway.telemetry.spans import CONNECTION, Span, Spans
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
+from gateway.wire.contract import (
+    Credential,
+    Denial,
+    Origin,
+    Principal,
+    Refusal,
+    ScramSecret,
+    Settle,
+)
 from gateway.wire.services import Again, LookupOutcome, LookupTimes, Undecided
 from gateway.wire.stopwatch import Latencies
 from gateway.wire.subject import Caller, Subject, TopicName
@@ -58,6 +66,16 @@ class Unsettled(Protocol):
     """An answer of a verifier that takes longer: `outcome` asks for it."""
 
     async def outcome(self) -> Proof | Denial: ...
+
+
+@runtime_checkable
+class ScramVerifier(Protocol):
+    """Verifies by SCRAM, in which no client shows its password. `secret`: what verifies a user; it
+    answers for everybody. `proven`: who has shown to know the password of a secret."""
+
+    def secret(self, user: str, mechanism: str, /) -> ScramSecret: ...
+
+    def proven(self, secret: ScramSecret, /, *, right: bool) -> Proof | Denial: ...
 
 
 class RateLimits(Protocol):
@@ -218,6 +236,21 @@ class ListenerServices:
         if isinstance(found, Unsettled):
             return Settle(partial(self._outcome, credential.method, found))
         return self._counted(credential.method, self._principal(found))
+
+    @property
+    def methods(self) -> Collection[str]:
+        return self._verifiers.keys()
+
+    def scram(self, user: str, mechanism: str) -> ScramSecret:
+        return self._scram().secret(user, mechanism)
+
+    def scram_ended(self, secret: ScramSecret, *, right: bool) -> Principal | Denial:
+        return self._counted("scram", self._principal(self._scram().proven(secret, right=right)))
+
+    def _scram(self) -> ScramVerifier:
+        found = self._verifiers["scram"]
+        assert isinstance(found, ScramVerifier)
+        return found
 
     async def _outcome(self, method: str, unsettled: Unsettled) -> Principal | Denial:
         return self._counted(method, self._principal(await unsettled.outcome()))

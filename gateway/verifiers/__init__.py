@@ -3,10 +3,13 @@
 - `tokens`: JSON Web Tokens, with the keys of all issuers
 - `changing`: the key set of one issuer, kept fresh
 - `passwords`: names and passwords by an htpasswd file
+- `scram`: passwords that clients prove without showing them
+- `users`: the files of users, which change
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -20,15 +23,26 @@ Log = Callable[..., object]
 """Called with an event that an operator wants to know, and its values by name."""
 
 
+_SECRET = 32
+"""Bytes that nobody guesses."""
+
+
+def fresh_secret() -> bytes:
+    """Return a new secret."""
+    return os.urandom(_SECRET)
+
+
 @dataclass(slots=True)
 class Needs:
     """What the verifiers of a process need from it, and give it. `tasks`: run as long as it does.
-    `issuers`: figures by the issuer of tokens, for metrics. `agent`: those of the policy agent."""
+    `issuers`: figures by the issuer of tokens, for metrics. `agent`: those of the policy agent.
+    `secret`: random, the same in all workers of a gateway."""
 
     log: Log
     tasks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     issuers: dict[str, IssuerFigures] = field(default_factory=dict)
     agent: AgentFigures | None = None
+    secret: bytes = field(default_factory=fresh_secret, repr=False)
 
 
 _EXTRAS = {

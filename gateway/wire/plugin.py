@@ -86,9 +86,9 @@ class Plugin:
     `enter`: makes the entry of one listener; it imports the protocol's modules.
     `checks`: name of the module with the doctor's checks of its brokers (`gateway.doctor.checks`).
     `numbers_brokers`: brokers have ids, and clients reach each at an address of its own, which a
-    listener advertises; otherwise by a name in the protocol. `groups_apart`: a consumer names its group,
-    which rules call a subscription, without a topic, and topics without it; so does a producer with
-    its transactional id.
+    listener advertises; otherwise by a name in the protocol. `groups_apart`: a consumer names its
+    group, which rules call a subscription, without a topic, and topics without it; so does a
+    producer with its transactional id.
     """
 
     name: str

@@ -8,7 +8,14 @@ from typing import NamedTuple, Protocol
 
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import Credential, Denial, Origin, Principal, Settle
+from gateway.wire.contract import (
+    Credential,
+    Denial,
+    Origin,
+    Principal,
+    ScramSecret,
+    Settle,
+)
 from gateway.wire.stopwatch import Latencies
 from gateway.wire.subject import Caller, Subject, TopicName
 
@@ -67,6 +74,21 @@ class Services(Protocol):
     ) -> Principal | Denial | Settle:
         """Return who shows a credential, and perhaps a TLS certificate (DER). Only a `Settle` takes
         longer."""
+        ...
+
+    @property
+    def methods(self) -> Collection[str]:
+        """Return the methods by which clients are verified; none if brokers do it."""
+        ...
+
+    def scram(self, user: str, mechanism: str) -> ScramSecret:
+        """Return what verifies a user's password by a mechanism of SCRAM; of a user that is not
+        known something that looks alike. Call this only if `scram` is one of `methods`."""
+        ...
+
+    def scram_ended(self, secret: ScramSecret, *, right: bool) -> Principal | Denial:
+        """Return who has shown by SCRAM to know a password, and count it. `right`: what was shown
+        fits the secret, which `scram` returned."""
         ...
 
     def complete(self, caller: Caller) -> Caller:

@@ -12,17 +12,18 @@ import base64
 import pickle
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.assembly import Inherited
 from gateway.config.model import Configuration
+from gateway.verifiers import fresh_secret
 
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
     """What a worker needs. `worker`: its number, from 1, of so many `workers`. `descriptors`:
-    sockets by listener."""
+    sockets by listener. `seals`, `secret`: see `Inherited`."""
 
     worker: int
     workers: int
@@ -30,11 +31,12 @@ class Briefing:
     trace: bool
     descriptors: Mapping[str, Sequence[int]]
     seals: Mapping[str, bytes]
+    secret: bytes = field(default_factory=fresh_secret, repr=False)
 
     def inherited(self) -> Inherited:
-        """Return the inherited sockets and seals. Call this once, in the worker."""
+        """Return the inherited sockets and secrets. Call this once, in the worker."""
         sockets = {name: list(map(_socket, numbers)) for name, numbers in self.descriptors.items()}
-        return Inherited(sockets, self.seals, self.worker, self.workers)
+        return Inherited(sockets, self.seals, self.worker, self.workers, self.secret)
 
 
 def encode(briefing: Briefing) -> str:

@@ -196,7 +196,15 @@ class Parent:
             name: [sock.fileno() for sock in sockets] for name, sockets in self._sockets.items()
         }
         configuration = self._configuration
-        return Briefing(worker, self._size, configuration, self._trace, descriptors, self._seals)
+        return Briefing(
+            worker,
+            self._size,
+            configuration,
+            self._trace,
+            descriptors,
+            self._seals,
+            self._needs.secret,
+        )
 
     def _reserve(self, worker: int, asks: Any) -> Iterator[Any]:
         yield [self._reserve_one(worker, it) for it in asks]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.real.brokers.jars import Say, jars_of, java, run_tool
@@ -48,21 +49,22 @@ log.cleaner.dedupe.buffer.size=2097152
 
 
 class Kafka:
-    """A context in which a broker serves. `port`: at `HOST`."""
+    """A context in which a broker serves. `port`: at `HOST`. `more`: further settings, and
+    `users`: what formats its storage with users of SCRAM."""
 
-    def __init__(self, folder: Path, say: Say) -> None:
+    def __init__(self, folder: Path, say: Say, more: str = "", users: Sequence[str] = ()) -> None:
         """Raises MissingToolError without Java or, the first time, Maven; FetchError."""
         jars = jars_of(HERE / "broker.pom.xml", f"kafka-{VERSION}", "", "44 MB", say)
         self.port, controller = free_ports(HOST, 2)
         self._log = folder / "kafka.log"
         settings = folder / "server.properties"
-        settings.write_text(
-            SETTINGS.format(host=HOST, port=self.port, controller=controller, folder=folder)
-        )
+        told = SETTINGS.format(host=HOST, port=self.port, controller=controller, folder=folder)
+        settings.write_text(told + more)
         self._java = [java(), *SMALL, *LOGGED, "-cp", f"{jars}/*"]
         self._settings = str(settings)
         cluster = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
         format = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", self._settings]
+        format += [it for user in users for it in ("--add-scram", user)]
         run_tool("StorageTool", [*self._java, *format])
 
     @property

@@ -13,7 +13,15 @@ from gateway.control.seats import Seat, Seats
 from gateway.telemetry.latency import ListenerLatencies, TenantLatencies
 from gateway.wire.account import ENDLESS, Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
+from gateway.wire.contract import (
+    Credential,
+    Denial,
+    Origin,
+    Principal,
+    Refusal,
+    ScramSecret,
+    Settle,
+)
 from gateway.wire.services import Again, LookupOutcome, LookupTimes, Undecided
 from gateway.wire.subject import Caller, Subject, TopicName
 from tests.support.subjects import CONNECTION, HOST
@@ -109,6 +117,16 @@ class FakeServices:
         if credential.method != "token" or rest not in ("token", "newer token"):
             return Denial(Refusal.UNAUTHENTICATED, "wrong credential")
         return Principal(name, verified=True, expires_at=1000.0)
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        return ("token",)
+
+    def scram(self, user: str, mechanism: str) -> ScramSecret:
+        raise AssertionError("no client of this protocol has SCRAM")
+
+    def scram_ended(self, secret: ScramSecret, *, right: bool) -> Principal | Denial:
+        raise AssertionError("no client of this protocol has SCRAM")
 
     def setback(self, host: str) -> float:
         return self.delay_of_failures

@@ -13,6 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key a
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc.jwk import RSAKey
 
+from gateway.identity.scram import line
 from tests.support.certificates import CertificateAuthority, self_signed
 
 _HELD = {
@@ -26,6 +27,7 @@ _HELD = {
     "key_file": "key",
     "crl_files": "CRL",
     "htpasswd_file": "htpasswd",
+    "credentials_file": "scram",
     "jwks_file": "jwks",
     "client_secret_file": "password",
     "pseudonym_key_file": "random",
@@ -49,6 +51,7 @@ def contents() -> Mapping[str, bytes]:
         "password": b"a password\n",
         "random": os.urandom(64),
         "htpasswd": b"alice:$2y$10$" + 53 * b"a",
+        "scram": line("alice", "secret").encode(),
         "jwks": json.dumps({"keys": [RSAKey.import_key(rsa.public_key()).as_dict()]}).encode(),
         "CRL": authority.revoke(),
     }

@@ -13,8 +13,17 @@ import trio
 from gateway import assembly
 from gateway.app import Application
 from gateway.config.load import build
-from gateway.config.model import Anonymous, Audit, Basic, Certificates, Configuration, Identity
+from gateway.config.model import (
+    Anonymous,
+    Audit,
+    Basic,
+    Certificates,
+    Configuration,
+    Identity,
+    Scram,
+)
 from gateway.errors import ConfigurationError
+from gateway.identity.scram import line
 from gateway.plane.state import PlaneSettings
 from gateway.telemetry.witness import Ended
 from gateway.verifiers import Needs
@@ -135,19 +144,31 @@ def test_sessions_may_keep_twice_the_buffered_bytes_unless_configured() -> None:
 def test_each_way_to_verify_is_found_by_what_clients_call_it(tmp_path: Path) -> None:
     users = tmp_path / "users"
     users.write_text("alice:$2y$10$" + "a" * 53)
+    credentials = tmp_path / "scram"
+    credentials.write_text(line("alice", "secret"))
     identity = Identity(
         mode="verify",
         tls=Certificates(),
         basic=Basic.model_construct(htpasswd_file=users),
+        scram=Scram.model_construct(credentials_file=credentials),
         anonymous=Anonymous(),
     )
     found = assembly.make_verifiers(identity, Needs(pytest.fail))
     assert {name: type(it).__name__ for name, it in found.items()} == {
         "tls": "CertificateVerifier",
         "basic": "PasswordVerifier",
+        "scram": "ScramVerifier",
         "": "Anonymous",
         "none": "Anonymous",
     }
+
+
+def test_workers_share_a_secret_and_others_have_their_own() -> None:
+    """Otherwise each worker would make something else up for a name that nobody has."""
+    inherited = assembly.Inherited({}, {}, 1, 2, b"secret")
+    assert assembly.make_needs(pytest.fail, inherited).secret == b"secret"
+    alone = [assembly.make_needs(pytest.fail).secret for _ in range(2)]
+    assert len(set(alone)) == 2
 
 
 def test_nobody_is_verified_in_pass_through() -> None:

@@ -55,6 +55,14 @@ def request(frame: bytes) -> Head:
     return Head(key, version, correlation, client, at)
 
 
+def written(it: Api, version: int, correlation: int, client: bytes | None, body: bytes) -> bytes:
+    """Return a request of our own with this body. `client`: the client id, None without one."""
+    length = -1 if client is None else len(client)
+    rest = _HEAD.pack(it.key, version, correlation, length) + (client or b"")
+    rest += (b"\0" if version >= it.request.flexible else b"") + body
+    return SIZE.pack(len(rest)) + rest
+
+
 def correlation(frame: bytes) -> int:
     """Return the correlation id of a whole answer. Raises `PeerError` if it is torn."""
     if len(frame) < SIZE.size + _CORRELATION.size:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -22,7 +23,7 @@ from gateway.policy.rules import Rule
 from gateway.telemetry.figures import ClusterFigures
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import Credential, Denial, Principal, Refusal, Settle
+from gateway.wire.contract import Credential, Denial, Principal, Refusal, ScramSecret, Settle
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 from gateway.wire.services import Again
 from gateway.wire.subject import NOBODY, Caller, Subject
@@ -406,3 +407,36 @@ async def test_principals_are_named_as_configured(when: str) -> None:
     assert await answer(f"{when}wrong", naming=named) is WRONG
     denial = await answer(f"{when}nobody", naming=named)
     assert denial == Denial(Refusal.UNAUTHENTICATED, "a client of this name is not accepted here")
+
+
+# -- passwords that are not shown ----------------------------------------------------------------
+
+SECRET = ScramSecret("alice", "SCRAM-SHA-256", b"salt", 4096, b"stored", b"server")
+
+
+class FakeScram(FakeVerifier):
+    """Knows one secret."""
+
+    def secret(self, user: str, mechanism: str) -> ScramSecret:
+        return replace(SECRET, user=user, mechanism=mechanism)
+
+    def proven(self, secret: ScramSecret, *, right: bool) -> Verified | Denial:
+        return Verified(secret.user, None) if right else WRONG
+
+
+def test_a_secret_is_that_of_the_verifier() -> None:
+    services = Setting(verifiers={"scram": FakeScram()}).services
+    assert services.scram("alice", "SCRAM-SHA-256") == SECRET
+
+
+def test_who_has_proven_a_password_is_named_as_configured() -> None:
+    services = Setting(verifiers={"scram": FakeScram()}, naming=named).services
+    assert services.scram_ended(SECRET, right=True) == Principal("user-alice", verified=True)
+    assert services.scram_ended(SECRET, right=False) is WRONG
+    assert isinstance(services.scram_ended(replace(SECRET, user="nobody"), right=True), Denial)
+
+
+def test_the_methods_are_those_that_have_a_verifier() -> None:
+    verifiers = {"scram": FakeScram(), "token": FakeVerifier()}
+    assert set(Setting(verifiers=verifiers).services.methods) == {"scram", "token"}
+    assert set(Setting().services.methods) == set()

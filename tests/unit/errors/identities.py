@@ -9,6 +9,7 @@ from pathlib import Path
 import bcrypt
 import pytest
 
+from gateway.identity.scram import line
 from tests.unit.errors.case import KEY, Case, config, verify
 from tests.unit.errors.starts import Start, run
 from tests.unit.errors.tlsfiles import FILES, SHOWN
@@ -182,7 +183,60 @@ PASSWORDS = [
     ),
 ]
 
-CASES = [*SETTINGS, *FILES_OF_KEYS, *PASSWORDS]
+HOW = "; docs/configuration.md tells how to make one"
+GOOD = line("alice", "secret", iterations=4096, salt=b"0123456789abcdef")
+
+
+def scram(name: str, content: str | bytes, wrong: str) -> Case:
+    """Return the case of a file of SCRAM credentials."""
+    return Case(
+        name,
+        identity("scram: {credentials_file: users}"),
+        f"The credentials file users{wrong}",
+        files={"users": content.encode() if isinstance(content, str) else content},
+    )
+
+
+CREDENTIALS = [
+    scram("no credentials", "# nobody\n", f" names nobody{HOW}"),
+    scram(
+        "credentials that are there twice",
+        f"{GOOD}\n{GOOD}\n",
+        ", line 2, has a name and mechanism that are there before",
+    ),
+    scram(
+        "credentials of another form",
+        "\nalice:secret\n",
+        f", line 2, is not name:mechanism:iterations:salt:stored key:server key{HOW}",
+    ),
+    scram(
+        "credentials by SHA-1",
+        GOOD.replace("SHA-256", "SHA-1"),
+        f", line 1, has a mechanism that is neither SCRAM-SHA-256 nor SCRAM-SHA-512{HOW}",
+    ),
+    scram(
+        "iterations that are no number",
+        GOOD.replace("4096", "4k"),
+        f", line 1, has iterations that are no number{HOW}",
+    ),
+    scram(
+        "few iterations",
+        GOOD.replace("4096", "4095"),
+        f", line 1, has iterations that are not from 4096 to 100000{HOW}",
+    ),
+    scram(
+        "a short salt",
+        GOOD.replace("MDEyMzQ1Njc4OWFiY2RlZg==", "MDEyMzQ1Ng=="),
+        f", line 1, has a salt that is not 8 to 64 bytes in base64{HOW}",
+    ),
+    scram(
+        "keys of another mechanism",
+        GOOD.replace("SHA-256", "SHA-512"),
+        f", line 1, has a key that is not 64 bytes in base64{HOW}",
+    ),
+]
+
+CASES = [*SETTINGS, *FILES_OF_KEYS, *PASSWORDS, *CREDENTIALS]
 
 
 # -- packages that are not installed -----------------------------------------------------------

@@ -312,7 +312,7 @@ def test_an_unchanged_file_is_not_read_again(
         reads.append(content)
         return {"alice": SECRET}
 
-    monkeypatch.setattr(passwords, "read_users", read)
+    monkeypatch.setattr(setting.verifier._file, "_read", read)
     for _ in range(3):
         setting.shown(b"alice:secret")
     assert reads == []

@@ -47,6 +47,11 @@ def test_every_configuration_can_be_encoded(use: str, tmp_path: Path) -> None:
     assert passed == loaded
 
 
+def test_all_workers_inherit_the_same_secret() -> None:
+    briefings = (Briefing(it, 2, configuration(), False, {}, {}, b"secret") for it in (1, 2))
+    assert [decode(encode(it)).inherited().secret for it in briefings] == [b"secret"] * 2
+
+
 def test_descriptors_become_sockets_that_no_child_inherits() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         inherited = os.dup(listening.fileno())

@@ -1,0 +1,57 @@
+"""Verifies passwords that clients prove without showing them (method `scram`).
+
+The protocol's core computes what proves a password, which is fast, from the secret that this
+verifier returns for a name. Nobody is believed who merely names the method.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gateway.config import model
+from gateway.identity.scram import Phantoms, Users, read_users
+from gateway.identity.verified import Verified
+from gateway.verifiers import Log, Needs
+from gateway.verifiers.users import UserFile
+from gateway.wire.contract import Denial, Refusal, ScramSecret
+
+WRONG = Denial(Refusal.UNAUTHENTICATED, "name or password not accepted")
+
+
+def make_verifier(settings: model.Scram, needs: Needs) -> ScramVerifier:
+    """Return the verifier of a configured method. Raises `ConfigurationError`."""
+    return ScramVerifier(settings.credentials_file, needs.secret, needs.log)
+
+
+class ScramVerifier:
+    """Verifies by the users in a file, which is read again when it changes. `key`: makes up what is
+    said of others.
+
+    Raises `ConfigurationError` if the file is wrong at the start; later the last good one counts.
+    """
+
+    def __init__(self, path: Path, key: bytes, log: Log) -> None:
+        self._key = key
+        self._file = UserFile(path, f"The credentials file {path}", self._read, log)
+
+    def _read(self, content: bytes, what: str) -> tuple[Users, Phantoms]:
+        users = read_users(content, what)
+        return users, Phantoms(users, self._key)
+
+    def verify(
+        self, _data: bytes, _now_wall: float, _certificate: bytes | None = None
+    ) -> Verified | Denial:
+        """Refuse: a credential that one client could show, another one could repeat."""
+        return WRONG
+
+    def secret(self, user: str, mechanism: str) -> ScramSecret:
+        """Return what verifies a user, or what looks alike."""
+        users, phantoms = self._file.current()
+        made_up = phantoms.secret(user, mechanism)  # always, so that no time tells who is known
+        return users.get((user, mechanism), made_up)
+
+    def proven(self, secret: ScramSecret, *, right: bool) -> Verified | Denial:
+        """Return the principal of a secret, if it is still the user's."""
+        users, _ = self._file.current()
+        is_known = users.get((secret.user, secret.mechanism)) == secret
+        return Verified(secret.user, None) if right and is_known else WRONG

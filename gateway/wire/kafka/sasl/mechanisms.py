@@ -1,0 +1,44 @@
+"""The mechanisms that there are, and how a client is verified by one."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+
+from gateway.wire.contract import SCRAM_HASHES
+from gateway.wire.kafka.sasl import bearer, plain, scram
+from gateway.wire.kafka.sasl.exchange import (
+    LARGEST_TOKEN,
+    MALFORMED,
+    Exchange,
+    Verifier,
+)
+
+METHODS = {
+    plain.MECHANISM: "basic",
+    **dict.fromkeys(SCRAM_HASHES, "scram"),
+    bearer.MECHANISM: "token",
+}
+"""By mechanism: the method of `Identity` that verifies by it."""
+
+
+def offered(methods: Collection[str]) -> tuple[str, ...]:
+    """Return the mechanisms that clients may choose, as `methods` verify them."""
+    return tuple(name for name, method in METHODS.items() if method in methods)
+
+
+def begin(mechanism: str, token: bytes, verifier: Verifier, nonce: str | None = None) -> Exchange:
+    """Return the exchange with a client that has chosen an offered mechanism, and has sent its
+    first token. `nonce`: ours; None: a new random one."""
+    if len(token) > LARGEST_TOKEN:
+        return _refused()
+    if mechanism == plain.MECHANISM:
+        return plain.exchange(token, verifier)
+    if mechanism == bearer.MECHANISM:
+        return bearer.exchange(token, verifier)
+    return scram.exchange(mechanism, token, verifier, nonce or secrets.token_urlsafe(scram.NONCE))
+
+
+def _refused() -> Exchange:
+    yield from ()
+    return MALFORMED

@@ -1,0 +1,212 @@
+"""SCRAM: who knows a password proves it without showing it, and so does who verifies it (RFC 5802,
+RFC 7677; KIP-84).
+
+There is no binding to the channel, which Kafka does not have. A name is taken as it is written,
+without SASLprep, as Kafka's brokers and clients do; a library that prepares names and passwords,
+as `scramp` does, would compute other keys than these for some passwords. It would also compute up
+to ten million iterations for a broker that asks for them.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hashlib
+import hmac
+import re
+from base64 import b64decode, b64encode
+from typing import NamedTuple
+
+from gateway.errors import PeerError
+from gateway.wire.contract import (
+    LEAST_ITERATIONS,
+    MOST_ITERATIONS,
+    SCRAM_HASHES,
+    Principal,
+    ScramKeys,
+)
+from gateway.wire.kafka.sasl import names
+from gateway.wire.kafka.sasl.exchange import (
+    LARGEST_TOKEN,
+    MALFORMED,
+    Accepted,
+    Exchange,
+    Verifier,
+    challenged,
+)
+
+NONCE = 18
+"""Random bytes of a nonce of ours: as many as cannot be guessed, in 24 characters."""
+
+LONGEST_SALT = 1024
+"""Bytes. Brokers have some 20."""
+
+DELEGATED = "tokenauth"
+"""The extension by which a client says that its name is the id of a delegation token (KIP-48),
+which the gateway does not know."""
+
+_NONCE = r"[\x21-\x2b\x2d-\x7e]++"
+_REST = r"(?:,(?!p=)[A-Za-z]+=[^,\0]+)*+"
+_BASE64 = r"[A-Za-z0-9+/]++={0,2}"
+
+_CLIENT_FIRST = re.compile(
+    rf"(?P<header>[ny],(?:a=(?P<behalf>{names.NAME}))?,)"
+    rf"(?P<bare>n=(?P<name>{names.NAME}),r=(?P<nonce>{_NONCE})(?P<rest>{_REST}))"
+)
+_CLIENT_FINAL = re.compile(
+    rf"(?P<unproven>c=(?P<binding>{_BASE64}),r=(?P<nonce>{_NONCE}){_REST}),p=(?P<proof>{_BASE64})"
+)
+_SERVER_FIRST = re.compile(
+    rf"r=(?P<nonce>{_NONCE}),s=(?P<salt>{_BASE64}),i=(?P<iterations>[1-9][0-9]{{0,9}}){_REST}"
+)
+_SERVER_FINAL = re.compile(rf"v=(?P<signature>{_BASE64}){_REST}")
+
+
+class ClientFirst(NamedTuple):
+    """The first message of a client. `header`, `bare`: its two parts, of which `bare` is signed."""
+
+    header: bytes
+    bare: bytes
+    user: str
+    nonce: str
+
+
+class ClientFinal(NamedTuple):
+    """The second message of a client. `unproven`: what is signed, all but the proof."""
+
+    unproven: bytes
+    binding: bytes
+    nonce: str
+    proof: bytes
+
+    def __repr__(self) -> str:
+        return f"ClientFinal(nonce={self.nonce!r})"
+
+
+class ServerFirst(NamedTuple):
+    """The first message of a broker."""
+
+    nonce: str
+    salt: bytes
+    iterations: int
+
+
+# -- the side that verifies --------------------------------------------------------------------
+
+
+def exchange(mechanism: str, token: bytes, verifier: Verifier, nonce: str) -> Exchange:
+    """Verify a client. `nonce`: ours, random characters without a comma."""
+    first = read_first(token)
+    if first is None:
+        return MALFORMED
+    secret = verifier.services.scram(first.user, mechanism)
+    said = written_challenge(ServerFirst(first.nonce + nonce, secret.salt, secret.iterations))
+    final = read_final((yield from challenged(said)))
+    if (
+        final is None
+        or final.nonce != first.nonce + nonce
+        or final.binding != first.header
+        or len(final.proof) != len(secret.stored_key)
+    ):
+        return MALFORMED
+    hash = SCRAM_HASHES[mechanism]
+    signed = b",".join((first.bare, said, final.unproven))
+    key = _xor(final.proof, hmac.digest(secret.stored_key, signed, hash))
+    right = hmac.compare_digest(hashlib.new(hash, key).digest(), secret.stored_key)
+    found = verifier.services.scram_ended(secret, right=right)
+    if not isinstance(found, Principal):
+        return found
+    return Accepted(found, b"v=" + b64encode(hmac.digest(secret.server_key, signed, hash)))
+
+
+def read_first(token: bytes) -> ClientFirst | None:
+    """Return the first message of a client. None: it is malformed, wants what there is not, or asks
+    to act for somebody else."""
+    found = _matched(_CLIENT_FIRST, token)
+    if found is None or found["behalf"] not in (None, found["name"]):
+        return None
+    keys = (it.partition("=")[0] for it in found["rest"].split(","))
+    if any(it in (DELEGATED, "m") for it in keys):  # `m`: an extension that one must know
+        return None
+    user = names.read(found["name"])
+    return ClientFirst(found["header"].encode(), found["bare"].encode(), user, found["nonce"])
+
+
+def read_final(token: bytes) -> ClientFinal | None:
+    """Return the second message of a client; None: it is malformed."""
+    found = _matched(_CLIENT_FINAL, token)
+    binding = proof = None
+    if found is not None:
+        binding, proof = _decoded(found["binding"]), _decoded(found["proof"])
+    if found is None or binding is None or proof is None:
+        return None
+    return ClientFinal(found["unproven"].encode(), binding, found["nonce"], proof)
+
+
+def written_challenge(it: ServerFirst) -> bytes:
+    """Return the first message of who verifies."""
+    return b"r=%s,s=%s,i=%d" % (it.nonce.encode(), b64encode(it.salt), it.iterations)
+
+
+# -- the side that is verified -----------------------------------------------------------------
+
+
+def written_first(user: str, nonce: str) -> ClientFirst:
+    """Return the first message of a client."""
+    return ClientFirst(b"n,,", f"n={names.written(user)},r={nonce}".encode(), user, nonce)
+
+
+def read_challenge(challenge: bytes, nonce: str) -> ServerFirst:
+    """Return the first message of a broker, which answers `nonce`. Raises `PeerError`."""
+    found = _matched(_SERVER_FIRST, challenge)
+    salt = None if found is None else _decoded(found["salt"])
+    if found is None or salt is None or len(salt) > LONGEST_SALT:
+        raise PeerError("a challenge of SCRAM that is malformed")
+    if not found["nonce"].startswith(nonce) or found["nonce"] == nonce:
+        raise PeerError("a challenge of SCRAM with the nonce of another one")
+    iterations = int(found["iterations"])
+    if not LEAST_ITERATIONS <= iterations <= MOST_ITERATIONS:
+        raise PeerError(f"a challenge of SCRAM that wants {iterations} iterations")
+    return ServerFirst(found["nonce"], salt, iterations)
+
+
+def proof(
+    mechanism: str, first: ClientFirst, challenge: bytes, nonce: str, keys: ScramKeys
+) -> tuple[bytes, bytes]:
+    """Return the second message of a client, and what the broker must answer if it knows the user.
+    `nonce`: the one in the challenge."""
+    hash = SCRAM_HASHES[mechanism]
+    unproven = b"c=" + b64encode(first.header) + b",r=" + nonce.encode()
+    signed = b",".join((first.bare, challenge, unproven))
+    shown = _xor(keys.client, hmac.digest(keys.stored, signed, hash))
+    return unproven + b",p=" + b64encode(shown), hmac.digest(keys.server, signed, hash)
+
+
+def check_signature(answer: bytes, expected: bytes) -> None:
+    """Raises `PeerError` if this is not the last message of a broker that knows the user."""
+    found = _matched(_SERVER_FINAL, answer)
+    signature = None if found is None else _decoded(found["signature"])
+    if signature is None or not hmac.compare_digest(signature, expected):
+        raise PeerError("a broker that does not know what it must know of our password")
+
+
+# -- parts of messages -------------------------------------------------------------------------
+
+
+def _matched(pattern: re.Pattern[str], token: bytes) -> re.Match[str] | None:
+    if len(token) > LARGEST_TOKEN:
+        return None
+    try:
+        return pattern.fullmatch(token.decode())
+    except UnicodeDecodeError:
+        return None
+
+
+def _decoded(text: str) -> bytes | None:
+    try:
+        return b64decode(text, validate=True)
+    except binascii.Error:
+        return None
+
+
+def _xor(one: bytes, other: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(one, other, strict=True))
