@@ -444,6 +444,7 @@ class Application:
                 checksums=listener.checksums == "verify",
                 tls=listener.tls is not None,
                 brokers_tls=behind.has_tls,
+                shows_passwords=assembly.shows_passwords(behind.credential),
                 version=VERSION,
                 bounds=assembly.frame_bounds(self._configuration.limits),
                 budget=self._budget,

@@ -558,6 +558,11 @@ def make_credential(
     return own
 
 
+def shows_passwords(settings: model.Credential | None) -> bool:
+    """Return whether the gateway's password may be shown to brokers without TLS."""
+    return settings is not None and settings.basic is not None and settings.basic.without_tls
+
+
 def make_oauth(settings: model.OAuth2, log: Callable[..., object]) -> ClientCredentials:
     """Return the gateway's own token by client credentials. Raises `ConfigurationError`.
 

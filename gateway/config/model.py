@@ -463,6 +463,8 @@ class Password(Part):
 
     username: Text
     password_file: File
+    # Of Kafka alone, whose brokers may want the password itself. Anybody on the way can read it.
+    without_tls: Flag = False
 
 
 class Credential(Part):

@@ -58,7 +58,8 @@ class EntrySettings:
     are another gateway, which gets the names back that it gave. `limited`: rules may limit clients.
     `unknown_pass`: commands unknown to this version pass. `checksums`: verify the checksums of
     messages. `tls`: clients connect with TLS. `brokers_tls`: a broker's address with TLS is
-    preferred. `version`: the version of the gateway that brokers get. `budget`: memory of all
+    preferred. `shows_passwords`: the gateway's own password may be shown to brokers without TLS.
+    `version`: the version of the gateway that brokers get. `budget`: memory of all
     sessions of the process together.
     """
 
@@ -71,6 +72,7 @@ class EntrySettings:
     checksums: bool = False
     tls: bool = False
     brokers_tls: bool = False
+    shows_passwords: bool = False
     version: str = "broker-gateway"
     bounds: FrameBounds = FrameBounds()
     budget: Budget = field(default_factory=Budget)

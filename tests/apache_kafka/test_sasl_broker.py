@@ -24,28 +24,12 @@ from gateway.wire.kafka.sasl.handshake import (
     show,
 )
 from tests.apache_kafka.broker import HOST, Kafka
+from tests.apache_kafka.secured import MECHANISMS, SASL, USERS
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import Say
 from tests.real.fixtures import or_skip
 
 pytestmark = pytest.mark.real
-
-MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
-PREFIX = "listener.name.plaintext"
-MODULES = "org.apache.kafka.common.security"
-SASL = f"""\
-listener.security.protocol.map=PLAINTEXT:SASL_PLAINTEXT,CONTROLLER:PLAINTEXT
-inter.broker.listener.name=PLAINTEXT
-sasl.mechanism.inter.broker.protocol=PLAIN
-sasl.enabled.mechanisms={",".join(MECHANISMS)}
-{PREFIX}.plain.sasl.jaas.config={MODULES}.plain.PlainLoginModule required \\
-  username="alice" password="se:cret" user_alice="se:cret";
-{PREFIX}.scram-sha-256.sasl.jaas.config={MODULES}.scram.ScramLoginModule required;
-{PREFIX}.scram-sha-512.sasl.jaas.config={MODULES}.scram.ScramLoginModule required;
-{PREFIX}.oauthbearer.sasl.jaas.config={MODULES}.oauthbearer.OAuthBearerLoginModule required \\
-  unsecuredLoginStringClaim_sub="broker";
-"""
-USERS = [f"{it}=[name=alice,password=se:cret]" for it in ("SCRAM-SHA-256", "SCRAM-SHA-512")]
 
 
 def _token(*, expires: int) -> Credential:

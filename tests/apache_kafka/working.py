@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections.abc import Mapping
+from typing import Any
 
 import aiokafka
 import confluent_kafka
@@ -19,14 +21,18 @@ def payloads() -> list[bytes]:
     return [b"message %d" % number for number in range(COUNT)]
 
 
-def librdkafka(address: str, topic: str, **options: object) -> list[bytes]:
-    """By librdkafka, as confluent-kafka brings it along."""
-    producer = confluent_kafka.Producer({"bootstrap.servers": address, **options})
+def librdkafka(
+    address: str, topic: str, both: Mapping[str, Any] | None = None, **options: object
+) -> list[bytes]:
+    """By librdkafka, as confluent-kafka brings it along. `both`: settings of producer and consumer,
+    `options`: of the producer."""
+    where = {"bootstrap.servers": address, **(both or {})}
+    producer = confluent_kafka.Producer(where | options)
     for payload in payloads():
         producer.produce(topic, payload)
     assert producer.flush(PATIENCE_S) == 0
     group = {"group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"}
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": address, **group})
+    consumer = confluent_kafka.Consumer(where | group)
     consumer.subscribe([topic])
     found: list[bytes] = []
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 from gateway.wire.address import Address
 from gateway.wire.budget import Allotment
-from gateway.wire.contract import Principal
+from gateway.wire.contract import Credential, Principal
 from gateway.wire.kafka.topics import TopicIds
+from gateway.wire.kafka.versions import Offer
 from gateway.wire.plugin import EntrySettings
 from gateway.wire.services import Seat
 from gateway.wire.subject import Subject
@@ -16,23 +17,31 @@ CLIENT_SIZE = 4096
 """Bytes of the budget that a connection takes: its session and scanners."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Listener:
-    """`ids`: what brokers said of topics, to any of the listener's clients."""
+    """`ids`: what brokers said of topics, to any of the listener's clients. `offers`: versions that
+    clients are offered, as a broker last said. `mechanism`: by which brokers last accepted the
+    gateway's credential; None: not known."""
 
     settings: EntrySettings
     ids: TopicIds = field(default_factory=TopicIds)
+    offers: tuple[Offer, ...] = ()
+    mechanism: str | None = None
 
 
 @dataclass(slots=True)
 class Client:
-    """Who is at the other end of a connection. `subject`: without a topic. `seat`: its place among
-    the connections that it may have. `node`: the broker that it wants, by id; None: any.
-    `guessed`: the broker that it got, if nobody knew where the wanted one is."""
+    """Who is at the other end of a connection.
+
+    `subject`: without a topic. `credential`: what it has shown, if its broker could be shown it
+    too. `seat`: its place among the connections that it may have. `node`: the broker that it wants,
+    by id; None: any. `guessed`: the broker that it got, if nobody knew where the wanted one is.
+    """
 
     subject: Subject
     principal: Principal
     allotment: Allotment
+    credential: Credential | None = None
     seat: Seat | None = None
     node: int | None = None
     guessed: Address | None = None

@@ -11,7 +11,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Generator
 from dataclasses import replace
-from sys import intern
 from typing import NamedTuple
 
 from gateway.errors import PeerError
@@ -20,8 +19,6 @@ from gateway.wire.address import Address
 from gateway.wire.budget import Allotment
 from gateway.wire.contract import (
     Denial,
-    Dial,
-    Dialled,
     EndReason,
     Opened,
     Opening,
@@ -38,6 +35,7 @@ from gateway.wire.contract import (
     Wait,
 )
 from gateway.wire.kafka.addresses import METADATA, nodes
+from gateway.wire.kafka.authenticating import Known, Unknown, identify, reach
 from gateway.wire.kafka.context import CLIENT_SIZE, Client, Listener
 from gateway.wire.kafka.frames import (
     API_VERSIONS,
@@ -48,14 +46,13 @@ from gateway.wire.kafka.frames import (
     correlation,
     request,
 )
+from gateway.wire.kafka.greeting import HEAD, begins, library, silent
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.session import KafkaSession
-from gateway.wire.kafka.versions import is_offered, library_of, offered, unsupported
+from gateway.wire.kafka.versions import offered, offers_in, unsupported
+from gateway.wire.plugin import Mode
 from gateway.wire.services import Again
 from gateway.wire.subject import Caller, Subject
-
-HEAD = struct.Struct(">ihhi")
-"""Of a request: size, API, version, correlation id."""
 
 MOST_TRIES = 3
 """Versions of ApiVersions that a client may try; real ones take the one that they are told."""
@@ -63,15 +60,13 @@ MOST_TRIES = 3
 _NODES_VERSION = 1
 """Of Metadata: the first in which a client can ask for no topic. Every broker knows it."""
 
-_TLS = b"\x16\x03"
 _DIAL_REASONS = {
     Refusal.TARGET: EndReason.TARGET_REFUSED,
     Refusal.TIMEOUT: EndReason.DIAL_TIMEOUT,
 }
-_SILENCES = {
-    Refusal.TIMEOUT: EndReason.HANDSHAKE_TIMEOUT,
-    Refusal.TOO_MANY: EndReason.FRAME_TOO_LARGE,
-}
+
+_NOBODY = Known(Principal("", verified=False), None, "", "")
+"""A client whom its broker knows, and the gateway does not."""
 
 
 class Greeting(NamedTuple):
@@ -84,20 +79,33 @@ class Greeting(NamedTuple):
 
 def open_pair(listener: Listener, origin: Origin) -> Opening:
     """Return the opening conversation of one client connection."""
+    settings = listener.settings
+    caller = Caller("kafka", None, None, origin.id, origin.host)
+    caller = settings.services.complete(caller)
     try:
-        greeting = yield from _greeting()
-        if isinstance(greeting, Refused):
-            return greeting
-        caller = Caller("kafka", None, None, origin.id, origin.host, library=greeting.library)
-        services = listener.settings.services
-        subject = Subject(services.complete(caller))
-        allotment = Allotment(listener.settings.budget, origin.host)
-        client = Client(subject, Principal("", verified=False), allotment)
-        client.node = services.reached(origin)
-        outcome = yield from _let_in(listener, client, greeting)
+        if settings.mode is Mode.PASS_THROUGH:
+            greeted = yield from _greeting()
+            known: Known | Unknown | Refused = _NOBODY
+        else:
+            greeted, known = Greeting(), (yield from identify(listener, origin))
+        if isinstance(greeted, Refused):
+            return greeted
+        if isinstance(known, Refused):
+            return known
+        if isinstance(known, Unknown):
+            denied = known.denial.text
+            return Refused(EndReason.AUTHENTICATION_FAILED, detail=denied, caller=caller)
+        caller = caller._replace(
+            principal=known.principal.name or None,
+            library=known.library or greeted.library,
+            method=known.method or None,
+        )
+        allotment = Allotment(settings.budget, origin.host)
+        client = Client(Subject(caller), known.principal, allotment, known.credential)
+        client.node = settings.services.reached(origin)
+        outcome = yield from _let_in(listener, client, greeted)
     except PeerError as violation:
-        return Refused(EndReason.CLIENT_VIOLATION, detail=str(violation))
-    caller = client.subject.caller
+        return Refused(EndReason.CLIENT_VIOLATION, detail=str(violation), caller=caller)
     return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome
 
 
@@ -106,32 +114,21 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
 
 def _greeting() -> Generator[Step, StepResult, Greeting | Refused]:
     """Receive the client's first request, unless it is another one than ApiVersions."""
-    known = api(API_VERSIONS)
-    assert known is not None
+    known = _api(API_VERSIONS)
     for _ in range(MOST_TRIES):
         seen = yield Peek(Peer.CLIENT, HEAD.size)
         if not isinstance(seen, bytes):
-            return _silent(seen)
-        if _begins(seen) != API_VERSIONS:
+            return silent(seen)
+        if begins(seen) != API_VERSIONS:
             return Greeting()
         frame = yield Receive(Peer.CLIENT)
         if not isinstance(frame, bytes):
-            return _silent(frame)
+            return silent(frame)
         head = request(frame)
         if head.body >= 0:
-            return Greeting(frame, head, intern(library_of(known.request, head, frame)))
+            return Greeting(frame, head, library(head, frame))
         yield Transmit(Peer.CLIENT, answer(known, 0, head.correlation, unsupported()))
     raise PeerError("a client that takes no version of ApiVersions")
-
-
-def _begins(seen: bytes) -> int:
-    """Return the API of a connection's first request. Raises `PeerError` if it is none."""
-    size, key, version, _ = HEAD.unpack(seen)
-    if seen.startswith(_TLS):
-        raise PeerError("TLS, on a listener without TLS")
-    if size < HEAD.size - SIZE.size or version < 0 or not is_offered(key):
-        raise PeerError("a connection does not begin with a request of Kafka")
-    return int(key)
 
 
 def _let_in(listener: Listener, client: Client, greeting: Greeting) -> Opening:
@@ -172,49 +169,44 @@ def _pace(listener: Listener, client: Client) -> Generator[Step, StepResult, Ref
     return None
 
 
-def _silent(denial: StepResult) -> Refused:
-    assert isinstance(denial, Denial)
-    reason = _SILENCES.get(denial.refusal, EndReason.CLIENT_CLOSED)
-    return Refused(reason, detail=denial.text)
-
-
 # -- the broker --------------------------------------------------------------------------------
 
 
-def _pair(listener: Listener, client: Client, greeting: Greeting) -> Opening:
+def _pair(listener: Listener, client: Client, greeted: Greeting) -> Opening:
     services = listener.settings.services
-    target: Address | None = None
-    if client.node is not None:
-        target = services.broker(client.node)
-        told = target is not None or (yield from _find_nodes(listener, client))
-        target = target or services.broker(client.node)
-        if told and target is None:
-            return Refused(EndReason.NO_BROKER, detail=f"there is no broker {client.node}")
-    dialled = yield Dial(target, client.subject.caller.principal)
-    if not isinstance(dialled, Dialled):
-        return _undialled(dialled)
-    if target is None:
-        client.guessed = dialled.address
-    if not greeting.frame:
-        return Opened(KafkaSession(listener, client))
-    yield Transmit(Peer.BROKER, greeting.frame)
-    told_versions = yield Receive(Peer.BROKER)
-    if not isinstance(told_versions, bytes):
-        return Refused(EndReason.BROKER_LOST, detail="the broker did not answer")
+    principal = client.subject.caller.principal
     try:
-        changed = versions_for(greeting.head, told_versions)
+        target: Address | None = None
+        if client.node is not None:
+            target = services.broker(client.node)
+            told = target is not None or (yield from _find_nodes(listener, client))
+            target = target or services.broker(client.node)
+            if told and target is None:
+                return Refused(EndReason.NO_BROKER, detail=f"there is no broker {client.node}")
+        dialled = yield from reach(listener, target, principal, client.credential)
+        if isinstance(dialled, Denial):
+            return _undialled(dialled)
+        client.guessed = dialled.address if target is None else None
+        if not greeted.frame:
+            return Opened(KafkaSession(listener, client))
+        yield Transmit(Peer.BROKER, greeted.frame)
+        told_versions = yield Receive(Peer.BROKER)
+        if not isinstance(told_versions, bytes):
+            return Refused(EndReason.BROKER_LOST, detail="the broker did not answer")
+        changed = versions_for(listener, greeted.head, told_versions)
     except PeerError as violation:
         return Refused(EndReason.BROKER_VIOLATION, detail=str(violation))
     yield Transmit(Peer.CLIENT, changed)
     return Opened(KafkaSession(listener, client))
 
 
-def versions_for(head: Head, frame: bytes) -> bytes:
+def versions_for(listener: Listener, head: Head, frame: bytes) -> bytes:
     """Return the broker's answer to ApiVersions as the client gets it. Raises `PeerError`."""
     known = _api(API_VERSIONS)
     if correlation(frame) != head.correlation:
         raise PeerError("an answer to another request")
     start = body_of_answer(known, head.version, frame)
+    listener.offers = offers_in(known.response, head.version, frame, start)
     changed = offered(known.response, head.version, frame, start)
     return SIZE.pack(len(changed) - SIZE.size) + changed[SIZE.size :]
 
@@ -222,8 +214,9 @@ def versions_for(head: Head, frame: bytes) -> bytes:
 def _find_nodes(listener: Listener, client: Client) -> Generator[Step, StepResult, bool]:
     """Ask any broker where all of them are; return whether it has said so. A broker that wants to
     know first who asks does not."""
-    dialled = yield Dial(None, client.subject.caller.principal)
-    if not isinstance(dialled, Dialled):
+    principal = client.subject.caller.principal
+    dialled = yield from reach(listener, None, principal, client.credential)
+    if isinstance(dialled, Denial):
         return False
     yield Transmit(Peer.BROKER, _ASK_FOR_NODES)
     frame = yield Receive(Peer.BROKER)
@@ -241,9 +234,7 @@ def _find_nodes(listener: Listener, client: Client) -> Generator[Step, StepResul
     return True
 
 
-def _undialled(denial: StepResult) -> Refused:
-    if not isinstance(denial, Denial):
-        denial = Denial(Refusal.NOT_READY, "no broker")
+def _undialled(denial: Denial) -> Refused:
     return Refused(_DIAL_REASONS.get(denial.refusal, EndReason.NO_BROKER), detail=denial.text)
 
 

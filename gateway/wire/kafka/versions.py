@@ -12,14 +12,23 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.kafka.addresses import PRODUCE
 from gateway.wire.kafka.frames import API_VERSIONS, Head
 from gateway.wire.kafka.schema import Schema, api
-from gateway.wire.kafka.walk import over_tags, plan, read_unsigned, splice, text_at, unsigned
+from gateway.wire.kafka.walk import (
+    Found,
+    Place,
+    over_tags,
+    plan,
+    read_unsigned,
+    splice,
+    text_at,
+    unsigned,
+)
 
 UNSUPPORTED_VERSION = 35
 
@@ -55,17 +64,46 @@ class Offer(NamedTuple):
 
 def offered(schema: Schema, version: int, frame: bytes, start: int) -> bytes:
     """Return an answer of ApiVersions whose body begins at `start`, with what the gateway offers.
-    Raises `PeerError` if it is torn. A broker that does not know the version says so in version
+    Raises `PeerError` if it is torn."""
+    found, place, flexible = _place(schema, version, frame, start)
+    told = _common(frame, place, flexible=flexible)
+    return splice(frame, found, [(place, _listed(told, flexible=flexible))])
+
+
+def offers_in(schema: Schema, version: int, frame: bytes, start: int) -> tuple[Offer, ...]:
+    """Return what the gateway offers because of such an answer. Raises `PeerError`."""
+    _, place, flexible = _place(schema, version, frame, start)
+    return tuple(it._replace(rest=b"\0") for it in _common(frame, place, flexible=flexible))
+
+
+def as_offered(version: int, offers: Sequence[Offer]) -> bytes:
+    """Return the body of an answer that offers this. It names no features of the cluster, which
+    clients ask for again when they are known."""
+    known = api(API_VERSIONS)
+    assert known is not None
+    flexible = version >= known.response.flexible
+    throttle = bytes(4) if version >= 1 else b""
+    return bytes(2) + _listed(offers, flexible=flexible) + throttle + (b"\0" if flexible else b"")
+
+
+def _place(schema: Schema, version: int, frame: bytes, start: int) -> tuple[Found, Place, bool]:
+    """Return where an answer lists APIs. A broker that does not know the version says so in version
     0."""
     if frame[start : start + 2] == _UNSUPPORTED:
         version = 0
     found = plan(schema, version, frozenset({"ApiKeys"})).walk(frame, start, len(frame))
-    flexible = version >= schema.flexible
     (place,) = found.places
-    told = [ours for it in _read(frame, place.start, place.end, flexible) if (ours := _common(it))]
-    length = unsigned(len(told) + 1) if flexible else struct.pack(">i", len(told))
-    data = b"".join(_RANGE.pack(*it[:3]) + it.rest for it in told)
-    return splice(frame, found, [(place, length + data)])
+    return found, place, version >= schema.flexible
+
+
+def _common(frame: bytes, place: Place, *, flexible: bool) -> list[Offer]:
+    listed = _read(frame, place.start, place.end, flexible)
+    return [ours for it in listed if (ours := _ours(it))]
+
+
+def _listed(offers: Sequence[Offer], *, flexible: bool) -> bytes:
+    length = unsigned(len(offers) + 1) if flexible else struct.pack(">i", len(offers))
+    return length + b"".join(_RANGE.pack(*it[:3]) + (it.rest if flexible else b"") for it in offers)
 
 
 def library_of(schema: Schema, head: Head, frame: bytes) -> str:
@@ -110,7 +148,7 @@ def is_offered(key: int) -> bool:
     return known is not None and known.is_for_clients and key not in HIDDEN
 
 
-def _common(it: Offer) -> Offer | None:
+def _ours(it: Offer) -> Offer | None:
     """Return what both know; None: nothing, or nothing that clients may ask."""
     known = api(it.key)
     if known is None or not is_offered(it.key):

@@ -1,0 +1,336 @@
+"""Who the client is, and who the gateway is towards its broker: the parts of an opening that
+authenticate.
+
+Nobody who is not known reaches a broker. So ApiVersions, which clients ask for before they say who
+they are, is answered from what a broker has said before; the gateway asks one itself if none has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator
+from contextlib import suppress
+from typing import NamedTuple
+
+from gateway.errors import PeerError
+from gateway.wire.address import Address
+from gateway.wire.contract import (
+    Credential,
+    Denial,
+    Dial,
+    Dialled,
+    EndReason,
+    Origin,
+    Peek,
+    Peer,
+    Principal,
+    Receive,
+    Refusal,
+    Refused,
+    Step,
+    StepResult,
+    Transmit,
+    Wait,
+    settled,
+)
+from gateway.wire.kafka import greeting
+from gateway.wire.kafka.context import Listener
+from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, body_of_answer, request, written
+from gateway.wire.kafka.sasl import handshake, mechanisms, plain
+from gateway.wire.kafka.sasl.client import SHOWN_BY, chosen
+from gateway.wire.kafka.sasl.client import client as proving
+from gateway.wire.kafka.sasl.exchange import Accepted, Challenge, Verifier
+from gateway.wire.kafka.sasl.handshake import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from gateway.wire.kafka.schema import api
+from gateway.wire.kafka.versions import as_offered, offers_in, unsupported
+from gateway.wire.plugin import Mode
+
+MOST_ROUNDS = 8
+"""Requests of a client before it says who it is: ApiVersions in up to three versions, and again."""
+
+BARE = 0
+"""The version of SaslHandshake after which tokens have no request around them."""
+
+OURS = b"broker-gateway"
+"""The client id of the gateway's own requests."""
+
+HANDSHAKE_VERSION, AUTHENTICATE_VERSION = 1, 1
+"""Of the gateway's own requests: brokers know them since Kafka 2.2."""
+
+_CERTIFICATE, _NOTHING = "tls", ""
+"""Methods by which a client is known that shows nothing in the protocol."""
+
+
+class Known(NamedTuple):
+    """A client that is known. `credential`: what it has shown, if a broker can be shown it too.
+    `library`: that it says it has. `method`: by which it is known."""
+
+    principal: Principal
+    credential: Credential | None
+    library: str
+    method: str
+
+
+class Unknown(NamedTuple):
+    """A client that is not. `told`: it has been told so, as far as the protocol has words."""
+
+    denial: Denial
+
+
+Identifying = Generator[Step, StepResult, Known | Unknown | Refused]
+
+
+# -- clients -----------------------------------------------------------------------------------
+
+
+def mechanisms_of(listener: Listener) -> tuple[str, ...]:
+    """Return the mechanisms that clients of a listener may choose. Passwords are shown under TLS
+    alone."""
+    offered = mechanisms.offered(listener.settings.services.methods)
+    return tuple(it for it in offered if listener.settings.tls or it != plain.MECHANISM)
+
+
+def identify(listener: Listener, origin: Origin) -> Identifying:
+    """Find out who a client is. Raises `PeerError` if it violates the protocol."""
+    library = ""
+    for _ in range(MOST_ROUNDS):
+        seen = yield Peek(Peer.CLIENT, greeting.HEAD.size)
+        if not isinstance(seen, bytes):
+            return greeting.silent(seen)
+        key = greeting.begins(seen)
+        if key not in (API_VERSIONS, SASL_HANDSHAKE):
+            return (yield from _by_connection(listener, origin, library))
+        frame = yield Receive(Peer.CLIENT)
+        if not isinstance(frame, bytes):
+            return greeting.silent(frame)
+        head = request(frame)
+        if key == SASL_HANDSHAKE:
+            return (yield from _by_sasl(listener, origin, head, frame, library))
+        library = greeting.library(head, frame) or library
+        refused = yield from _offer_versions(listener, head)
+        if refused is not None:
+            return refused
+    raise PeerError("a client that does not say who it is")
+
+
+def _by_connection(listener: Listener, origin: Origin, library: str) -> Identifying:
+    """Know a client by its certificate, or let it in as nobody, where that is possible."""
+    services = listener.settings.services
+    methods = services.methods
+    if origin.certificate is not None and _CERTIFICATE in methods:
+        method = _CERTIFICATE
+    elif _NOTHING in methods:
+        method = _NOTHING
+    else:
+        return Unknown(Denial(Refusal.UNAUTHENTICATED, "a client that says not who it is"))
+    answered = services.authenticate(Credential(method, b""), origin.certificate)
+    found = yield from settled(answered)
+    return Unknown(found) if isinstance(found, Denial) else Known(found, None, library, method)
+
+
+def _by_sasl(
+    listener: Listener, origin: Origin, head: Head, frame: bytes, library: str
+) -> Identifying:
+    services = listener.settings.services
+    offered = mechanisms_of(listener)
+    mechanism = handshake.mechanism_of(head, frame)
+    if mechanism not in offered:
+        told = handshake.offer(head, offered, handshake.UNSUPPORTED_SASL_MECHANISM)
+        yield Transmit(Peer.CLIENT, told)
+        return Unknown(Denial(Refusal.UNAUTHENTICATED, "a mechanism that is not offered"))
+    yield Transmit(Peer.CLIENT, handshake.offer(head, offered))
+    talk = _Talk(head.version == BARE)
+    token = yield from talk.token()
+    if not isinstance(token, bytes):
+        return greeting.silent(token)
+    exchange = mechanisms.begin(mechanism, token, Verifier(services, origin.certificate))
+    result: StepResult = None
+    try:
+        while True:
+            step = exchange.send(result)
+            if not isinstance(step, Challenge):
+                result = yield step
+                continue
+            yield Transmit(Peer.CLIENT, talk.answer(step.data))
+            result = yield from talk.token()
+            if not isinstance(result, bytes):
+                return greeting.silent(result)
+    except StopIteration as stop:
+        found = stop.value
+    if isinstance(found, Accepted):
+        left = handshake.lifetime_ms(services.left(found.principal))
+        yield Transmit(Peer.CLIENT, talk.answer(found.data, left))
+        return Known(found.principal, found.credential, library, mechanism)
+    delay = services.setback(origin.host)
+    if delay:
+        yield Wait(delay, yields=True)
+    yield Transmit(Peer.CLIENT, talk.failed())
+    return Unknown(found)
+
+
+class _Talk:
+    """Tokens of a client and answers to it, in requests, or `bare`."""
+
+    def __init__(self, bare: bool) -> None:  # noqa: FBT001 - the one thing that it is made of
+        self._bare = bare
+        self._head = Head(SASL_AUTHENTICATE, 0, 0, None, -1)
+
+    def token(self) -> Generator[Step, StepResult, bytes | Denial]:
+        """Receive the next token. Raises `PeerError` if something else comes."""
+        frame = yield Receive(Peer.CLIENT)
+        if not isinstance(frame, bytes):
+            assert isinstance(frame, Denial)
+            return frame
+        if self._bare:
+            return handshake.read_bare(frame)
+        self._head = request(frame)
+        if self._head.key != SASL_AUTHENTICATE:
+            raise PeerError("another request than SaslAuthenticate within SASL")
+        return handshake.token_of(self._head, frame)
+
+    def answer(self, data: bytes, lifetime_ms: int = 0) -> bytes:
+        """Return the answer to the last token."""
+        if self._bare:
+            return handshake.bare(data)
+        return handshake.answer(self._head, data, lifetime_ms)
+
+    def failed(self) -> bytes:
+        """Return the answer that refuses the client; without requests there is none."""
+        return b"" if self._bare else handshake.failed(self._head)
+
+
+def _offer_versions(listener: Listener, head: Head) -> Generator[Step, StepResult, Refused | None]:
+    """Answer ApiVersions."""
+    known = api(API_VERSIONS)
+    assert known is not None
+    if head.body < 0:
+        yield Transmit(Peer.CLIENT, answer(known, 0, head.correlation, unsupported()))
+        return None
+    if not listener.offers:
+        yield from ask_for_versions(listener)
+    if not listener.offers:
+        return Refused(EndReason.NO_BROKER, detail="no broker says which versions it knows")
+    body = as_offered(head.version, listener.offers)
+    yield Transmit(Peer.CLIENT, answer(known, head.version, head.correlation, body))
+    return None
+
+
+def ask_for_versions(listener: Listener) -> Generator[Step, StepResult, None]:
+    """Ask any broker which versions it knows, and remember them."""
+    known = api(API_VERSIONS)
+    assert known is not None
+    dialled = yield Dial(None)
+    if not isinstance(dialled, Dialled):
+        return
+    yield Transmit(Peer.BROKER, written(known, 0, 0, OURS, b""))
+    frame = yield Receive(Peer.BROKER)
+    if isinstance(frame, bytes):
+        with suppress(PeerError):  # it is no broker of Kafka
+            start = body_of_answer(known, 0, frame)
+            listener.offers = offers_in(known.response, 0, frame, start)
+
+
+# -- brokers -----------------------------------------------------------------------------------
+
+
+def reach(
+    listener: Listener,
+    target: Address | None,
+    principal: str | None,
+    shown: Credential | None = None,
+) -> Generator[Step, StepResult, Dialled | Denial]:
+    """Dial a broker, any one if `target` is None, and show it the gateway's credential, or the
+    client's if that is forwarded. Raises `PeerError` if the broker violates the protocol.
+    `principal`: the client's name. `shown`: what it has shown."""
+    credential = _credential(listener, shown)
+    if isinstance(credential, Denial):
+        return credential
+    refused = _NO_MECHANISM
+    for _ in range(MOST_TRIES):
+        dialled = yield Dial(target, principal)
+        if not isinstance(dialled, Dialled):
+            assert isinstance(dialled, Denial)
+            return dialled
+        if credential.method in _SHOWN_BY_NOTHING:
+            return dialled
+        mechanism = listener.mechanism or _best(listener, credential, MECHANISMS)
+        outcome = yield from _show(credential, mechanism) if mechanism else _nothing()
+        if outcome is None:
+            listener.mechanism = mechanism
+            return dialled
+        refused = outcome.denial
+        listener.mechanism = _best(listener, credential, outcome.offered)
+        if listener.mechanism in (None, mechanism):
+            break
+    return refused
+
+
+def _credential(listener: Listener, shown: Credential | None) -> Credential | Denial:
+    """Return what a broker is shown."""
+    match listener.settings.mode:
+        case Mode.PASS_THROUGH:
+            return _NO_CREDENTIAL
+        case Mode.VERIFY_AND_FORWARD:
+            return _NOT_FORWARDED if shown is None else shown
+    return listener.settings.services.credential()
+
+
+class _Refused(NamedTuple):
+    """A broker that has not accepted the gateway. `offered`: mechanisms that it has."""
+
+    denial: Denial
+    offered: tuple[str, ...] = ()
+
+
+def _best(listener: Listener, credential: Credential, offered: Collection[str]) -> str | None:
+    plainly = listener.settings.brokers_tls or listener.settings.shows_passwords
+    return chosen(credential, offered, plainly=plainly)
+
+
+def _nothing() -> Generator[Step, StepResult, _Refused]:
+    yield from ()
+    return _Refused(_NO_MECHANISM)
+
+
+def _show(credential: Credential, mechanism: str) -> Generator[Step, StepResult, _Refused | None]:
+    """Show a credential by a mechanism; return why it was not accepted."""
+    yield Transmit(Peer.BROKER, handshake.ask_for(mechanism, HANDSHAKE_VERSION, 0, OURS))
+    frame = yield Receive(Peer.BROKER)
+    if not isinstance(frame, bytes):
+        return _Refused(_SILENT)
+    offered = handshake.read_offer(HANDSHAKE_VERSION, frame)
+    if offered.error:
+        return _Refused(_NO_MECHANISM, offered.mechanisms)
+    proves = proving(mechanism, credential)
+    try:
+        token = next(proves)
+        while True:
+            yield Transmit(Peer.BROKER, handshake.show(token, AUTHENTICATE_VERSION, 0, OURS))
+            frame = yield Receive(Peer.BROKER)
+            if not isinstance(frame, bytes):
+                return _Refused(_SILENT)
+            told = handshake.read_answer(AUTHENTICATE_VERSION, frame)
+            if told.error:
+                return _Refused(_NOT_ACCEPTED)
+            token = proves.send(told.data)
+    except StopIteration:
+        return None
+
+
+MOST_TRIES = 2
+"""Connections that are made to find out which mechanisms a broker has: it names them when it is
+asked for another one, and closes."""
+
+MECHANISMS = tuple(dict.fromkeys(it for found in SHOWN_BY.values() for it in found))
+
+_SHOWN_BY_NOTHING = ("none", "", "tls")
+"""Methods of credentials that are not shown in the protocol."""
+
+_NO_CREDENTIAL = Credential("none", b"")
+_NOT_FORWARDED = Denial(
+    Refusal.UNAUTHENTICATED, "the client has proven who it is, and shown nothing to forward"
+)
+_SILENT = Denial(Refusal.NOT_READY, "the broker did not answer")
+_NO_MECHANISM = Denial(
+    Refusal.NOT_READY, "the broker has no mechanism by which the gateway may show its credential"
+)
+_NOT_ACCEPTED = Denial(Refusal.NOT_READY, "the broker does not accept the gateway's credential")

@@ -1,0 +1,48 @@
+"""How connections begin: the first request, and what it says of the client."""
+
+from __future__ import annotations
+
+import struct
+from sys import intern
+
+from gateway.errors import PeerError
+from gateway.wire.contract import Denial, EndReason, Refusal, Refused, StepResult
+from gateway.wire.kafka.frames import API_VERSIONS, SIZE, Head
+from gateway.wire.kafka.schema import api
+from gateway.wire.kafka.versions import is_offered, library_of
+
+HEAD = struct.Struct(">ihhi")
+"""Of a request: size, API, version, correlation id."""
+
+_TLS = b"\x16\x03"
+
+_SILENCES = {
+    Refusal.TIMEOUT: EndReason.HANDSHAKE_TIMEOUT,
+    Refusal.TOO_MANY: EndReason.FRAME_TOO_LARGE,
+}
+"""The end reason if no frame came, unless the client is gone."""
+
+
+def begins(seen: bytes) -> int:
+    """Return the API of a connection's first request. Raises `PeerError` if it is none."""
+    size, key, version, _ = HEAD.unpack(seen)
+    if seen.startswith(_TLS):
+        raise PeerError("TLS, on a listener without TLS")
+    if size < HEAD.size - SIZE.size or version < 0 or not is_offered(key):
+        raise PeerError("a connection does not begin with a request of Kafka")
+    return int(key)
+
+
+def library(head: Head, frame: bytes) -> str:
+    """Return the client's library, as ApiVersions names it; empty if it does not. Raises
+    `PeerError` if the request is torn."""
+    known = api(API_VERSIONS)
+    assert known is not None
+    return "" if head.body < 0 else intern(library_of(known.request, head, frame))
+
+
+def silent(denial: StepResult) -> Refused:
+    """Return the refusal of a client that did not send what was awaited."""
+    assert isinstance(denial, Denial)
+    reason = _SILENCES.get(denial.refusal, EndReason.CLIENT_CLOSED)
+    return Refused(reason, detail=denial.text)

@@ -1,0 +1,120 @@
+"""Clients say who they are to the gateway, and the gateway says who it is to real brokers."""
+
+from __future__ import annotations
+
+import uuid
+from base64 import b64encode
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from gateway.wire.contract import scram_keys
+from tests.apache_kafka.broker import Kafka
+from tests.apache_kafka.gateways import KafkaPlan
+from tests.apache_kafka.secured import SASL, USERS
+from tests.apache_kafka.working import librdkafka, payloads
+from tests.real.artifacts import Artifacts
+from tests.real.brokers.jars import Say
+from tests.real.clients import wait_until
+from tests.real.fixtures import StartGateway, or_skip
+from tests.real.gateways import HOST, Gateway
+
+pytestmark = pytest.mark.real
+
+SALT = b"salt of a test"
+ITERATIONS = 4096
+
+
+@pytest.fixture(scope="module")
+def broker(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
+    folder = artifacts.directory("kafka-identity")
+    made = or_skip(lambda say: Kafka(folder, say, SASL, USERS), say)
+    made.start()
+    yield made
+    made.stop()
+
+
+def _line(user: str, mechanism: str, password: str) -> str:
+    keys = scram_keys(mechanism, password.encode(), SALT, ITERATIONS)
+    encoded = (b64encode(it).decode() for it in (SALT, keys.stored, keys.server))
+    return ":".join((user, mechanism, str(ITERATIONS), *encoded))
+
+
+@pytest.fixture
+def verifying(tmp_path: Path) -> KafkaPlan:
+    """A plan that verifies bob, and shows brokers the credential of alice."""
+    users = tmp_path / "users"
+    mechanisms = ("SCRAM-SHA-256", "SCRAM-SHA-512")
+    users.write_text("".join(_line("bob", it, "builder") + "\n" for it in mechanisms))
+    own = tmp_path / "password"
+    own.write_text("se:cret")
+    return KafkaPlan(
+        identity={"mode": "verify", "scram": {"credentials_file": str(users)}},
+        credential={"basic": {"username": "alice", "password_file": str(own)}},
+    )
+
+
+def _as(user: str, password: str, mechanism: str) -> dict[str, str]:
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": user,
+        "sasl.password": password,
+    }
+
+
+def _address(gateway: Gateway) -> str:
+    return f"{HOST}:{gateway.port}"
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_client_that_the_gateway_knows_is_served_by_brokers_that_know_the_gateway(
+    broker: Kafka, gateway: StartGateway, verifying: KafkaPlan, mechanism: str
+) -> None:
+    started = gateway(broker, verifying)
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    known = _as("bob", "builder", mechanism)
+    assert sorted(librdkafka(_address(started), topic, known)) == sorted(payloads())
+
+
+@pytest.mark.parametrize(("user", "password"), [("bob", "wrong"), ("nobody", "builder")])
+def test_a_client_that_is_not_known_gets_the_same_error_whoever_it_is(
+    broker: Kafka, gateway: StartGateway, verifying: KafkaPlan, user: str, password: str
+) -> None:
+    errors: list[confluent_kafka.KafkaError] = []
+    started = gateway(broker, verifying)
+    unknown: dict[str, Any] = _as(user, password, "SCRAM-SHA-256")
+    unknown |= {"bootstrap.servers": _address(started), "error_cb": errors.append}
+    admin = AdminClient(unknown)
+
+    def told() -> bool:
+        admin.poll(0.1)
+        return bool(errors)
+
+    wait_until(told)
+    assert errors[0].code() == confluent_kafka.KafkaError._AUTHENTICATION
+    assert "SASL authentication error: Authentication failed (after" in errors[0].str()
+
+
+def test_a_client_that_says_not_who_it_is_is_not_served(
+    broker: Kafka, gateway: StartGateway, verifying: KafkaPlan
+) -> None:
+    started = gateway(broker, verifying)
+    admin = AdminClient({"bootstrap.servers": _address(started)})
+    with pytest.raises(confluent_kafka.KafkaException):
+        admin.list_topics(timeout=3)
+    assert "authentication_failed" in started.log.read_text()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_brokers_may_know_clients_themselves(
+    broker: Kafka, gateway: StartGateway, mechanism: str
+) -> None:
+    started = gateway(broker, KafkaPlan())
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    known = _as("alice", "se:cret", mechanism)
+    assert sorted(librdkafka(_address(started), topic, known)) == sorted(payloads())
