@@ -1,0 +1,63 @@
+"""Texts of answers that name brokers: reasons of errors, and brokers' own settings.
+
+Addresses in fields of their own are another matter (`addresses`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+from gateway.wire.kafka.schema import Field, Schema
+from gateway.wire.kafka.walk import Place, as_text, plan, splice, text_at
+
+DESCRIBE_CONFIGS = 32
+
+SETTINGS = frozenset(
+    {
+        b"advertised.listeners",
+        b"controller.quorum.bootstrap.servers",
+        b"controller.quorum.voters",
+        b"host.name",
+        b"listeners",
+        b"zookeeper.connect",
+    }
+)
+"""Settings of brokers whose values are addresses. Clients get none."""
+
+_MESSAGES = frozenset({"ErrorMessage", "BatchIndexErrorMessage"})
+_OF_CONFIGS = _MESSAGES | {"Name", "Value"}
+
+Clean = Callable[[bytes], bytes]
+"""Returns a text without the addresses of brokers."""
+
+
+def cleaned(
+    key: int, schema: Schema, version: int, frame: bytes, start: int, clean: Clean
+) -> bytes:
+    """Return an answer whose body begins at `start`, whose texts name no broker. Raises
+    `PeerError` if it is torn."""
+    wanted = _OF_CONFIGS if key == DESCRIBE_CONFIGS else _MESSAGES
+    if not wanted & _names(tuple(schema.of(version))):
+        return frame
+    flexible = version >= schema.flexible
+    found = plan(schema, version, wanted).walk(frame, start, len(frame))
+    changes: list[tuple[Place, bytes]] = []
+    name = b""
+    for place in found.places:
+        text = text_at(frame, place, flexible=flexible)
+        if place.name == "Name":
+            name = text or b""
+        elif place.name == "Value" and name in SETTINGS:
+            changes.append((place, b"\0" if flexible else b"\xff\xff"))
+        elif text:
+            other = clean(text)
+            if other != text:
+                changes.append((place, as_text(other, flexible=flexible)))
+    return splice(frame, found, changes) if changes else frame
+
+
+@cache
+def _names(fields: tuple[Field, ...]) -> frozenset[str]:
+    """Return the names of all fields."""
+    return frozenset(it.name for it in fields).union(*(_names(it.fields) for it in fields))
