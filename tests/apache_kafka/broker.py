@@ -84,7 +84,8 @@ def members(count: int) -> list[Member]:
 
 class Kafka:
     """A context in which a broker serves. `port`: at `HOST`. `more`: further settings, and
-    `users`: what formats its storage with users of SCRAM. `member`: of a cluster of several."""
+    `users`: what formats its storage with users of SCRAM. `member`: of a cluster of several.
+    `jars`: Kafka's own, with its tools."""
 
     def __init__(
         self,
@@ -112,6 +113,7 @@ class Kafka:
         )
         settings.write_text(told + more)
         self._java = [java(), *SMALL, *LOGGED, "-cp", f"{jars}/*"]
+        self.jars = jars
         self._settings = str(settings)
         format = ["kafka.tools.StorageTool", "format", "-t", member.cluster, "-c", self._settings]
         format += [it for user in users for it in ("--add-scram", user)]
