@@ -21,6 +21,9 @@ from gateway.doctor.reach import Network, run_all
 from gateway.doctor.secured import Secure
 from gateway.wire.address import Address
 
+ADVERTISED_BY = "advertisedAddress in broker.conf"
+"""See `checks.Checks`."""
+
 
 @dataclass(frozen=True, slots=True)
 class _AddressResult:
