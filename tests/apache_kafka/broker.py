@@ -49,17 +49,17 @@ log.cleaner.dedupe.buffer.size=2097152
 
 
 class Kafka:
-    """A context in which a broker serves. `port`: at `HOST`. `more`: further settings, and
-    `users`: what formats its storage with users of SCRAM."""
+    """A context in which a broker serves. `port`: at `HOST`; `controller`: its port as one. `more`:
+    further settings, and `users`: what formats its storage with users of SCRAM."""
 
     def __init__(self, folder: Path, say: Say, more: str = "", users: Sequence[str] = ()) -> None:
         """Raises MissingToolError without Java or, the first time, Maven; FetchError."""
         jars = jars_of(HERE / "broker.pom.xml", f"kafka-{VERSION}", "", "44 MB", say)
-        self.port, controller = free_ports(HOST, 2)
+        self.port, self.controller = free_ports(HOST, 2)
         self._log = folder / "kafka.log"
         settings = folder / "server.properties"
-        told = SETTINGS.format(host=HOST, port=self.port, controller=controller, folder=folder)
-        settings.write_text(told + more)
+        ports = {"port": self.port, "controller": self.controller}
+        settings.write_text(SETTINGS.format(host=HOST, folder=folder, **ports) + more)
         self._java = [java(), *SMALL, *LOGGED, "-cp", f"{jars}/*"]
         self._settings = str(settings)
         cluster = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
