@@ -83,9 +83,9 @@ def members(count: int) -> list[Member]:
 
 
 class Kafka:
-    """A context in which a broker serves. `port`: at `HOST`. `more`: further settings, and
-    `users`: what formats its storage with users of SCRAM. `member`: of a cluster of several.
-    `jars`: Kafka's own, with its tools."""
+    """A context in which a broker serves. `port`: at `HOST`; `controller`: its port as one. `more`:
+    further settings, and `users`: what formats its storage with users of SCRAM. `member`: of a
+    cluster of several. `jars`: Kafka's own, with its tools."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Kafka:
         """Raises MissingToolError without Java or, the first time, Maven; FetchError."""
         jars = jars_of(HERE / "broker.pom.xml", f"kafka-{VERSION}", "", "44 MB", say)
         member = member or members(1)[0]
-        self.port, controller = member.ports[member.id - 1]
+        self.port, self.controller = member.ports[member.id - 1]
         self._log = folder / "kafka.log"
         self._starts = 0
         settings = folder / "server.properties"
@@ -107,7 +107,7 @@ class Kafka:
             voters=member.voters,
             host=HOST,
             port=self.port,
-            controller=controller,
+            controller=self.controller,
             folder=folder,
             replicas=len(member.ports),
         )
