@@ -218,7 +218,6 @@ class KafkaSession:
         known = api(head.key)
         if known is None or head.body < 0 or not is_offered(head.key):
             return self._unknown(head)
-        plan(known.request, head.version, whole=True).walk(frame, head.body, len(frame))
         if head.key in SASL:
             return self._sasl(head, frame, now)
         return self._delayed(known, head, frame, now) or self._judged(known, head, frame, now)
@@ -239,6 +238,8 @@ class KafkaSession:
             judged = fetch_of(head, frame, self._book, self._substitutes)
         elif self._services.guarded:
             judged = self._rights.judge(known.request, head, frame)
+        else:
+            plan(known.request, head.version, whole=True).walk(frame, head.body, len(frame))
         if self._asks_first(now):
             # Brokers keep the topics of a fetch session, and the answers to others are kept too:
             # none of them may get a substitute that is out of date a moment later.
