@@ -652,6 +652,9 @@ class Pump:
         if self._collection is not None:
             self._collection.close()
             self._collection = None
+        if self._postponed is not None:
+            self._plane.deadlines.cancel(self._postponed)
+            self._postponed = None
         self._keep(b"")
         self._memory.used -= self._waiting
         self._at_border = None
