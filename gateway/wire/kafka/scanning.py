@@ -178,17 +178,19 @@ class Requests(_Scanner):
         return None
 
     def _passed(self) -> None:
+        counted: list[Account] = []
         for account, portion in zip(self._accounts, self._traffic.portions, strict=True):
             if portion.messages and account is not STRAY:
+                counted.append(account)
                 account.count(portion.messages)
                 account.bytes += portion.size
                 if account.held:
                     self.over[account] = None
                     self.stops = True
         if self._traffic.acks != NO_ACKS:
-            self._pending.ask(self._asked._replace(accounts=tuple(self._accounts)))
+            self._pending.ask(self._asked._replace(accounts=tuple(counted)))
             return
-        for account in self._accounts:
+        for account in counted:
             account.receipts += 1
 
 
