@@ -79,6 +79,7 @@ class Pair:
         "_asks",
         "_empty_since",
         "_expires",
+        "_laters",
         "_reactor",
         "_waiting",
         "_watch",
@@ -110,6 +111,7 @@ class Pair:
         self._asks = math.inf  # when the client is asked for a newer credential
         self._expires = math.inf
         self._empty_since = math.inf  # during shutdown: since when the session has no step left
+        self._laters: dict[int, Cancellable] = {}  # what the session asked for, by number
         self._watch = Cancellable(self._check_peers)
         to_broker, to_client = session.scanners
         self.pumps = (
@@ -160,8 +162,14 @@ class Pair:
             return
         self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
-    def _go_on(self, then: Callable[[float], Effects], now: float) -> None:
+    def _later(self, until: float, then: Callable[[float], Effects]) -> None:
+        """Go on at a time that the session asks for, unless the pair has ended by then."""
+        number = next(reversed(self._laters), 0) + 1
+        self._laters[number] = self.later(until, partial(self._go_on, number, then))
+
+    def _go_on(self, number: int, then: Callable[[float], Effects], now: float) -> None:
         """Go on at the time that the session asked for."""
+        self._laters.pop(number, None)
         try:
             effects = then(now)
         except PeerError as error:
@@ -207,7 +215,7 @@ class Pair:
             case Start(job, then):
                 self._reactor.hooks.start(self, job, then)
             case Later(until, go_on):
-                self.later(until, partial(self._go_on, go_on))
+                self._later(until, go_on)
             case Prolong(until):
                 self._prolong(until, now)
                 self._check_peers(now)
@@ -407,6 +415,9 @@ class Pair:
             return
         self.over = True
         self._reactor.deadlines.cancel(self._watch)
+        for asked in self._laters.values():
+            self._reactor.deadlines.cancel(asked)
+        self._laters.clear()
         if self.session.stopwatch is not None:
             self.session.stopwatch.stop()
         whole = self.pumps[Direction.TO_CLIENT].scanner.owed == 0

@@ -371,6 +371,8 @@ class Pump:
                 self._keep(memory.view[cleared:end])
                 return
             at = self._stop_frame(cleared, end, now)
+            if self._at_border is not None:  # the frame was the head of one that is owed now
+                at = self._to_border(at, end)
 
     def _stopped(self, at: int, end: int, now: float) -> None:
         """Go on after the scan in `readable` halted at a stop frame."""
@@ -650,6 +652,9 @@ class Pump:
         if self._collection is not None:
             self._collection.close()
             self._collection = None
+        if self._postponed is not None:
+            self._plane.deadlines.cancel(self._postponed)
+            self._postponed = None
         self._keep(b"")
         self._memory.used -= self._waiting
         self._at_border = None

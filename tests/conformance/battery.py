@@ -7,7 +7,7 @@ every frame says what must become of it, and lies: frames whose lengths contradi
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import cycle
 from typing import NamedTuple
 
@@ -23,6 +23,9 @@ class Frame:
     """A frame and its expected outcome.
 
     `account`: the account that counts it, if any. `absent`: missing bytes of a last frame.
+    `becomes`: what passes in its place, of the same length; empty: it passes as it is. `counted`:
+    bytes that are counted of a frame that is read while it passes, which is counted at its end;
+    None: all of it is, at its beginning.
     """
 
     data: bytes
@@ -31,10 +34,25 @@ class Frame:
     receipts: int = 0
     stop: bool = False
     absent: int = 0
+    becomes: bytes = b""
+    counted: int | None = None
 
     @property
     def length(self) -> int:
         return len(self.data) + self.absent
+
+    @property
+    def cleared(self) -> bytes:
+        return self.becomes or self.data
+
+    @property
+    def counts(self) -> bool:
+        return bool(self.account) and (self.counted is None or not self.absent)
+
+    def begun(self, size: int) -> Frame:
+        """Return the beginning of this frame, whose rest is absent."""
+        begun = replace(self, data=self.data[:size], becomes=self.becomes[:size])
+        return replace(begun, absent=self.length - size)
 
 
 @dataclass(frozen=True)
@@ -64,6 +82,8 @@ class Subject(NamedTuple):
 
 class Spec:
     """One direction of one protocol. `limits`: the scanner halts at frames without allowance.
+    `reads`: it reads frames while they pass, so that what a chunk cuts may lie within one.
+    `writes`: it may write into what passes.
 
     Not a dataclass: Hypothesis prints all fields of one, and these have megabytes.
     """
@@ -77,6 +97,8 @@ class Spec:
         *,
         limits: bool,
         carry_bound: int,
+        reads: bool = False,
+        writes: bool = False,
     ) -> None:
         self.name = name
         self.make = make
@@ -84,6 +106,8 @@ class Spec:
         self.lies = lies
         self.limits = limits
         self.carry_bound = carry_bound
+        self.reads = reads
+        self.writes = writes
 
     def __repr__(self) -> str:
         return self.name
@@ -113,10 +137,11 @@ class Counts(NamedTuple):
 
     def plus(self, frame: Frame) -> Counts:
         """Return the counts after a passing frame."""
+        size = frame.length if frame.counted is None else frame.counted
         return Counts(
             self.messages + frame.messages,
             self.surplus + max(0, frame.messages - 1),
-            self.bytes + (frame.length if frame.messages else 0),
+            self.bytes + (size if frame.messages else 0),
             self.receipts + frame.receipts,
         )
 
@@ -148,9 +173,9 @@ def expected(frames: Iterable[Frame]) -> Outcome:
         if frame.stop:
             outcome.stops.append(Stop(offset, frame.length))
         else:
-            outcome.cleared += frame.data
+            outcome.cleared += frame.cleared
             outcome.owed = frame.absent
-            if frame.account:
+            if frame.counts:
                 before = outcome.counts.get(frame.account, Counts())
                 outcome.counts[frame.account] = before.plus(frame)
         offset += frame.length
@@ -179,11 +204,22 @@ class Driver:
     """Drives a scanner as a pump does, and checks it.
 
     The driver offers the bytes of a cut header again with those that follow, and skips stop frames.
+    `reads`, `writes`: see `Spec`.
     """
 
-    def __init__(self, subject: Subject, carry_bound: int, around: Around = BARE) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        carry_bound: int,
+        around: Around = BARE,
+        *,
+        reads: bool = False,
+        writes: bool = False,
+    ) -> None:
         self._scanner, self._accounts = subject
         self._carry_bound = carry_bound
+        self._reads = reads
+        self._writes = writes
         self._around = around
         self._carry = b""
         self._skip = 0
@@ -206,10 +242,11 @@ class Driver:
         at, end = len(before), len(before) + len(whole)
         while at < end and not self.violated:
             at = self._scan(chunk, at, end)
-        assert chunk == before + whole + behind, "the chunk was written to"
+        assert self._writes or chunk == before + whole + behind, "the chunk was written to"
 
     def _scan(self, chunk: bytearray, at: int, end: int) -> int:
         owed = self._scanner.owed
+        offered = bytes(chunk) if self._writes else b""
         try:
             cleared = self._scanner.scan(chunk, at, end)
         except PeerError:
@@ -217,14 +254,17 @@ class Driver:
             self.violated = True
             return end
         assert at <= cleared <= end
+        if self._writes:
+            kept = chunk[:at] == offered[:at] and chunk[cleared:] == offered[cleared:]
+            assert kept, "what did not pass was written to"
         self._cleared += chunk[at:cleared]
         self._offset += cleared - at
         if cleared == end:
             assert self._scanner.stop == 0
             return end
-        assert self._scanner.owed == 0, "a border that is none"
         if not self._scanner.stop:
             return self._cut(chunk, cleared, end)
+        assert self._scanner.owed == 0, "a border that is none"
         behind = self._stop(cleared, end)
         self._look_ahead(chunk, behind, end)
         return behind
@@ -252,6 +292,8 @@ class Driver:
 
     def _cut(self, chunk: bytearray, at: int, end: int) -> int:
         self._carry = bytes(chunk[at:end])
+        if not self._reads:
+            assert self._scanner.owed == 0, "a border that is none"
         assert len(self._carry) <= self._carry_bound, "too much is kept of a cut header"
         return end
 
@@ -268,9 +310,15 @@ class Driver:
         )
 
 
+def driver_of(spec: Spec, around: Around = BARE) -> Driver:
+    """Return a driver of a new scanner."""
+    subject = spec.make()
+    return Driver(subject, spec.carry_bound, around, reads=spec.reads, writes=spec.writes)
+
+
 def drive(spec: Spec, pieces: Iterable[bytes], around: Around = BARE) -> Outcome:
     """Return the outcome of a stream in these pieces."""
-    driver = Driver(spec.make(), spec.carry_bound, around)
+    driver = driver_of(spec, around)
     for piece in pieces:
         driver.feed(piece)
     return driver.outcome()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.second import samples as memo
 
-from . import pulsar
+from . import kafka, pulsar
 from .battery import Spec
 
-SPECS: tuple[Spec, ...] = (*pulsar.SPECS, *memo.SPECS)
+SPECS: tuple[Spec, ...] = (*pulsar.SPECS, *kafka.SPECS, *memo.SPECS)

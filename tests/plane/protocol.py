@@ -17,8 +17,9 @@ from gateway.wire.subject import Caller
 from tests.support.subjects import subject_of
 
 HEAD = Struct(">IB")
-PASS, STOP, COUNTED, VIOLATION, BUG = b"psav!"
-"""Kinds: passes; is decided; passes if account `body[0]` may; is a violation; is a scanner bug."""
+PASS, STOP, COUNTED, VIOLATION, BUG, HEADED = b"psav!h"
+"""Kinds: passes; is decided; passes if account `body[0]` may; is a violation; is a scanner bug; is
+decided at its head, and its rest passes."""
 
 
 def frame(kind: int, body: bytes = b"") -> bytes:
@@ -34,6 +35,11 @@ def passing(body: bytes = b"") -> bytes:
 def stop(body: bytes = b"") -> bytes:
     """Return a frame that the session decides."""
     return frame(STOP, body)
+
+
+def headed(body: bytes) -> bytes:
+    """Return a frame whose head the session decides, after which its body passes."""
+    return frame(HEADED, body)
 
 
 def counted(account: int, body: bytes = b"") -> bytes:
@@ -59,6 +65,7 @@ class FakeScanner:
         self.owed = 0
         self.stop = 0
         self._accounts = accounts
+        self._rest = 0  # bytes behind the head that stopped
 
     @property
     def skips(self) -> int:
@@ -79,12 +86,19 @@ class FakeScanner:
                 raise RuntimeError("a bug of the scanner")
             if kind == VIOLATION:
                 raise PeerError("not a frame")
+            if kind == HEADED:
+                self.owed, self.stop, self._rest = 0, HEAD.size, length - HEAD.size
+                return pos
             if kind == STOP or (kind == COUNTED and not self._passes(chunk[pos + 5], length)):
                 self.owed, self.stop = 0, length
                 return pos
             pos += length
         self.owed = pos - end
         return end
+
+    def go_on(self) -> None:
+        """Let the rest of the frame pass whose head stopped."""
+        self.owed = self._rest
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Holding`."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 from gateway.errors import PeerError
 from gateway.wire.contract import (
     Denial,
@@ -130,3 +132,22 @@ def test_a_bug_ends_that_pair_alone(plane: Plane, pair: Opened) -> None:
     plane.after(2.1)
     assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
     assert other.pair in plane.reactor.pairs
+
+
+def test_a_pair_that_has_ended_is_freed_before_the_time_of_its_delay(plane: Plane) -> None:
+    """Otherwise short connections of a protocol with long delays would fill the memory."""
+    pair = plane.open()
+    later = pair.session.later
+    times = [plane.clock() + seconds for seconds in (1, 120, 3600)]
+    pair.session.answer = lambda _, frame: (Drop(), *(later(7, until) for until in times))
+    pair.client.say(stop(b"x"))
+    plane.after(2)
+    assert len(pair.session.resumed) == 1
+    pair.client.close()
+    plane.turn()
+    plane.after(2)
+    plane.forget(pair)
+    pair.broker.close()
+    gone = weakref.ref(pair.session)
+    del pair, later
+    assert gone() is None

@@ -28,21 +28,56 @@ FLEXIBLE = {0: 9, 1: 12}
 BY_ID = 13
 """The first version of both that names topics by their ids."""
 
+LEAST = 4 + HEAD
+"""Bytes that `batch` may read: a compact length, and the head of a batch."""
+
 _AFTER_LENGTH = 12
 """Bytes of a batch up to where its length begins to count."""
 
 
 class Produced(NamedTuple):
-    """What a Produce request has."""
+    """What a Produce request has. `lead`: bytes before its partition, if it has just one."""
 
     acks: int
     topics: list[Portion]
+    lead: int
+
+
+def batch(chunk: bytearray, at: int, until: int) -> tuple[int, int] | None:
+    """Return the messages and the bytes of the batch that stands at `at`, with the compact length
+    of records before it, and ends at `until`; its data may not have come, but `LEAST` bytes have.
+    None: there is something else, or no message."""
+    size = chunk[at]
+    if size > 127:
+        byte = chunk[at + 1]
+        size += (byte << 7) - 128
+        at += 1
+        if byte > 127:
+            byte = chunk[at + 1]
+            size += (byte << 14) - (128 << 7)
+            at += 1
+            if byte > 127:
+                byte = chunk[at + 1]
+                size += (byte << 21) - (128 << 14)
+                at += 1
+                if byte > 127:
+                    return None  # 256 MB
+        if not byte:
+            return None  # it has a byte more than it needs
+    size -= 1
+    if at + 1 + size != until:
+        return None
+    length, format, messages = _batch(chunk, at + 1)
+    if format != FORMAT or messages <= 0 or length + _AFTER_LENGTH != size or size < HEAD:
+        return None
+    return messages, size
 
 
 def produced(  # noqa: C901 - flat, as it runs for each request
     chunk: bytearray, at: int, end: int, version: int
 ) -> Produced | None:
     """Return what a request has whose client id begins at `at`; None: read it otherwise."""
+    began = at
     try:
         client = _short(chunk, at)[0]
         if client > LONGEST_CLIENT:
@@ -55,6 +90,8 @@ def produced(  # noqa: C901 - flat, as it runs for each request
         count = chunk[at + 8] - 1
         at += 9
         topics: list[Portion] = []
+        lead = 0
+        is_alone = count == 1
         while count > 0:
             count -= 1
             if version >= BY_ID:
@@ -70,6 +107,7 @@ def produced(  # noqa: C901 - flat, as it runs for each request
             at += 1
             if not 0 <= partitions < 127:
                 return None
+            lead = at - began if is_alone and partitions == 1 else 0
             total = told = 0
             while partitions > 0:
                 partitions -= 1
@@ -91,9 +129,58 @@ def produced(  # noqa: C901 - flat, as it runs for each request
                 return None
             at += 1
             topics.append(Portion(topic, total, told))
-        return Produced(acks, topics) if at + 1 == end and not chunk[at] and not count else None
+        if at + 1 != end or chunk[at] or count:
+            return None
+        return Produced(acks, topics, lead)
     except (IndexError, struct.error):
         return None
+
+
+def fetches(chunk: bytearray, at: int, end: int, version: int) -> list[bytes] | None:
+    """Return the topics that a request of Fetch names whose client id begins at `at`; None: read it
+    otherwise."""
+    try:
+        client = _short(chunk, at)[0]
+        if client > LONGEST_CLIENT:
+            return None
+        at += 2 + (client if client > 0 else 0)
+        if chunk[at]:  # tagged fields of the head
+            return None
+        at += 26 if version < _WITHOUT_REPLICA else 22
+        count = chunk[at] - 1
+        at += 1
+        topics: list[bytes] = []
+        while count > 0:
+            count -= 1
+            size = ID if version >= BY_ID else chunk[at]
+            topics.append(
+                bytes(chunk[at : at + ID] if version >= BY_ID else chunk[at + 1 : at + size])
+            )
+            at += size
+            partitions = chunk[at] - 1
+            at += 1
+            if not 0 < size < 128 or not 0 <= partitions < 127:
+                return None
+            while partitions > 0:
+                partitions -= 1
+                if chunk[at + 32]:  # tagged fields, behind six numbers
+                    return None
+                at += 33
+            if chunk[at]:
+                return None
+            at += 1
+        # None are forgotten, the client's rack, and no tagged fields.
+        rack = chunk[at + 1]
+        if count or chunk[at] != 1 or rack > 127:
+            return None
+        at += 2 + (rack - 1 if rack else 0)
+        return topics if at + 1 == end and not chunk[at] else None
+    except (IndexError, struct.error):
+        return None
+
+
+_WITHOUT_REPLICA = 15
+"""The first version of Fetch in which a client does not say that it is no replica."""
 
 
 def accepted(chunk: bytearray, at: int, end: int, version: int) -> bool:

@@ -146,8 +146,10 @@ class KafkaSession:
         self._substitutes = Substitutes()
         self._book = Book(self._services, client, listener.ids)
         self._rights = Rights(self._services, client, self._book, self._substitutes)
-        self._requests = Requests(self._book, self._pending, self._substitutes)
         self._answers = Answers(self._book, self._pending, self._substitutes)
+        over = self._answers.over
+        self._requests = Requests(self._book, self._pending, self._substitutes, over)
+        self._requests.stops = client.guessed is not None
         self._answering = Answering(listener, client, self._book, self._substitutes)
         self._asks_since: float | None = None  # when a request began to wait for answers
         self._waits_since = math.inf  # when the request began to wait that is postponed
@@ -268,7 +270,9 @@ class KafkaSession:
         if client.guessed is None or client.node is None:
             return False
         wanted = self._services.broker(client.node)
-        return wanted is not None and wanted != client.guessed
+        if wanted == client.guessed:
+            client.guessed = None
+        return wanted is not None and wanted != client.guessed and client.guessed is not None
 
     def _unknown(self, head: Head) -> Effects:
         """Answer a version of ApiVersions that is too new; brokers close for all others."""
@@ -287,7 +291,7 @@ class KafkaSession:
         waits = self._wait(self._requests.over, now)
         if waits is not None:
             return waits
-        self._requests.stops = False
+        self._requests.stops = self._client.guessed is not None
         self._requests.go_on(head)
         return FORWARD
 
