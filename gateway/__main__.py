@@ -202,7 +202,7 @@ def _usage_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _init_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("use", choices=["sidecar", "edge", "shaper"])
+    parser.add_argument("use", choices=["sidecar", "edge", "shaper", "kafka"])
     parser.add_argument(
         "configuration",
         type=Path,

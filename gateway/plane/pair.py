@@ -203,7 +203,7 @@ class Pair:
             case Postpone(until):
                 pump.postpone(until)
             case Resume(direction):
-                self.pumps[direction].take_up(now)
+                self.soon(self.pumps[direction].take_up)
             case Start(job, then):
                 self._reactor.hooks.start(self, job, then)
             case Later(until, go_on):

@@ -22,7 +22,7 @@ def payloads() -> list[bytes]:
 
 
 def librdkafka(
-    address: str, topic: str, both: Mapping[str, Any] | None = None, **options: object
+    address: str, topic: str, both: Mapping[str, Any] | None = None, **options: Any
 ) -> list[bytes]:
     """By librdkafka, as confluent-kafka brings it along. `both`: settings of producer and consumer,
     `options`: of the producer."""
@@ -47,12 +47,12 @@ def librdkafka(
 
 def librdkafka_compressed(address: str, topic: str) -> list[bytes]:
     """The same, whose batches nobody but brokers and consumers can read."""
-    return librdkafka(address, topic, **{"compression.type": "zstd", "linger.ms": 50})
+    return librdkafka(address, topic, None, **{"compression.type": "zstd", "linger.ms": 50})
 
 
 def idempotent(address: str, topic: str) -> list[bytes]:
     """The same, with sequence numbers."""
-    return librdkafka(address, topic, **{"enable.idempotence": True})
+    return librdkafka(address, topic, None, **{"enable.idempotence": True})
 
 
 def aio(address: str, topic: str) -> list[bytes]:

@@ -16,18 +16,21 @@ from gateway.wire.kafka.addresses import (
     METADATA,
     PRODUCE,
     REWRITTEN,
+    SHARE_FETCH,
     Node,
     emptied,
     rewritten,
 )
-from gateway.wire.kafka.book import Book
+from gateway.wire.kafka.book import STRAY, Book
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import API_VERSIONS, SIZE, Head, answer, body_of_answer
+from gateway.wire.kafka.hiding import cleaned
 from gateway.wire.kafka.names import read_topic
 from gateway.wire.kafka.pending import Asked
+from gateway.wire.kafka.records import counted
 from gateway.wire.kafka.restoring import restored, told, without
-from gateway.wire.kafka.schema import Api, api
+from gateway.wire.kafka.schema import Api, Schema, api
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import has_throttle, throttled
 from gateway.wire.kafka.versions import offered
@@ -42,6 +45,7 @@ BY_IDS = 12
 LISTS = frozenset({METADATA, 75})
 """APIs that tell of all topics, of which a client may know some alone."""
 
+_SHARED = frozenset({"TopicId", "Records"})
 _PRODUCED = frozenset({"Name", "TopicId", "ErrorCode"})
 _NO_ERROR = bytes(2)
 
@@ -73,10 +77,13 @@ class Answering:
             self._ids.learn(schema, version, frame, start)
         if asked.key == PRODUCE:
             self._count(known, asked, frame, start)
+        elif asked.key == SHARE_FETCH:
+            self._count_shared(schema, version, frame, start)
         if asked.key in LISTS and self._services.guarded:
             frame = without(schema, version, frame, start, self._hidden())
         if len(self._substitutes):
             frame = restored(schema, version, frame, start, self._substitutes)
+        frame = cleaned(asked.key, schema, version, frame, start, self._clean)
         if throttle and has_throttle(schema, version):
             frame = throttled(schema, version, frame, start, throttle)
         if asked.key == API_VERSIONS:
@@ -107,6 +114,24 @@ class Answering:
             elif isinstance(account, Account) and frame[place.start : place.end] != _NO_ERROR:
                 account.errors += 1
                 account = None
+
+    def _count_shared(self, schema: Schema, version: int, frame: bytes, start: int) -> None:
+        """Count what a member of a share group gets."""
+        found = plan(schema, version, _SHARED).walk(frame, start, len(frame))
+        account: Account | ErrorCode = STRAY
+        for place in found.places:
+            if place.name == "TopicId":
+                id = frame[place.start : place.end]
+                account = self._book.use(Action.CONSUME, id, by_id=True)
+            elif isinstance(account, Account) and account is not STRAY:
+                size, told = counted(frame, place)
+                if told:
+                    account.count(told)
+                    account.bytes += size
+
+    def _clean(self, text: bytes) -> bytes:
+        told = text.decode(errors="replace")[: self._settings.bounds.text]
+        return self._services.clean(told).encode()
 
     def _hidden(self) -> Callable[[bytes], bool]:
         """Return whether the client may not know of a topic."""

@@ -22,6 +22,7 @@ class ErrorCode(IntEnum):
     UNSUPPORTED_VERSION = 35
     POLICY_VIOLATION = 44
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    THROTTLING_QUOTA_EXCEEDED = 89  # clients try again
     UNKNOWN_TOPIC_ID = 100  # clients ask for metadata, and try again
     REBOOTSTRAP_REQUIRED = 129
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 import struct
 
 from gateway.errors import PeerError
-from gateway.wire.kafka.stream import Read, skip
+from gateway.wire.kafka.stream import Read, Reader, Stream, skip
+from gateway.wire.kafka.walk import Place, read_unsigned
 
 SHORT = 17
 """Bytes of an entry up to its format: offset (8), length (4), epoch or checksum (4), format (1)."""
@@ -57,3 +58,16 @@ def messages(size: int, *, whole: bool) -> Read:
         raise PeerError("a batch that is torn")
     yield from skip(size)
     return count
+
+
+def counted(frame: bytes, place: Place) -> tuple[int, int]:
+    """Return the bytes and the messages of batches that stand at a place of a flexible frame, with
+    their compact length before them. Raises `PeerError` if they cannot be."""
+    length, at = read_unsigned(frame, place.start, place.end)
+    size, told = max(0, length - 1), [0]
+
+    def read() -> Reader:
+        told[0] = yield from messages(size, whole=False)
+
+    Stream(read(), size).feed(bytearray(frame[at : place.end]), 0, size)
+    return size, told[0]

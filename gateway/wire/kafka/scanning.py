@@ -15,6 +15,7 @@ from functools import partial
 
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
+from gateway.wire.kafka import quick
 from gateway.wire.kafka.addresses import FETCH, PRODUCE
 from gateway.wire.kafka.book import STRAY, Book
 from gateway.wire.kafka.errors import ErrorCode
@@ -86,7 +87,8 @@ class _Scanner(ABC):
                 if not begun:
                     break
                 pos += begun
-            assert self._stream is not None
+                if self._stream is None:  # all of it, read in one go
+                    continue
             pos = self._stream.feed(chunk, pos, end)
             if self._stream.left:
                 break
@@ -96,8 +98,9 @@ class _Scanner(ABC):
 
     @abstractmethod
     def _begin(self, chunk: bytearray, pos: int, end: int, size: int) -> int:
-        """Begin with a frame: return the length of its head if it passes, otherwise 0, with `stop`
-        unless its head is cut. `size`: bytes behind its size."""
+        """Begin with a frame: return the length of its head if it passes, or of all of it if it has
+        been read; otherwise 0, with `stop` unless its head is cut. `size`: bytes behind its
+        size."""
 
     @abstractmethod
     def _passed(self) -> None:
@@ -115,6 +118,7 @@ class Requests(_Scanner):
         "_accounts",
         "_asked",
         "_book",
+        "_open",
         "_pending",
         "_substitutes",
         "_traffic",
@@ -130,6 +134,7 @@ class Requests(_Scanner):
         self._traffic = Traffic()
         self._accounts: list[Account] = []  # of the request that passes, by topic
         self._asked = Asked(PRODUCE, 0, 0)
+        self._open = book.open(Action.PRODUCE)
         self.stops = False
         self.over: dict[Account, None] = {}
 
@@ -150,8 +155,27 @@ class Requests(_Scanner):
         if self.stops or self._pending.is_full:
             self.stop = REQUEST.size
             return 0
+        until = pos + SIZE.size + size
+        if until <= end and version >= quick.FLEXIBLE[PRODUCE]:
+            found = quick.produced(chunk, pos + REQUEST.size, until, version)
+            if found is not None and self._counted(found, version, correlation):
+                return SIZE.size + size
         self._pass(size, version, correlation)
         return REQUEST.size
+
+    def _counted(self, found: quick.Produced, version: int, correlation: int) -> bool:
+        """Count a request that is read, if all its topics have accounts."""
+        table = self._open[version >= quick.BY_ID]
+        accounts = []
+        for it in found.topics:
+            account = table.get(it.topic)
+            if account is None:
+                return False
+            accounts.append(account)
+        for account, it in zip(accounts, found.topics, strict=True):
+            self._count(account, it.messages, it.size)
+        self._sent(Asked(PRODUCE, version, correlation, tuple(accounts)), found.acks)
+        return True
 
     def _pass(self, size: int, version: int, correlation: int) -> None:
         self._traffic = Traffic()
@@ -179,23 +203,31 @@ class Requests(_Scanner):
 
     def _passed(self) -> None:
         for account, portion in zip(self._accounts, self._traffic.portions, strict=True):
-            if portion.messages and account is not STRAY:
-                account.count(portion.messages)
-                account.bytes += portion.size
-                if account.held:
-                    self.over[account] = None
-                    self.stops = True
-        if self._traffic.acks != NO_ACKS:
-            self._pending.ask(self._asked._replace(accounts=tuple(self._accounts)))
+            self._count(account, portion.messages, portion.size)
+        asked = self._asked._replace(accounts=tuple(self._accounts))
+        self._sent(asked, self._traffic.acks)
+
+    def _count(self, account: Account, messages: int, size: int) -> None:
+        if messages and account is not STRAY:
+            account.count(messages)
+            account.bytes += size
+            if account.held:
+                self.over[account] = None
+                self.stops = True
+
+    def _sent(self, asked: Asked, acks: int) -> None:
+        """Note a request that has passed."""
+        if acks != NO_ACKS:
+            self._pending.ask(asked)
             return
-        for account in self._accounts:
+        for account in asked.accounts:
             account.receipts += 1
 
 
 class Answers(_Scanner):
     """Answers: those to Fetch pass. `over`: accounts that have used up their allowance."""
 
-    __slots__ = ("_book", "_pending", "_substitutes", "_traffic", "_version", "over")
+    __slots__ = ("_book", "_open", "_pending", "_substitutes", "_traffic", "_version", "over")
 
     def __init__(self, book: Book, pending: Pending, substitutes: Substitutes) -> None:
         super().__init__()
@@ -204,6 +236,7 @@ class Answers(_Scanner):
         self._substitutes = substitutes
         self._traffic = Traffic()
         self._version = 0
+        self._open = book.open(Action.CONSUME)
         self.over: dict[Account, None] = {}
 
     def go_on(self, head: bytes) -> bytes:
@@ -219,16 +252,55 @@ class Answers(_Scanner):
         _, correlation = ANSWER.unpack_from(chunk, pos)
         if size < ANSWER.size - SIZE.size:
             raise PeerError("an answer without a head")
-        asked = self._pending.next(correlation)
-        if asked.key != FETCH:
+        pending = self._pending
+        asked = pending.next(correlation)
+        if asked.key != FETCH and asked.key != PRODUCE:
             self.stop = SIZE.size + size
             return 0
-        if self._pending.precedes_own_answer:
+        own = pending.precedes_own_answer
+        is_plain = not own and not len(self._substitutes) and pos + SIZE.size + size <= end
+        if is_plain and self._read_at_once(asked, chunk, pos, size):
+            pending.answered()
+            return SIZE.size + size
+        if asked.key == PRODUCE:
+            self.stop = SIZE.size + size
+            return 0
+        if own:
             self.stop = ANSWER.size
             return 0
-        self._pending.answered()
+        pending.answered()
         self._pass(size, asked.version)
         return ANSWER.size
+
+    def _read_at_once(self, asked: Asked, chunk: bytearray, pos: int, size: int) -> bool:
+        """Count a whole answer, if it is of the usual form and nothing in it has to change."""
+        at, end, version = pos + ANSWER.size, pos + SIZE.size + size, asked.version
+        if version < quick.FLEXIBLE[asked.key]:
+            return False
+        if asked.key == PRODUCE:
+            if any(it.held for it in asked.accounts):
+                return False
+            if not quick.accepted(chunk, at, end, version):
+                return False
+            for account in asked.accounts:
+                account.receipts += 1
+            return True
+        found = quick.fetched(chunk, at, end, version)
+        if found is None:
+            return False
+        table = self._open[version >= quick.BY_ID]
+        if not all(it.topic in table for it in found if it.messages):
+            return False
+        for it in found:
+            if it.messages:
+                self._count(table[it.topic], it.messages, it.size)
+        return True
+
+    def _count(self, account: Account, messages: int, size: int) -> None:
+        account.count(messages)
+        account.bytes += size
+        if account.held:
+            self.over[account] = None
 
     def _pass(self, size: int, version: int) -> None:
         self._traffic = Traffic()
@@ -247,10 +319,7 @@ class Answers(_Scanner):
                 continue
             account = self._book.use(Action.CONSUME, portion.topic, by_id=by_id)
             if isinstance(account, Account) and account is not STRAY:
-                account.count(portion.messages)
-                account.bytes += portion.size
-                if account.held:
-                    self.over[account] = None
+                self._count(account, portion.messages, portion.size)
 
 
 def _schemas(key: int) -> tuple[Schema, Schema]:

@@ -27,12 +27,14 @@ from gateway.wire.contract import (
     Inject,
     Later,
     Postpone,
+    Prolong,
     Replace,
     Resume,
     Scanner,
     Start,
 )
-from gateway.wire.kafka.addresses import FETCH, METADATA
+from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_FETCH
+from gateway.wire.kafka.again import Reauthentication, Settling
 from gateway.wire.kafka.answering import Answering, metadata_of
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.context import Client, Listener
@@ -43,13 +45,24 @@ from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.questions import Questions
 from gateway.wire.kafka.refusing import refused
 from gateway.wire.kafka.rights import Rights
+from gateway.wire.kafka.sasl.claims import Claim
+from gateway.wire.kafka.sasl.handshake import (
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    mechanism_of,
+    read_answer,
+    read_bare,
+    read_offer,
+    token_of,
+)
 from gateway.wire.kafka.scanning import ANSWER, REQUEST, Answers, Requests
-from gateway.wire.kafka.schema import api
+from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.versions import is_offered, unsupported
 from gateway.wire.kafka.walk import plan
 from gateway.wire.plugin import Mode
-from gateway.wire.subject import Caller
+from gateway.wire.services import Again, LookupOutcome
+from gateway.wire.subject import Caller, Subject
 
 IDLE = 620.0
 """Seconds without a byte after which a pair ends. Clients say nothing for up to 9 minutes while
@@ -82,26 +95,41 @@ LONG = frozenset({JOIN_GROUP, SYNC_GROUP})
 REBOOTSTRAP = 13
 """The first version of Metadata whose clients go back to where they began if they are told so."""
 
+BARE = 0
+"""The version of SaslHandshake after which tokens have no requests around them."""
+
 OWN = -1
 """The correlation id of what the gateway itself asks."""
+
+
+SASL = frozenset({SASL_HANDSHAKE, SASL_AUTHENTICATE})
+
+
+def _is_head_of_produce(frame: bytes) -> bool:
+    return len(frame) == REQUEST.size and REQUEST.unpack(frame)[1] == PRODUCE
 
 
 class KafkaSession:
     """See `contract.Session`. `stopwatch`: nothing is timed yet."""
 
     __slots__ = (
+        "_again",
         "_answering",
         "_answers",
         "_asks_since",
         "_book",
+        "_claim",
         "_client",
         "_in_group",
         "_is_leaving",
         "_listener",
+        "_paced_until",
         "_pending",
+        "_refused",
         "_requests",
         "_rights",
         "_services",
+        "_shows_again",
         "_substitutes",
         "_sweeps",
         "_waits_since",
@@ -123,6 +151,11 @@ class KafkaSession:
         self._answering = Answering(listener, client, self._book, self._substitutes)
         self._asks_since: float | None = None  # when a request began to wait for answers
         self._waits_since = math.inf  # when the request began to wait that is postponed
+        self._again: Again | None = None
+        self._paced_until: float | None = None  # when a lookup may go on
+        self._claim: Claim | None = None
+        self._shows_again: Reauthentication | None = None
+        self._refused: Denial | None = None  # the pair ends when all is answered
         self._is_leaving = self._in_group = self._sweeps = False
 
     @property
@@ -171,28 +204,46 @@ class KafkaSession:
     # -- requests ----------------------------------------------------------------------------
 
     def _asked(self, frame: bytes, now: float) -> Effects:
-        if self._is_leaving:
-            return self._asked_while_leaving(frame, now)
+        if self._is_leaving or self._refused is not None:
+            return self._asked_while_leaving(frame)
         if self._was_misled:
             return (End(EndReason.TARGET_REFUSED, detail="this is another broker"),)
         if self._pending.is_full:
             return (Postpone(now + FULL_WAIT),)
-        if len(frame) == REQUEST.size:
+        if self._requests.raw:
+            return self._bare_token(frame, now)
+        if _is_head_of_produce(frame):
             return self._produce(frame, now)
         head = request(frame)
-        if head.body < 0 or not is_offered(head.key):
-            return self._unknown(head)
         known = api(head.key)
-        assert known is not None
-        plan(known.request, head.version, whole=True).walk(frame, head.body, len(frame))
-        if head.key == FETCH:
-            return self._fetch(head, frame, now)
+        if known is None or head.body < 0 or not is_offered(head.key):
+            return self._unknown(head)
+        if head.key in SASL:
+            return self._sasl(head, frame, now)
+        return self._delayed(known, head, frame, now) or self._judged(known, head, frame, now)
+
+    def _delayed(self, known: Api, head: Head, frame: bytes, now: float) -> Effects | None:
+        """Return the effects that have a request wait for a limit; None if it may go on."""
         self._in_group |= head.key in OF_GROUPS
+        if head.key in (FETCH, SHARE_FETCH):
+            return self._wait(self._answers.over, now)
+        if head.key == METADATA and Action.LOOKUP in self._services.paced:
+            return self._pace(known, head, frame, now)
+        return None
+
+    def _judged(self, known: Api, head: Head, frame: bytes, now: float) -> Effects:
+        """Send a request on, as far as the client has rights to what it names."""
         judged: bytes | ErrorCode = frame
-        if self._services.guarded:
+        if head.key == FETCH:
+            judged = fetch_of(head, frame, self._book, self._substitutes)
+        elif self._services.guarded:
             judged = self._rights.judge(known.request, head, frame)
-            if self._asks_first(now):
-                return (*self._found_out(), Postpone(now + LONGEST_QUESTION))
+        else:
+            plan(known.request, head.version, whole=True).walk(frame, head.body, len(frame))
+        if self._asks_first(now):
+            # Brokers keep the topics of a fetch session, and the answers to others are kept too:
+            # none of them may get a substitute that is out of date a moment later.
+            return (*self._found_out(), Postpone(now + LONGEST_QUESTION))
         if isinstance(judged, ErrorCode):
             return self._own(refused(known, head, frame, judged))
         return self._forward(head, frame, judged)
@@ -240,16 +291,23 @@ class KafkaSession:
         self._requests.go_on(head)
         return FORWARD
 
-    def _fetch(self, head: Head, frame: bytes, now: float) -> Effects:
-        waits = self._wait(self._answers.over, now)
-        if waits is not None:
-            return waits
-        changed = fetch_of(head, frame, self._book, self._substitutes)
-        if self._asks_first(now):
-            # A broker keeps the topics of a fetch session, so it must not get substitutes that are
-            # out of date a moment later.
-            return (*self._found_out(), Postpone(now + LONGEST_QUESTION))
-        return self._forward(head, frame, changed)
+    def _pace(self, known: Api, head: Head, frame: bytes, now: float) -> Effects | None:
+        """Return the effects that have a lookup wait for its rate limit, or refuse it; None if it
+        may go on."""
+        if self._paced_until is None:
+            found = self._services.wait(Action.LOOKUP, self._client.subject, self._again)
+            if isinstance(found, Denial):
+                self._again = None
+                self._services.looked_up(LookupOutcome.REFUSED)
+                return self._own(refused(known, head, frame, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
+            self._again = found if isinstance(found, Again) else None
+            if isinstance(found, Again):
+                return (Postpone(now + found.seconds),)
+            if found:
+                self._paced_until = now + found
+                return (Postpone(self._paced_until),)
+        self._paced_until = None
+        return None
 
     def _wait(self, over: dict[Account, None], now: float) -> Effects | None:
         """Return the effects that have a request wait for the allowance of all these accounts; None
@@ -289,15 +347,23 @@ class KafkaSession:
     # -- answers -----------------------------------------------------------------------------
 
     def _answered(self, frame: bytes, now: float) -> Effects:
-        if len(frame) == ANSWER.size:  # of Fetch, and the gateway's own follows
-            own = self._answers.go_on(frame)
-            return (Forward(), Inject(Direction.TO_CLIENT, own))
+        if self._answers.raw:
+            return self._bare_answer(frame)
         _, correlation = ANSWER.unpack_from(frame)
         asked = self._pending.next(correlation)
+        if asked.key == FETCH:  # the head alone, and the gateway's own answer follows
+            own = self._answers.go_on(frame)
+            return (Forward(), Inject(Direction.TO_CLIENT, own))
+        if asked.key in SASL:
+            self._sasl_answered(asked, frame)
+        if asked.key == METADATA and not asked.is_own:
+            self._services.looked_up(LookupOutcome.CONNECT)
         changed = self._answering.answer(asked, frame, self._throttle(asked))
         own = self._pending.answered()
         effect: Effect = Forward() if changed is frame else Replace(changed)
         after: Effects = (Inject(Direction.TO_CLIENT, own),) if own else ()
+        if self._refused is not None and not self._pending.open:
+            after = (*after, End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.text))
         if asked.is_own:
             return (Drop(), *after, Resume(Direction.TO_BROKER))
         return (effect, *after)
@@ -327,6 +393,77 @@ class KafkaSession:
     def _decided(self, _result: bytes | Denial, _now: float) -> Effects:
         """Go on when others have said what they know; if they have not, the request is refused."""
         return (Resume(Direction.TO_BROKER),)
+
+    # -- SASL --------------------------------------------------------------------------------
+
+    def _sasl(self, head: Head, frame: bytes, now: float) -> Effects:
+        """Pass a request of SASL on where brokers verify clients; otherwise answer it: the client
+        shows a credential again."""
+        if self._listener.settings.mode is Mode.PASS_THROUGH:
+            return self._pass_sasl(head, frame)
+        if self._shows_again is None:
+            self._shows_again = Reauthentication(self._listener, self._client)
+        found = self._shows_again.decide(head, frame)
+        if isinstance(found, Settling):
+            return (Start(found, self._decided), Postpone(now + found.patience))
+        if found.denial is not None:
+            self._refused = found.denial
+            detail = found.denial.text
+            at_once = self._pending.answer(found.data)
+            if not self._pending.open:
+                return (Drop(), End(EndReason.AUTHENTICATION_FAILED, at_once, detail))
+            return DROP
+        if found.principal is None:
+            return self._own(found.data)
+        self._client.principal = found.principal
+        left = self._services.left(found.principal)
+        return (*self._own(found.data), Prolong(now + left))
+
+    def _pass_sasl(self, head: Head, frame: bytes) -> Effects:
+        if head.key == SASL_HANDSHAKE:
+            mechanism = mechanism_of(head, frame)
+            self._claim = Claim(mechanism, bare=head.version == BARE)
+            if self._claim.bare and not self._claim.is_known:
+                detail = f"SaslHandshake 0 with {mechanism}"
+                return (End(EndReason.UNKNOWN_COMMAND, detail=detail),)
+        elif self._claim is not None:
+            self._claim.add(token_of(head, frame))
+        return self._forward(head, frame, frame)
+
+    def _sasl_answered(self, asked: Asked, frame: bytes) -> None:
+        """Note what a broker answers to a client that it verifies."""
+        claim = self._claim
+        if claim is None:
+            return
+        if asked.key == SASL_AUTHENTICATE:
+            told = read_answer(asked.version, frame)
+            self._name("" if told.error else claim.accepted(told.data))
+        elif claim.bare:
+            accepted = not read_offer(asked.version, frame).error
+            self._requests.raw = self._answers.raw = accepted
+
+    def _bare_token(self, frame: bytes, now: float) -> Effects:
+        claim = self._claim
+        assert claim is not None
+        if claim.is_over:  # the broker has to accept the last one first
+            return (Postpone(now + LONGEST_QUESTION),)
+        claim.add(read_bare(frame))
+        return FORWARD
+
+    def _bare_answer(self, frame: bytes) -> Effects:
+        claim = self._claim
+        assert claim is not None
+        if not claim.is_over:
+            return FORWARD
+        self._name(claim.accepted(read_bare(frame)))
+        self._requests.raw = self._answers.raw = False
+        return (Forward(), Resume(Direction.TO_BROKER))
+
+    def _name(self, name: str) -> None:
+        """Note the name by which a broker knows the client."""
+        if name:
+            caller = self._client.subject.caller._replace(principal=name)
+            self._client.subject = Subject(caller)
 
     # -- sweeps ------------------------------------------------------------------------------
 
@@ -365,10 +502,10 @@ class KafkaSession:
         self._is_leaving = self._requests.stops = True
         return None if self._pending.waits_only_for(LONG) else ()
 
-    def _asked_while_leaving(self, frame: bytes, now: float) -> Effects:
+    def _asked_while_leaving(self, frame: bytes) -> Effects:
         """Send clients back to where they began if they understand it (KIP-1102), and leave all
         other requests unread, so that they are sent again elsewhere."""
-        if len(frame) > REQUEST.size:
+        if not self._requests.raw and not _is_head_of_produce(frame):
             head = request(frame)
             if head.key == METADATA and head.version >= REBOOTSTRAP and head.body >= 0:
                 return self._own(self._answering.rebootstrap(head))

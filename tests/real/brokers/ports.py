@@ -7,6 +7,9 @@ import socket
 # range between the probe and the moment at which the port's owner listens.
 LOWEST, HIGHEST = 20000, 32000
 
+# Ranges of ports lie below, so that none of them has a port that is drawn alone.
+LOWEST_OF_RANGES = 12000
+
 
 def is_free(host: str, port: int) -> bool:
     with socket.socket() as probe:
@@ -30,6 +33,6 @@ def free_ports(host: str, count: int) -> list[int]:
 def free_range(host: str, count: int) -> int:
     """Return the first of `count` free ports at `host` that follow each other."""
     while True:
-        first = random.randrange(LOWEST, HIGHEST - count)
+        first = random.randrange(LOWEST_OF_RANGES, LOWEST - count)
         if all(is_free(host, port) for port in range(first, first + count)):
             return first

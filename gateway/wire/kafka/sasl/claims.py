@@ -1,0 +1,82 @@
+"""Who a client says it is to its broker, when the gateway passes SASL through.
+
+Nobody here verifies it. What a broker has accepted is the client's name from then on, for rules,
+limits and metrics.
+"""
+
+from __future__ import annotations
+
+import binascii
+import json
+from base64 import urlsafe_b64decode
+
+from gateway.wire.contract import SCRAM_HASHES
+from gateway.wire.kafka.sasl import bearer, plain, scram
+
+ROUNDS = {plain.MECHANISM: 1, bearer.MECHANISM: 1, **dict.fromkeys(SCRAM_HASHES, 2)}
+"""By mechanism: tokens of the client until the broker has accepted it."""
+
+LONGEST_NAME = 512
+"""Characters of a name that is taken over; it is shown in metrics and logs."""
+
+
+class Claim:
+    """What one client claims. `mechanism`: that it has chosen. `bare`: its tokens have no requests
+    around them. `rounds`: tokens that it has sent."""
+
+    __slots__ = ("_name", "bare", "mechanism", "rounds")
+
+    def __init__(self, mechanism: str, *, bare: bool) -> None:
+        self.mechanism = mechanism
+        self.bare = bare
+        self.rounds = 0
+        self._name = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether the gateway knows how the mechanism goes on."""
+        return self.mechanism in ROUNDS
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether the client has sent all its tokens."""
+        return self.rounds >= ROUNDS.get(self.mechanism, 0)
+
+    def add(self, token: bytes) -> None:
+        """Take the next token of the client."""
+        self.rounds += 1
+        if self.rounds == 1:
+            self._name = _claimed(self.mechanism, token)[:LONGEST_NAME]
+
+    def accepted(self, data: bytes) -> str:
+        """Return the client's name, if the broker's last answer accepts it; empty: not yet, or it
+        is not known. `data`: of the answer, which had no error."""
+        refused = self.mechanism == bearer.MECHANISM and data
+        return self._name if self.is_over and not refused else ""
+
+
+def _claimed(mechanism: str, token: bytes) -> str:
+    """Return the name in a client's first token; empty: there is none that can be read."""
+    if mechanism == plain.MECHANISM:
+        shown = plain.read(token)
+        return "" if shown is None else shown.user
+    if mechanism == bearer.MECHANISM:
+        bears = bearer.read(token)
+        return "" if bears is None else _subject(bears.token)
+    if mechanism in SCRAM_HASHES:
+        first = scram.read_first(token)
+        return "" if first is None else first.user
+    return ""
+
+
+def _subject(token: str) -> str:
+    """Return the subject of a JSON Web Token that is not verified; empty: it has none."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return ""
+    try:
+        claims = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (binascii.Error, ValueError, RecursionError):
+        return ""
+    found = claims.get("sub") if isinstance(claims, dict) else None
+    return found if isinstance(found, str) else ""
