@@ -148,9 +148,7 @@ def test_groups_of_the_new_protocol_share_a_topic(where: Where, topic: str) -> N
         member.close()
 
 
-def test_administrators_do_what_they_do_and_see_no_broker(
-    where: Where, topic: str
-) -> None:
+def test_administrators_do_what_they_do_and_see_no_broker(where: Where, topic: str) -> None:
     admin = AdminClient(where)
     for grown in admin.create_partitions([NewPartitions(topic, 5)]).values():
         grown.result(PATIENCE_S)
