@@ -1,0 +1,5 @@
+"""Consumer groups."""
+
+
+class Groups:
+    """None yet."""
