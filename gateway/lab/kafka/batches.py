@@ -111,7 +111,7 @@ def parse(data: bytes) -> Batch | None:
     if crc32c.crc32c(data[_CHECKED_AT:]) != checksum:
         return None
     is_special = bool(attributes & (_CONTROL | _TRANSACTIONAL))
-    return Batch(base, attributes & _CODEC, is_special, *told, data)
+    return Batch._make((base, attributes & _CODEC, is_special, *told, data))
 
 
 def records(batch: Batch) -> Iterator[Record]:

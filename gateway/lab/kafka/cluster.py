@@ -35,6 +35,9 @@ MEMORY = 256 * 1024 * 1024
 PARTITIONS = 3
 """Partitions of a topic where nobody says how many."""
 
+DEFAULT = -1
+"""Stands for that number."""
+
 NOBODY = -1
 """The leader of a partition while no broker is up."""
 
@@ -126,21 +129,25 @@ class KafkaCluster:
     def create(
         self,
         name: str,
-        partitions: int = NOBODY,
+        partitions: int = DEFAULT,
         *,
         leaders: Sequence[int] = (),
         configs: Mapping[str, str | None] | None = None,
     ) -> Topic | Error:
-        """Create a topic; `partitions`: -1 is the default. `leaders`: a node id for each, if its
-        creator says so. Return why it is refused."""
-        wanted = len(leaders) or (self._partitions if partitions == NOBODY else partitions)
-        refusal = self.refusal(name, wanted)
+        """Create a topic; return it, or why it is refused. `leaders`: a node id for each partition,
+        if its creator says so."""
+        partitions = self.partitions_or_default(partitions)
+        refusal = self.refusal(name, partitions)
         if refusal is not None:
             return refusal
         topic = Topic(name, uuid.uuid4().bytes, [], dict(configs or {}))
-        self.grow(topic, wanted, leaders)
+        self.grow(topic, partitions, leaders)
         self.topics[name] = self._ids[topic.id] = topic
         return topic
+
+    def partitions_or_default(self, partitions: int) -> int:
+        """Return how many partitions a topic gets whose creator says so many."""
+        return self._partitions if partitions == DEFAULT else partitions
 
     def refusal(self, name: str, partitions: int) -> Error | None:
         """Return why no topic of this name can be created; None if it can."""
@@ -155,13 +162,13 @@ class KafkaCluster:
         return 0 < partitions <= MOST_PARTITIONS - self._count
 
     def grow(self, topic: Topic, partitions: int, leaders: Sequence[int] = ()) -> None:
-        """Add partitions until there are so many."""
-        for number in range(len(topic.partitions), partitions):
-            chosen = leaders[number] if leaders else NOBODY
-            place = _place(topic.name, number)
-            leader = chosen if chosen in self.up else self._living(place)
+        """Add so many partitions; `leaders` as of `create`."""
+        there = len(topic.partitions)
+        for number in range(there, there + partitions):
+            chosen = leaders[number - there] if leaders else NOBODY
+            leader = chosen if chosen in self.up else self._living(_place(topic.name, number))
             topic.partitions.append(Partition(leader))
-            self._count += 1
+        self._count += partitions
 
     def delete(self, topic: Topic) -> None:
         """Delete a topic with all that it keeps."""

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 
 from gateway.errors import PeerError
 from gateway.lab.kafka import (
+    administering,
+    committing,
     fetching,
+    grouping,
     metadata,
     opening,
     producing,
@@ -30,6 +33,9 @@ HANDLERS: Mapping[int, Handler] = {
     **metadata.HANDLERS,
     **producing.HANDLERS,
     **fetching.HANDLERS,
+    **grouping.HANDLERS,
+    **committing.HANDLERS,
+    **administering.HANDLERS,
 }
 
 LARGEST_FRAME = 8 * 1024 * 1024

@@ -77,6 +77,11 @@ class Users:
         return bool(self._exchanges)
 
     @property
+    def listener(self) -> str:
+        """Return the name of the protocol that clients speak, in the words of brokers."""
+        return "SASL_PLAINTEXT" if self.are_required else "PLAINTEXT"
+
+    @property
     def mechanisms(self) -> list[str]:
         return list(self._exchanges)
 
