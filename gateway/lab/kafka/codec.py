@@ -48,12 +48,9 @@ _NULL, _PRESENT = 255, 1
 
 
 def decode(schema: Schema, version: int, body: bytes) -> Struct:
-    """Return a whole body. Raises `PeerError` if it is torn, or if bytes follow it."""
-    reader = _Reader(body, version, flexible=version >= schema.flexible)
-    found = reader.struct(schema.fields)
-    if reader.at != reader.end:
-        raise PeerError(f"{reader.end - reader.at} bytes behind a body")
-    return found
+    """Return a body. Raises `PeerError` if it is torn. Bytes behind it are left, as brokers leave
+    them: librdkafka 2.16 sends three behind a Metadata that asks for all topics."""
+    return _Reader(body, version, flexible=version >= schema.flexible).struct(schema.fields)
 
 
 def encode(schema: Schema, version: int, body: Struct) -> bytes:

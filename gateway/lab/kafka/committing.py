@@ -82,23 +82,23 @@ async def committed(session: KafkaSession, request: Request) -> Struct:
     """Answer the offsets of groups; before version 8, of one."""
     if "Groups" in request.body:
         return {"Groups": [_group(session, it) for it in request.body["Groups"]]}
-    told = _group(session, request.body)
-    del told["GroupId"]
-    return told
+    found = _group(session, request.body)
+    topics = [{name: it[name] for name in ("Name", "Partitions")} for it in found["Topics"]]
+    return {"ErrorCode": found["ErrorCode"], "Topics": topics}
 
 
 def _group(session: KafkaSession, wanted: Struct) -> Struct:
     id = wanted["GroupId"]
     refusal = misplaced(session, id)
     if refusal:
-        return {"GroupId": id, "ErrorCode": refusal}
+        return {"GroupId": id, "ErrorCode": refusal, "Topics": []}
     group = session.groups.get(id, trio.current_time())
     offsets = group.offsets if group else {}
     if wanted["Topics"] is None:
         topics = list(_all(session, offsets))
     else:
         topics = [_topic(session, offsets, it) for it in wanted["Topics"]]
-    return {"GroupId": id, "Topics": topics}
+    return {"GroupId": id, "ErrorCode": Error.NONE, "Topics": topics}
 
 
 def _all(session: KafkaSession, offsets: Mapping[tuple[str, int], Committed]) -> Iterator[Struct]:

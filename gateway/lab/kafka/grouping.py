@@ -83,7 +83,7 @@ def _joinable(session: KafkaSession, body: Struct) -> Group | Error:
 
 def _joining(session: KafkaSession, request: Request) -> Joining:
     body = request.body
-    rebalance: int = body.get("RebalanceTimeoutMs", body["SessionTimeoutMs"])
+    rebalance = int(body.get("RebalanceTimeoutMs") or body["SessionTimeoutMs"])
     return Joining(
         id=body["MemberId"],
         instance=body.get("GroupInstanceId"),
