@@ -6,7 +6,6 @@ Sources: KIP-35 and KIP-511 (ApiVersions), KIP-43 and KIP-152 (SASL), KIP-368 (l
 from __future__ import annotations
 
 import re
-import time
 from typing import TYPE_CHECKING
 
 from gateway.errors import PeerError
@@ -64,7 +63,7 @@ async def authenticate(session: KafkaSession, request: Request) -> Struct:
         session.is_ended = True
         why = "a handshake comes first"
         return {"ErrorCode": Error.ILLEGAL_SASL_STATE, "ErrorMessage": why}
-    now = time.time()
+    now = session.now
     outcome = session.exchange.step(request.body["AuthBytes"], now)
     if outcome.error:
         session.is_ended = True

@@ -72,6 +72,7 @@ class KafkaSession:
 
     `exchange`: a login that has begun; with `is_raw` its messages have no heads (SaslHandshake 0).
     `expires`: when the client has to log in again, in seconds of wall time; 0: never (KIP-368).
+    `now`: when the last frame came.
     """
 
     def __init__(self, context: BrokerContext, number: int, host: str) -> None:
@@ -87,12 +88,14 @@ class KafkaSession:
         self.is_raw = False
         self.is_ended = False
         self.expires = 0.0
+        self.now = 0.0
 
     async def answer(self, frame: bytes, now: float) -> bytes | None:
         """Return the answer to a whole frame, at a wall time in seconds; None: there is none.
         Raises `PeerError`."""
+        self.now = now
         if self.is_raw and self.exchange is not None:
-            return self._raw(frame, now)
+            return self._raw(frame)
         head = frames.request(frame)
         self.client = None if head.client is None else head.client.decode(errors="replace")
         known = api(head.key)
@@ -103,7 +106,7 @@ class KafkaSession:
             if head.key != Key.API_VERSIONS:
                 raise PeerError(f"{known.name} of version {head.version}, which is not offered")
             return frames.answer(known, 0, head.correlation, unsupported())
-        self._admit(head.key, now)
+        self._admit(head.key)
         body = codec.decode(known.request, head.version, frame[head.body :])
         told = await self.context.handlers[head.key](self, Request(head.key, head.version, body))
         if told is None:
@@ -115,20 +118,20 @@ class KafkaSession:
         seen = Seen(self.number, self.node, known.name, version, self.client, self.principal)
         self.context.requests.append(seen)
 
-    def _admit(self, key: int, now: float) -> None:
+    def _admit(self, key: int) -> None:
         """Raises `PeerError` for a request that needs a login, or a newer one."""
         if key in BEFORE_LOGIN:
             return
         if not self.principal:
             raise PeerError("a request before the login")
-        if self.expires and now >= self.expires:
+        if self.expires and self.now >= self.expires:
             raise PeerError("a request after the login has expired")
 
-    def _raw(self, frame: bytes, now: float) -> bytes | None:
+    def _raw(self, frame: bytes) -> bytes | None:
         """Return the answer to a message of a login without heads; on failure the connection ends
         without one."""
         assert self.exchange is not None
-        outcome = self.exchange.step(frame[frames.SIZE.size :], now)
+        outcome = self.exchange.step(frame[frames.SIZE.size :], self.now)
         if outcome.error:
             raise PeerError("a login that failed")
         if outcome.principal:
