@@ -18,6 +18,7 @@ from gateway.lab.process import first_of
 from gateway.wire.address import Address
 from tests.unit.lab.kafka.playbook import request
 
+PATIENCE_S = 10
 VERSIONS = request(Key.API_VERSIONS, 0, 7, b"")
 
 
@@ -34,12 +35,19 @@ async def connected(sandbox: KafkaSandbox, node: int = 1) -> trio.SocketStream:
 
 async def answer(stream: trio.SocketStream) -> bytes:
     """Return the next answer, without its size."""
+    with trio.fail_after(PATIENCE_S):
+        (size,) = struct.unpack(">i", await exactly(stream, 4))
+        return await exactly(stream, size)
+
+
+async def exactly(stream: trio.SocketStream, size: int) -> bytes:
+    """Return so many bytes."""
     data = b""
-    while len(data) < 4 or len(data) < 4 + struct.unpack_from(">i", data)[0]:
-        chunk = await stream.receive_some()
+    while len(data) < size:
+        chunk = await stream.receive_some(size - len(data))
         assert chunk
         data += chunk
-    return data[4:]
+    return data
 
 
 async def test_requests_that_come_together_are_answered_in_turn(sandbox: KafkaSandbox) -> None:
