@@ -36,7 +36,6 @@ BEFORE_LOGIN = frozenset({Key.API_VERSIONS, Key.SASL_HANDSHAKE, Key.SASL_AUTHENT
 class Request(NamedTuple):
     """A request. `body`: with all fields of its version."""
 
-    key: int
     version: int
     body: Struct
 
@@ -108,7 +107,7 @@ class KafkaSession:
             return frames.answer(known, 0, head.correlation, unsupported())
         self._admit(head.key)
         body = codec.decode(known.request, head.version, frame[head.body :])
-        told = await self.context.handlers[head.key](self, Request(head.key, head.version, body))
+        told = await self.context.handlers[head.key](self, Request(head.version, body))
         if told is None:
             return None
         data = codec.encode(known.response, head.version, told)

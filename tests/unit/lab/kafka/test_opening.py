@@ -13,7 +13,7 @@ from gateway.lab.kafka.codes import Error, Key
 from gateway.lab.kafka.connection import HANDLERS
 from gateway.lab.kafka.users import Users
 from gateway.wire.kafka import frames
-from gateway.wire.kafka.versions import unsupported
+from gateway.wire.kafka.versions import UNSUPPORTED_VERSION, unsupported
 from tests.unit.lab.kafka.playbook import NOW, Body, Brokers, Client, known_api, request
 
 SOFTWARE: Body = {"ClientSoftwareName": "me", "ClientSoftwareVersion": "1.0"}
@@ -63,7 +63,7 @@ async def test_a_version_that_is_too_new_is_answered_as_version_0(client: Client
     assert answer is not None
     assert frames.correlation(answer) == 7
     assert answer[8:] == unsupported()
-    assert struct.unpack_from(">h", answer, 8) == (Error.UNSUPPORTED_VERSION,)
+    assert struct.unpack_from(">h", answer, 8) == (UNSUPPORTED_VERSION,)
 
 
 async def test_software_of_an_improper_name_is_an_invalid_request(client: Client) -> None:
