@@ -134,12 +134,16 @@ def test_a_bug_ends_that_pair_alone(plane: Plane, pair: Opened) -> None:
     assert other.pair in plane.reactor.pairs
 
 
+def _delay_at_each(pair: Opened, times: list[float]) -> None:
+    """Have a stop frame ask to be gone on with at each of these times."""
+    later = pair.session.later
+    pair.session.answer = lambda _, frame: (Drop(), *(later(7, until) for until in times))
+
+
 def test_a_pair_that_has_ended_is_freed_before_the_time_of_its_delay(plane: Plane) -> None:
     """Otherwise short connections of a protocol with long delays would fill the memory."""
     pair = plane.open()
-    later = pair.session.later
-    times = [plane.clock() + seconds for seconds in (1, 120, 3600)]
-    pair.session.answer = lambda _, frame: (Drop(), *(later(7, until) for until in times))
+    _delay_at_each(pair, [plane.clock() + seconds for seconds in (1, 120, 3600)])
     pair.client.say(stop(b"x"))
     plane.after(2)
     assert len(pair.session.resumed) == 1
@@ -149,5 +153,5 @@ def test_a_pair_that_has_ended_is_freed_before_the_time_of_its_delay(plane: Plan
     plane.forget(pair)
     pair.broker.close()
     gone = weakref.ref(pair.session)
-    del pair, later
+    del pair
     assert gone() is None
