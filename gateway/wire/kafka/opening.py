@@ -186,7 +186,8 @@ def _pair(listener: Listener, client: Client, greeted: Greeting) -> Opening:
         dialled = yield from reach(listener, target, principal, client.credential)
         if isinstance(dialled, Denial):
             return _undialled(dialled)
-        client.guessed = dialled.address if target is None else None
+        if client.node is not None and target is None:
+            client.guessed = dialled.address
         if not greeted.frame:
             return Opened(KafkaSession(listener, client))
         yield Transmit(Peer.BROKER, greeted.frame)
