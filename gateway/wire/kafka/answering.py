@@ -129,9 +129,9 @@ class Answering:
                     account.count(told)
                     account.bytes += size
 
-    def _clean(self, text: bytes) -> bytes:
-        told = text.decode(errors="replace")[: self._settings.bounds.text]
-        return self._services.clean(told).encode()
+    def _clean(self, text: bytes, *, whole: bool) -> bytes:
+        told = text.decode(errors="replace")
+        return self._services.clean(told if whole else told[: self._settings.bounds.text]).encode()
 
     def _hidden(self) -> Callable[[bytes], bool]:
         """Return whether the client may not know of a topic."""
