@@ -153,4 +153,5 @@ def come_and_go(plane: Plane) -> weakref.ref[object]:
     plane.after(2)
     plane.forget(pair)
     pair.broker.close()
+    pair.session.answer = lambda _, frame: ()  # what it answered refers to it
     return weakref.ref(pair.session)

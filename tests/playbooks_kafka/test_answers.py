@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from random import Random
 
 import pytest
@@ -118,7 +119,7 @@ def test_any_requests_are_answered_in_their_order(seed: int) -> None:
     play = Play(guarded(*NO_ADMIN), known=("a",))
     owed: list[bytes] = []
     heard = b""
-    kinds = [
+    kinds: list[Callable[[int], tuple[bytes, bytes]]] = [
         lambda it: (metadata(12, it, "a"), described(12, it, "a")),
         lambda it: (fetch(12, it, "a"), fetched(12, it, a=batch(1, random.randrange(3000)))),
         lambda it: (fetch(16, it, "a"), fetched(16, it, a=batch(2))),
