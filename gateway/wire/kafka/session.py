@@ -376,17 +376,21 @@ class KafkaSession:
         return max(map(self._services.due_in, accounts))
 
     def _found_out(self) -> Effects:
-        """Ask the broker for the names of ids that are not known, and others for rights."""
+        """Ask the broker for the names of ids that are not known, and others for rights.
+
+        The broker is not asked while a request passes, which has its place among the pending ones
+        only at its end: its answer comes first, and is an occasion to ask.
+        """
         effects: list[Effect] = []
         wanted, undecided = self._book.wanted, self._book.undecided
-        if wanted:
+        if wanted and not self._requests.owed:
             version, data = metadata_of(wanted, OWN)
             self._pending.ask(Asked(METADATA, version, OWN, is_own=True))
             effects.append(Inject(Direction.TO_BROKER, data))
+            wanted.clear()
         if undecided:
             effects.append(Start(Questions(tuple(undecided)), self._decided))
-        wanted.clear()
-        undecided.clear()
+            undecided.clear()
         return tuple(effects)
 
     def _decided(self, _result: bytes | Denial, _now: float) -> Effects:
