@@ -96,18 +96,21 @@ class Book:
         self._client.allotment.take(ACCOUNT_SIZE)
         return account
 
-    def close_idle(self) -> None:
-        """Close accounts that have counted nothing since the last look."""
+    def close_idle(self) -> list[Account]:
+        """Close accounts that have counted nothing since the last look; return them."""
         seen: dict[Account, int] = {}
+        closed: list[Account] = []
         for tables in self._open.values():
             for table in tables:
                 for topic, account in list(table.items()):
                     awaits = account.action is Action.PRODUCE and account.outstanding
                     if self._seen.get(account) == account.messages and not awaits:
                         self._close(table, topic)
+                        closed.append(account)
                     else:
                         seen[account] = account.messages
         self._seen = seen
+        return closed
 
     def withdraw(self, account: Account) -> None:
         """Close one account; the next use of its topic is admitted anew, or refused."""

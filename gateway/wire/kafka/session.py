@@ -479,10 +479,17 @@ class KafkaSession:
     def _sweep(self, now: float) -> Effects:
         """Close what is not used any more."""
         self._sweeps = False
-        self._book.close_idle()
-        if not self._pending.open:
+        for account in self._book.close_idle():
+            self._requests.over.pop(account, None)
+            self._answers.over.pop(account, None)
+        if self._is_at_rest:
             self._substitutes.clear()
         return ()
+
+    @property
+    def _is_at_rest(self) -> bool:
+        """Return whether nothing is owed: neither answers, nor the rest of a frame that passes."""
+        return not (self._pending.open or self._requests.owed or self._answers.owed)
 
     # -- ends --------------------------------------------------------------------------------
 
