@@ -85,14 +85,14 @@ class Book:
             refused = self._services.forbid(RIGHTS[action], subject)
             if isinstance(refused, Undecided):
                 self.undecided.append(refused.ask)
-                return ErrorCode.LEADER_NOT_AVAILABLE
+                return ErrorCode.NOT_LEADER
             if refused is not None:
-                return of_topic(refused.refusal)
+                return of_topic(refused.refusal, ErrorCode.NOT_LEADER)
         if not self._client.allotment.fits(ACCOUNT_SIZE):
             return ErrorCode.POLICY_VIOLATION
         account = self._services.admit(action, subject)
         if isinstance(account, Denial):
-            return of_topic(account.refusal)
+            return of_topic(account.refusal, ErrorCode.NOT_LEADER)
         self._client.allotment.take(ACCOUNT_SIZE)
         return account
 
