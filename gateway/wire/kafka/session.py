@@ -82,6 +82,9 @@ FULL_WAIT = 0.05
 LONGEST_QUESTION = 5.0
 """Seconds for which a request waits until it is known what its topics are, and who may use them."""
 
+MOST_QUESTIONS = 2
+"""How often a request waits: for names, and for the rights to them."""
+
 SWEPT = 120.0
 """Seconds after which the account of a topic that is not used is closed."""
 
@@ -116,7 +119,8 @@ class KafkaSession:
         "_again",
         "_answering",
         "_answers",
-        "_asks_since",
+        "_asks",
+        "_asks_until",
         "_book",
         "_claim",
         "_client",
@@ -132,6 +136,7 @@ class KafkaSession:
         "_shows_again",
         "_substitutes",
         "_sweeps",
+        "_unanswered",
         "_waits_since",
     )
 
@@ -149,7 +154,9 @@ class KafkaSession:
         self._requests = Requests(self._book, self._pending, self._substitutes)
         self._answers = Answers(self._book, self._pending, self._substitutes)
         self._answering = Answering(listener, client, self._book, self._substitutes)
-        self._asks_since: float | None = None  # when a request began to wait for answers
+        self._asks = 0  # questions that the next request has waited for
+        self._asks_until = 0.0  # when it goes on without answers
+        self._unanswered = 0  # questions of the gateway's own, to the broker and to others
         self._waits_since = math.inf  # when the request began to wait that is postponed
         self._again: Again | None = None
         self._paced_until: float | None = None  # when a lookup may go on
@@ -234,6 +241,8 @@ class KafkaSession:
 
     def _judged(self, known: Api, head: Head, frame: bytes, now: float) -> Effects:
         """Send a request on, as far as the client has rights to what it names."""
+        if self._asks and self._unanswered and now < self._asks_until:
+            return (Postpone(self._asks_until),)  # something else has resumed it
         judged: bytes | ErrorCode = frame
         if head.key == FETCH:
             judged = fetch_of(head, frame, self._book, self._substitutes)
@@ -242,7 +251,7 @@ class KafkaSession:
         if self._asks_first(now):
             # Brokers keep the topics of a fetch session, and the answers to others are kept too:
             # none of them may get a substitute that is out of date a moment later.
-            return (*self._found_out(), Postpone(now + LONGEST_QUESTION))
+            return (*self._found_out(), Postpone(self._asks_until))
         if isinstance(judged, ErrorCode):
             return self._own(refused(known, head, frame, judged))
         return self._forward(head, frame, judged)
@@ -252,12 +261,15 @@ class KafkaSession:
         return FORWARD if changed is frame else (Replace(changed),)
 
     def _asks_first(self, now: float) -> bool:
-        """Return whether a request must wait until what it names is known: for once, so that it
-        goes on as it is if nobody says it."""
-        if self._asks_since is None and (self._book.wanted or self._book.undecided):
-            self._asks_since = now
-            return True
-        self._asks_since = None
+        """Return whether a request must wait until what it names is known: once for names, and once
+        more for the rights to what was named, so that it goes on as it is if nobody says it."""
+        has_questions = bool(self._book.undecided or (self._book.wanted and not self._asks))
+        if has_questions and self._asks < MOST_QUESTIONS:
+            if not self._asks:
+                self._asks_until = now + LONGEST_QUESTION
+            self._asks += 1
+            return now < self._asks_until
+        self._asks = 0
         return False
 
     @property
@@ -364,6 +376,7 @@ class KafkaSession:
         if self._refused is not None and not self._pending.open:
             after = (*after, End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.text))
         if asked.is_own:
+            self._unanswered -= 1
             return (Drop(), *after, Resume(Direction.TO_BROKER))
         return (effect, *after)
 
@@ -387,14 +400,20 @@ class KafkaSession:
             version, data = metadata_of(wanted, OWN)
             self._pending.ask(Asked(METADATA, version, OWN, is_own=True))
             effects.append(Inject(Direction.TO_BROKER, data))
+            self._unanswered += 1
             wanted.clear()
         if undecided:
             effects.append(Start(Questions(tuple(undecided)), self._decided))
+            self._unanswered += 1
             undecided.clear()
         return tuple(effects)
 
+    def _settled(self, _result: bytes | Denial, _now: float) -> Effects:
+        return (Resume(Direction.TO_BROKER),)
+
     def _decided(self, _result: bytes | Denial, _now: float) -> Effects:
         """Go on when others have said what they know; if they have not, the request is refused."""
+        self._unanswered -= 1
         return (Resume(Direction.TO_BROKER),)
 
     # -- SASL --------------------------------------------------------------------------------
@@ -408,7 +427,7 @@ class KafkaSession:
             self._shows_again = Reauthentication(self._listener, self._client)
         found = self._shows_again.decide(head, frame)
         if isinstance(found, Settling):
-            return (Start(found, self._decided), Postpone(now + found.patience))
+            return (Start(found, self._settled), Postpone(now + found.patience))
         if found.denial is not None:
             self._refused = found.denial
             detail = found.denial.text
