@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gateway import __version__
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
+from gateway.lab import options as sandbox_options
 from gateway.pipeline import command as pipeline
 from gateway.rules import options as rules_options
 
@@ -73,17 +74,6 @@ def _init(options: Options) -> int:
     return 0
 
 
-def _sandbox(options: Options) -> int:
-    from gateway.lab.sandbox.command import run
-
-    return run(
-        brokers=options.brokers,
-        control=options.control,
-        token_secret=options.token_secret,
-        proxy_roles=options.proxy_role,
-    )
-
-
 def _demo(options: Options) -> int:
     from gateway.lab.demo.command import run
 
@@ -143,7 +133,8 @@ def _parser() -> argparse.ArgumentParser:
     pipeline.add_to(commands.add_parser("pipeline", help=jobs, description=jobs))
     _top_options(add("top", _top, "show a running gateway live, by its console"))
     _init_options(add("init", _init, "write an initial configuration with comments"))
-    _sandbox_options(add("sandbox", _sandbox, "run brokers in memory, for trials and tests"))
+    brokers = "run brokers in memory, for trials and tests"
+    sandbox_options.add_to(commands.add_parser("sandbox", help=brokers, description=brokers))
     _demo_options(add("demo", _demo, "show the gateway at work: brokers, clients, a live table"))
     return parser
 
@@ -202,7 +193,7 @@ def _usage_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _init_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("use", choices=["sidecar", "edge", "shaper"])
+    parser.add_argument("use", choices=["sidecar", "edge", "shaper", "kafka"])
     parser.add_argument(
         "configuration",
         type=Path,
@@ -213,34 +204,6 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--tls", action="store_true", help="with TLS to brokers, and to clients but of a sidecar"
-    )
-
-
-def _sandbox_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--brokers",
-        default="127.0.0.1:16650,127.0.0.1:16651",
-        metavar="HOST:PORT,...",
-        help="where each broker listens (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--control",
-        default="127.0.0.1:16680",
-        metavar="HOST:PORT",
-        help="HTTP to move topics and cause faults (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--token-secret",
-        type=Path,
-        metavar="FILE",
-        help="admit only clients with a token signed by it",
-    )
-    parser.add_argument(
-        "--proxy-role",
-        action="append",
-        default=[],
-        metavar="ROLE",
-        help="a role that may act for other principals; may be repeated",
     )
 
 

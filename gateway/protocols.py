@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.wire.kafka.plugin import PLUGIN as KAFKA
 from gateway.wire.plugin import Plugin
@@ -21,6 +21,59 @@ DEFAULT = PULSAR.name
 
 SCHEMES = {name: scheme for plugin in PLUGINS.values() for name, scheme in plugin.schemes.items()}
 """The URL schemes of all brokers."""
+
+
+class Void(NamedTuple):
+    """A setting that means nothing in a protocol. `path`: from `listeners` or `clusters` on.
+    `why`: with what to do instead. `value`: only this one means nothing; None: any."""
+
+    path: tuple[str, ...]
+    why: str
+    value: object = None
+
+
+VOID = {
+    PULSAR.name: (
+        Void(
+            ("listeners", "identity", "scram"),
+            "clients of pulsar have no SCRAM; basic, or leave it out",
+        ),
+        Void(
+            ("clusters", "credential", "basic", "without_tls"),
+            "brokers of pulsar are shown a password in any case; leave it out",
+            value=True,
+        ),
+    ),
+    KAFKA.name: (
+        Void(
+            ("listeners", "identity", "trusted_proxies"),
+            "clients of kafka cannot speak for others; leave it out",
+        ),
+        Void(
+            ("listeners", "checksums"),
+            "checksums of kafka are left to brokers and consumers; leave it out",
+            value="verify",
+        ),
+        Void(
+            ("clusters", "brokers_are"),
+            "gateways for kafka are reached as brokers are; leave it out",
+            value="gateways",
+        ),
+        Void(
+            ("clusters", "names"),
+            "clients of kafka reach brokers as advertise of a listener says; leave it out",
+        ),
+        Void(("clusters", "migrations"), "topics of kafka do not migrate; leave it out"),
+    ),
+}
+"""By protocol: settings that would mislead, because they have no effect."""
+
+MASKED = frozenset({KAFKA.name})
+"""Protocols in which nothing that is not known passes, whatever `unknown` says: peers agree on
+versions first."""
+
+UNDER_TLS = {KAFKA.name: ("basic",)}
+"""By protocol: methods of `identity` that clients are offered under TLS alone."""
 
 
 def example(address: str) -> str:

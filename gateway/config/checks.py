@@ -44,6 +44,7 @@ def find_mistakes(data: object) -> Iterator[Mistake]:
     yield from _protocols_fit(listeners, data.get("clusters"))
     for place, listener in listeners:
         yield from _advertises(listener, place)
+        yield from _has_effect(listener, place, _protocol_of(listener))
         yield from _identity_fits(listener, place)
         yield from _client_certificates_fit(listener, place)
         yield from _access_fits(listener, place, data)
@@ -53,6 +54,9 @@ def find_mistakes(data: object) -> Iterator[Mistake]:
     for place, store in _mapping(data, "store"):
         yield from _store_is_secured(store, place)
     for place, cluster in clusters:
+        yield from _brokers_speak_alike(cluster, place)
+        plugin = _plugin_of(place[-1], data.get("clusters"))
+        yield from _has_effect(cluster, place, "" if plugin is None else plugin.name)
         yield from _names_are_of_one_kind(cluster, place)
         yield from _targets_have_effect(cluster, place)
         yield from _tls_has_effect(cluster, place)
@@ -122,7 +126,7 @@ def _node_binds(server: Part) -> tuple[Address, ...]:
 
 
 def _advertises(listener: Part, place: Place) -> Iterator[Mistake]:
-    plugin = protocols.PLUGINS.get(str(listener.get("protocol", protocols.DEFAULT)))
+    plugin = protocols.PLUGINS.get(_protocol_of(listener))
     if plugin is None:
         return
     where, advertise = (*place, "advertise"), listener.get("advertise")
@@ -140,6 +144,24 @@ def _advertises(listener: Part, place: Place) -> Iterator[Mistake]:
         if advertise.get("names") is not None and listener.get("tls") is None:
             text = "tells brokers apart by TLS server names, and the listener has no tls; ports"
             yield Mistake((*where, "names"), text)
+
+
+def _protocol_of(listener: Part) -> str:
+    return str(listener.get("protocol", protocols.DEFAULT))
+
+
+def _has_effect(part: Part, place: Place, protocol: str) -> Iterator[Mistake]:
+    """Find settings of a listener or a cluster that mean nothing in its protocol."""
+    for it in protocols.VOID.get(protocol, ()):
+        first, *inside = it.path
+        # In pass-through nothing of an identity has an effect, which is told elsewhere.
+        if first != place[0] or (inside[0] == "identity" and not _verifies(part)):
+            continue
+        found: object = part
+        for step in inside:
+            found = found.get(step) if isinstance(found, Mapping) else None
+        if found == it.value if it.value is not None else found:
+            yield Mistake((*place, *inside), f"has no effect: {it.why}")
 
 
 def _overlap(one: Address, other: Address) -> bool:
@@ -204,8 +226,18 @@ def _identity_fits(listener: Part, place: Place) -> Iterator[Mistake]:
         if identity.get("tls") is not None and not _asks_for_certificates(listener):
             text = "has no effect: clients show no certificate; set tls.client_certificates"
             yield Mistake((*where, "tls"), text)
+        if verifies and listener.get("tls") is None:
+            yield from _passwords_are_hidden(listener, where, methods)
         for inside, token in _mapping(identity, "token", where):
             yield from _issuers_fit(token, inside)
+
+
+def _passwords_are_hidden(listener: Part, place: Place, methods: list[str]) -> Iterator[Mistake]:
+    """Find methods that clients of a listener without TLS are not offered."""
+    under_tls = protocols.UNDER_TLS.get(_protocol_of(listener), ())
+    for name in (it for it in methods if it in under_tls):
+        text = "is not offered to clients without TLS; tls of the listener, or scram in its place"
+        yield Mistake((*place, name), text)
 
 
 def _verifies(listener: Part) -> bool:
@@ -240,7 +272,8 @@ def _access_fits(listener: Part, place: Place, data: Part) -> Iterator[Mistake]:
     elif access != "opa" and not data.get("rules"):
         text = "lets nobody do anything, as there are no rules that allow it; name files in rules"
         yield Mistake(where, text)
-    if access in ("closed", "opa") and listener.get("unknown", "pass") == "pass":
+    masked = listener.get("unknown") == "mask" or _protocol_of(listener) in protocols.MASKED
+    if access in ("closed", "opa") and not masked:
         text = "lets commands pass that are not known, and whose rights are not; unknown: mask"
         yield Mistake(where, text)
 
@@ -308,6 +341,16 @@ def _fitting(token: Part) -> tuple[str, ...]:
 # -- clusters --------------------------------------------------------------------------------
 
 
+def _brokers_speak_alike(cluster: Part, place: Place) -> Iterator[Mistake]:
+    urls = units.brokers(cluster.get("brokers"))
+    listed = [url for url in urls if _is_text(url)] if isinstance(urls, list) else []
+    spoken = [found.name for url in listed if (found := protocols.plugin_of(url.strip()))]
+    if len(set(spoken)) > 1:
+        named = " and ".join(dict.fromkeys(spoken))
+        text = f"speak different protocols, {named}; a cluster for each"
+        yield Mistake((*place, "brokers"), text)
+
+
 def _targets_have_effect(cluster: Part, place: Place) -> Iterator[Mistake]:
     if cluster.get("brokers_are") == "gateways" and cluster.get("targets") is not None:
         text = "has no effect: gateways know where their brokers are; leave it out"
@@ -345,7 +388,8 @@ def _tls_has_effect(cluster: Part, place: Place) -> Iterator[Mistake]:
     schemes = [name for name, it in protocols.SCHEMES.items() if it.tls]
     says_tls = any(url.partition("://")[0].strip().lower() in schemes for url in listed)
     if cluster.get("tls") is not None and listed and not says_tls:
-        text = f"has no effect: no broker's URL says TLS; {' or '.join(schemes)}://host:port"
+        right = " or ".join(f"{name}://host:port" for name in schemes)
+        text = f"has no effect: no broker's URL says TLS; {right}"
         yield Mistake((*place, "tls"), text)
 
 
@@ -361,6 +405,9 @@ def _aged_find_others(cluster: Part, place: Place, listeners: list[Placed]) -> I
     if isinstance(sealed, Mapping) and sealed.get("keys"):
         return
     for where, listener in listeners:
+        plugin = protocols.PLUGINS.get(_protocol_of(listener))
+        if plugin is None or plugin.numbers_brokers:  # whose addresses are the same everywhere
+            continue
         if listener.get("cluster") == place[-1] and listener.get("connection_age") is not None:
             yield Mistake(
                 (*where, "connection_age"),

@@ -26,6 +26,9 @@ SECRETS = "secrets"
 RULES = "rules"
 """The folder beside the configuration for files of rules."""
 
+KAFKA = "kafka"
+"""The one use of a protocol whose clients connect to each broker."""
+
 _SEAL_BYTES = 32
 """256 random bits, from which a cipher of that strength is derived."""
 
@@ -39,9 +42,18 @@ class _Secret(NamedTuple):
     mode: int = _OWN
 
 
+USES = {
+    "sidecar": "use as sidecar",
+    "edge": "use as edge",
+    "shaper": "use as shaper",
+    KAFKA: "brokers of Kafka",
+}
+"""What there is a template for, and its words."""
+
+
 def write(use: str, path: Path, *, tls: bool = False) -> str:
-    """Write the configuration for a use (sidecar, edge, shaper), and the secrets that it names.
-    `tls`: brokers, and clients of an edge and a shaper, are spoken to with TLS.
+    """Write the configuration for a use (see `USES`), and the secrets that it names. `tls`: brokers
+    are spoken to with TLS, and clients but of a sidecar, too.
 
     Return the text to print: what was written, and the next commands. Raises `ConfigurationError`
     if the file exists, or something cannot be written.
@@ -63,7 +75,7 @@ def write(use: str, path: Path, *, tls: bool = False) -> str:
         raise ConfigurationError(
             f"{error.filename}: cannot be written: {reason}; {_WHERE}"
         ) from None
-    written = f"{path}: written, for use as {use}{' with TLS' if tls else ''}"
+    written = f"{path}: written, for {USES[use]}{' with TLS' if tls else ''}"
     provided = _provided(use, path.parent / SECRETS) if tls else ()
     return "\n".join([written, *made, "", *provided, *_next(use, path, tls=tls)])
 
@@ -144,6 +156,7 @@ _MAKERS: Mapping[str, Mapping[str, Maker]] = {
     "sidecar": {},
     "edge": {"seal.key": _seal, "trial-issuer.pem": _trial},
     "shaper": {"seal.key": _seal},
+    KAFKA: {},  # clients get addresses, and no names
 }
 
 
@@ -179,7 +192,11 @@ def _next(use: str, path: Path, *, tls: bool) -> Iterator[str]:
     for command, purpose in _COMMANDS.items():
         yield f"  {f'gateway {command} {shlex.quote(str(path))}':<30} # {purpose}"
     yield ""
-    if tls:
+    if use == KAFKA:
+        where = "with TLS on 127.0.0.1:19093" if tls else "on 127.0.0.1:19092"
+        yield f"It expects brokers {where}: name yours by GATEWAY_BROKERS, and their ids by"
+        yield "GATEWAY_BROKER_IDS."
+    elif tls:
         yield "It expects brokers with TLS on 127.0.0.1:16651: name yours by GATEWAY_BROKERS."
     else:
         yield "It expects brokers on 127.0.0.1:16650. In another terminal, brokers to try it with:"

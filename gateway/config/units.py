@@ -269,10 +269,10 @@ def ids(value: object) -> tuple[int, ...]:
         first, _, last = str(entry).strip().partition("-")
         ends = first, last or first
         if isinstance(entry, bool) or not all(_NUMBER.fullmatch(it) for it in ends):
-            raise ValueError(f"has {entry!r}, which is no id and no range of ids; {_IDS_HELP}")
+            raise ValueError(f"has what is no id and no range of ids; {_IDS_HELP}")
         low, high = map(int, ends)
         if not low <= high < low + MOST_IDS - len(found):
-            raise ValueError(f"has the range {entry}; {MOST_IDS} ids are the most, the least first")
+            raise ValueError(f"has a range that cannot be; the least first, {MOST_IDS} ids at most")
         found += range(low, high + 1)
     if len(set(found)) < len(found):
         raise ValueError("has an id twice; each once")

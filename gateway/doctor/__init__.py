@@ -6,6 +6,7 @@ moment.
 - *without I/O*: `finding` (the values), `report` (their table), `targets` (required entries of
   the allow-list)
 - *checks*: `files`, `machine`, `ports`, and over the network `reach`, `brokers`, `store`
+- `asking`, `strangers`: what answers at an address, in a protocol or in another
 - one folder per protocol: its checks of brokers, which its plugin names; `checks` has their shape
 - `command`: all checks at once, and the exit status
 """

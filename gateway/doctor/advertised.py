@@ -17,15 +17,16 @@ from gateway.wire.address import Address
 from gateway.wire.contract import Denial
 
 
-async def examine(plan: Plan, addresses: Sequence[Address]) -> list[Finding]:
-    """Check each address as the gateway would use it for a client that returns with its name."""
+async def examine(plan: Plan, addresses: Sequence[Address], setting: str) -> list[Finding]:
+    """Check each address as the gateway would use it for a client that returns with its name.
+    `setting`: of brokers, by which they advertise."""
     cluster, names = plan.cluster, plan.names
     resolved = await run_all([partial(plan.network.resolve, it.host) for it in addresses])
     known = dict(zip(addresses, resolved, strict=True))
     missing = [address for address in addresses if is_forbidden(cluster, address, known[address])]
     arrived = await run_all(
         [
-            partial(_check_reachable, plan, address, known[address])
+            partial(_check_reachable, plan, address, known[address], setting)
             for address in addresses
             if address not in missing
         ]
@@ -52,14 +53,15 @@ def _refused(address: Address, cluster: model.Cluster, missing: Sequence[Address
     )
 
 
-async def _check_reachable(plan: Plan, address: Address, resolved: Resolved) -> Finding:
+async def _check_reachable(
+    plan: Plan, address: Address, resolved: Resolved, setting: str
+) -> Finding:
     check = _title(address)
     if not resolved.ips:
         return fail(
             check,
             f"does not resolve here: {resolved.error}",
-            "Let the brokers advertise a name that the gateway's machine knows "
-            "(advertisedAddress in broker.conf).",
+            f"Let the brokers advertise a name that the gateway's machine knows ({setting}).",
         )
     ips = targets.allowed_ips(targets.allow_list(plan.cluster), address, resolved.ips)
     tries = [partial(_try_connect, plan, address, ip) for ip in ips]

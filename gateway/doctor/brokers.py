@@ -1,4 +1,5 @@
-"""Checks the brokers of one cluster: names, the protocol's own checks, advertised addresses."""
+"""Checks the brokers of one cluster: names, the protocol's own checks, advertised addresses,
+and its listeners' addresses for brokers with ids."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import chain
 
-from gateway.doctor import advertised
+from gateway.doctor import advertised, endpoints
 from gateway.doctor.checks import Checks, Examined, Plan, checks_of
 from gateway.doctor.finding import Finding, Section, Status, fail, ok, skip, warn
 from gateway.doctor.reach import Resolved, is_literal, run_all
@@ -26,7 +27,9 @@ async def examine(plan: Plan) -> Section:
     )
     findings = list(chain.from_iterable(_findings(names, found) for names, found in examined))
     named = sorted(set().union(*(found.advertised for _, found in examined)))
-    findings += await advertised.examine(plan, named)
+    findings += await advertised.examine(plan, named, checks.ADVERTISED_BY)
+    ids = set().union(*(found.ids for _, found in examined))
+    findings += await endpoints.examine(plan, ids)
     if not plan.modes:
         findings.append(warn("listeners", "none leads there", "Give it one, or take it out."))
     return Section(f"cluster {plan.name}", tuple(findings))

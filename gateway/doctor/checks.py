@@ -26,7 +26,8 @@ class Plan:
 
     `modes`: identity modes of its listeners. `own`: the gateway's credential for these brokers,
     None if unusable. `role`: the role that it states. `names`: of the template, if any. `tls`:
-    makes TLS streams to brokers; None if none speaks TLS, or its files are wrong.
+    makes TLS streams to brokers; None if none speaks TLS, or its files are wrong. `listeners`:
+    those that lead there.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Plan:
     names: TemplateNames | None
     network: Network
     tls: ClientSide | None = None
+    listeners: Sequence[model.Listener] = ()
 
     def secure(self, broker: Address) -> Secure | None:
         """Return what puts TLS over a socket to a broker; None if it is dialled without."""
@@ -70,12 +72,13 @@ class Examined:
     """The findings for one broker.
 
     `connected`: one for each IP address. `others`: all further ones. `advertised`: addresses that
-    the broker leads clients to.
+    the broker leads clients to. `ids`: of all brokers that it tells of, where brokers have some.
     """
 
     connected: Sequence[Finding]
     others: Sequence[Finding] = ()
     advertised: Collection[Address] = field(default_factory=set)
+    ids: Collection[int] = frozenset()
 
 
 class Spoken(NamedTuple):
@@ -86,7 +89,10 @@ class Spoken(NamedTuple):
 
 
 class Checks(Protocol):
-    """The module of a protocol's checks."""
+    """The module of a protocol's checks. `ADVERTISED_BY`: the broker's setting of the address that
+    it leads clients to, and where it is."""
+
+    ADVERTISED_BY: str
 
     async def examine_broker(
         self, plan: Plan, broker: Address, addresses: Sequence[Address]

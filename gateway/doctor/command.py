@@ -38,6 +38,7 @@ from gateway.identity.credential import (
     StoredCredential,
     TokenFile,
 )
+from gateway.protocols import PLUGINS
 from gateway.tls.sides import ClientSide
 from gateway.tls.stream import Shared
 
@@ -118,18 +119,22 @@ async def _examine_brokers(
 
 async def _plan(configuration: model.Configuration, name: str, network: Network) -> Plan:
     cluster = configuration.clusters[name]
-    modes = {it.identity.mode for it in configuration.listeners if it.cluster == name}
+    listeners = [it for it in configuration.listeners if it.cluster == name]
+    modes = {it.identity.mode for it in listeners}
     own = await _own_credential(cluster)
     held = files.read_claims(own.current().data) if own is not None else None
-    role, names = held.role if held else None, _template_names(cluster.names)
-    protocol = configuration.protocol_of(name)
+    role, protocol = held.role if held else None, configuration.protocol_of(name)
+    names = _template_names(cluster.names, protocol)
     tls = _client_side(cluster)
-    return Plan(name, protocol, cluster, modes, own, role, names, network, tls)
+    return Plan(name, protocol, cluster, modes, own, role, names, network, tls, listeners)
 
 
-def _template_names(names: model.Names) -> TemplateNames | None:
+def _template_names(names: model.Names, protocol: str) -> TemplateNames | None:
+    """Return None for brokers with ids, too, which have no names."""
     template = names.template
-    return None if template is None else TemplateNames(template.advertise, template.broker)
+    if template is None or PLUGINS[protocol].numbers_brokers:
+        return None
+    return TemplateNames(template.advertise, template.broker)
 
 
 def _client_side(cluster: model.Cluster) -> ClientSide | None:

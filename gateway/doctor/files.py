@@ -25,6 +25,7 @@ from gateway.errors import ConfigurationError
 from gateway.identity.credential import TokenFile
 from gateway.identity.keys import TokenKey, public_key, secret_key
 from gateway.identity.token import TokenVerifier
+from gateway.protocols import PLUGINS
 
 DAY = 86_400.0
 
@@ -50,7 +51,8 @@ def examine(configuration: model.Configuration, folder: Path, now: float) -> Ite
         if token is not None:
             yield from _check_keys(token, listener.name, folder)
     for name, cluster in configuration.clusters.items():
-        yield from _check_seals(name, cluster.names.sealed, folder)
+        if not PLUGINS[configuration.protocol_of(name)].numbers_brokers:  # they have no names
+            yield from _check_seals(name, cluster.names.sealed, folder)
         if cluster.credential is not None and cluster.credential.token_file is not None:
             used = uses_credential(configuration, name)
             yield from _check_credential(cluster.credential.token_file, folder, now, used=used)

@@ -16,7 +16,7 @@ from gateway.policy.matching import RuleSet
 from gateway.policy.rules import RulesDocument
 from gateway.protocols import DEFAULT, PLUGINS
 from gateway.rules import files, promoting, text
-from gateway.wire.subject import Caller, Subject
+from gateway.wire.subject import Caller, Subject, TopicName
 
 SAME, DIFFERENT = 0, 1
 """Exit statuses of `diff`, the same as those of diff(1)."""
@@ -39,9 +39,11 @@ def diff(options: Options) -> int:
 
 
 def explain(options: Options) -> int:
-    """Print which limits apply to a client, and why."""
+    """Print which limits apply to a client, and why. Raises `ArgumentError` if the topic is none of
+    its protocol."""
+    subject = _subject(options)
     rules = RuleSet.compile(files.rules_of(files.load(options.rules)), time.time())
-    found = rules.explain(_subject(options), options.action)
+    found = rules.explain(subject, options.action)
     _print(text.explanation(found, options.action, everything=options.all))
     return 0
 
@@ -62,14 +64,23 @@ def schema(_: Options) -> int:
 
 
 def _subject(options: Options) -> Subject:
+    protocol = options.protocol or DEFAULT
     caller = Caller(
-        protocol=DEFAULT,
+        protocol=protocol,
         listener=options.listener,
         host=None if options.client is None else str(options.client),
         principal=options.principal,
     )
-    topic = PLUGINS[DEFAULT].read_topic(options.topic) if options.topic else None
+    topic = _topic(protocol, options.topic) if options.topic else None
     return Subject(caller, topic, options.subscription)
+
+
+def _topic(protocol: str, text: str) -> TopicName:
+    found = PLUGINS[protocol].read_topic(text)
+    if found is None:
+        wrong = f"argument --topic: is not a topic of {protocol}; orders, or the whole name"
+        raise argparse.ArgumentError(None, wrong)
+    return found
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -26,7 +26,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         def run(options: Options) -> int:
             from gateway.rules import command
 
-            return command.COMMANDS[name](options)
+            try:
+                return command.COMMANDS[name](options)
+            except argparse.ArgumentError as wrong:
+                found.error(str(wrong))
 
         found = commands.add_parser(name, help=help, description=help)
         found.set_defaults(command=run)
@@ -65,7 +68,8 @@ def _explain_options(parser: argparse.ArgumentParser) -> None:
     _takes_rules(parser)
     add = parser.add_argument
     add("--action", required=True, choices=ACTIONS, help="the action")
-    add("--topic", type=_topic, help="the topic: orders, acme/web/orders, or the whole name")
+    add("--protocol", type=_protocol, help="what the client speaks, as a listener's")
+    add("--topic", help="the topic: orders, acme/web/orders, or the whole name")
     add("--principal", help="the principal")
     add("--listener", help="the listener")
     add("--client", type=_address, metavar="ADDRESS", help="the client's address")
@@ -82,12 +86,13 @@ def _moment(text: str) -> datetime:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
-def _topic(text: str) -> str:
-    from gateway.protocols import DEFAULT, PLUGINS
+def _protocol(text: str) -> str:
+    from gateway.config.units import protocol
 
-    if PLUGINS[DEFAULT].read_topic(text) is None:
-        raise argparse.ArgumentTypeError("is not a topic; tenant/namespace/topic")
-    return text
+    try:
+        return protocol(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def _address(text: str) -> IPv4Address | IPv6Address:

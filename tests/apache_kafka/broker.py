@@ -6,6 +6,7 @@ import secrets
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.real.brokers.jars import Say, jars_of, java, run_tool
@@ -28,42 +29,93 @@ LOGGED = (
 
 SETTINGS = """\
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@{host}:{controller}
+node.id={id}
+controller.quorum.voters={voters}
 listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
 advertised.listeners=PLAINTEXT://{host}:{port}
 controller.listener.names=CONTROLLER
 log.dirs={folder}/data
-offsets.topic.replication.factor=1
+offsets.topic.replication.factor={replicas}
 offsets.topic.num.partitions=3
-transaction.state.log.replication.factor=1
+transaction.state.log.replication.factor={replicas}
 transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=3
+share.coordinator.state.topic.replication.factor={replicas}
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=3
+default.replication.factor={replicas}
+min.insync.replicas=1
 num.partitions=3
 group.initial.rebalance.delay.ms=0
 num.network.threads=1
 num.io.threads=2
 background.threads=1
 log.cleaner.dedupe.buffer.size=2097152
+replica.lag.time.max.ms=4000
+broker.session.timeout.ms=4000
+broker.heartbeat.interval.ms=500
+controlled.shutdown.enable=true
 """
 
 
-class Kafka:
-    """A context in which a broker serves. `port`: at `HOST`. `more`: further settings, and
-    `users`: what formats its storage with users of SCRAM."""
+@dataclass(frozen=True)
+class Member:
+    """The place of a node in its cluster. `cluster`: its id. `ports`: of all nodes, of brokers and
+    of controllers. `id`: from 1."""
 
-    def __init__(self, folder: Path, say: Say, more: str = "", users: Sequence[str] = ()) -> None:
+    cluster: str
+    ports: tuple[tuple[int, int], ...]
+    id: int = 1
+
+    @property
+    def voters(self) -> str:
+        """Return the nodes that choose a controller."""
+        listed = enumerate(self.ports, start=1)
+        return ",".join(f"{id}@{HOST}:{controller}" for id, (_, controller) in listed)
+
+
+def members(count: int) -> list[Member]:
+    """Return the nodes of a new cluster."""
+    cluster = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
+    found = free_ports(HOST, 2 * count)
+    ports = tuple(zip(found[::2], found[1::2], strict=True))
+    return [Member(cluster, ports, id) for id in range(1, count + 1)]
+
+
+class Kafka:
+    """A context in which a broker serves. `port`: at `HOST`; `controller`: its port as one. `more`:
+    further settings, and `users`: what formats its storage with users of SCRAM. `member`: of a
+    cluster of several. `jars`: Kafka's own, with its tools."""
+
+    def __init__(
+        self,
+        folder: Path,
+        say: Say,
+        more: str = "",
+        users: Sequence[str] = (),
+        member: Member | None = None,
+    ) -> None:
         """Raises MissingToolError without Java or, the first time, Maven; FetchError."""
         jars = jars_of(HERE / "broker.pom.xml", f"kafka-{VERSION}", "", "44 MB", say)
-        self.port, controller = free_ports(HOST, 2)
+        member = member or members(1)[0]
+        self.port, self.controller = member.ports[member.id - 1]
         self._log = folder / "kafka.log"
+        self._starts = 0
         settings = folder / "server.properties"
-        told = SETTINGS.format(host=HOST, port=self.port, controller=controller, folder=folder)
+        told = SETTINGS.format(
+            id=member.id,
+            voters=member.voters,
+            host=HOST,
+            port=self.port,
+            controller=self.controller,
+            folder=folder,
+            replicas=len(member.ports),
+        )
         settings.write_text(told + more)
         self._java = [java(), *SMALL, *LOGGED, "-cp", f"{jars}/*"]
+        self.jars = jars
         self._settings = str(settings)
-        cluster = urlsafe_b64encode(secrets.token_bytes(16)).decode().rstrip("=")
-        format = ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", self._settings]
+        format = ["kafka.tools.StorageTool", "format", "-t", member.cluster, "-c", self._settings]
         format += [it for user in users for it in ("--add-scram", user)]
         run_tool("StorageTool", [*self._java, *format])
 
@@ -77,16 +129,55 @@ class Kafka:
         """See `Upstream`."""
         return (HOST, str(self.port))
 
-    def start(self) -> None:
-        """Return when it serves."""
+    def launch(self) -> None:
+        """Start it, and return at once."""
+        self._starts += 1
         self._process = spawn([*self._java, "kafka.Kafka", self._settings], self._log)
+
+    def await_ready(self) -> None:
+        """Return when it serves."""
         until = time.monotonic() + PATIENCE_S
-        while READY not in self._log.read_text(errors="replace"):
+        while self._log.read_text(errors="replace").count(READY) < self._starts:
             assert self._process.poll() is None, tail(self._log)
             assert time.monotonic() < until, tail(self._log)
             time.sleep(0.05)
+
+    def start(self) -> None:
+        """Return when it serves."""
+        self.launch()
+        self.await_ready()
 
     def stop(self) -> None:
         """End it at once: nothing has to be kept."""
         self._process.kill()
         end(self._process, PATIENCE_S)
+
+
+class Cluster:
+    """Some brokers that are one cluster; see `Kafka`."""
+
+    def __init__(self, folders: Sequence[Path], say: Say) -> None:
+        joined = zip(folders, members(len(folders)), strict=True)
+        self.nodes = [Kafka(folder, say, member=member) for folder, member in joined]
+
+    @property
+    def service_url(self) -> str:
+        """See `Upstream`."""
+        return "kafka://" + ",".join(f"{HOST}:{it.port}" for it in self.nodes)
+
+    @property
+    def traces(self) -> tuple[str, ...]:
+        """See `Upstream`."""
+        return (HOST, *(str(it.port) for it in self.nodes))
+
+    def start(self) -> None:
+        """Return when all serve."""
+        for node in self.nodes:
+            node.launch()
+        for node in self.nodes:
+            node.await_ready()
+
+    def stop(self) -> None:
+        """End all at once."""
+        for node in self.nodes:
+            node.stop()

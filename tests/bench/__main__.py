@@ -46,7 +46,18 @@ from tests.bench.proxies import (
     running,
 )
 from tests.bench.rounds import AT_ONCE, DISTURBED, Bench, Life, possible_connections, say
-from tests.bench.rows import EXTRA, LIFE, ROWS, TLS_LIFE, TLS_ROWS, Door, Kind, LifeFigure, Row
+from tests.bench.rows import (
+    EXTRA,
+    KAFKA_ROWS,
+    LIFE,
+    ROWS,
+    TLS_LIFE,
+    TLS_ROWS,
+    Door,
+    Kind,
+    LifeFigure,
+    Row,
+)
 from tests.real.brokers.jars import FetchError, MissingToolError
 from tests.real.brokers.ports import free_ports
 
@@ -87,7 +98,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _measured(options: argparse.Namespace, folder: Path) -> str:
     """Measure the chosen rows, and return the table."""
-    known = TLS_ROWS if options.tls else (*ROWS, *(EXTRA if options.extra else ()))
+    plain = (*ROWS, *KAFKA_ROWS, *(EXTRA if options.extra else ()))
+    known = TLS_ROWS if options.tls else plain
     rows = [row for row in known if _is_chosen(row.key, options)]
     life = _is_chosen("life", options)
     if options.list:

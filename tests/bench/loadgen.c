@@ -1,5 +1,6 @@
 /*
- * loadgen: a cheap, bounded load generator for proxies of the Pulsar protocol. Loopback only.
+ * loadgen: a cheap, bounded load generator for proxies of the Pulsar and Kafka protocols. Loopback
+ * only.
  *
  *     gcc -O2 -pthread loadgen.c -o loadgen              without TLS
  *     gcc -O2 -pthread -DTLS loadgen.c -o loadgen -lssl -lcrypto
@@ -23,7 +24,10 @@
  *                        proxy_to_broker_url ("-": without), then --producers PRODUCERs (with
  *                        --cmd message SUBSCRIBEs), each answered by the server here. All frames
  *                        belong to one of those producers or consumers, in turn
- *     --cmd send|message the kind of the frames
+ *     --cmd send|message|produce|fetch
+ *                        the kind of the frames. Kafka's: requests of Produce (in a stream nobody
+ *                        answers them), or answers to Fetch, each of which --frame is the size of.
+ *                        With --hello the client asks for ApiVersions first
  *     --dir up|down      for stream: from the client to the server, or back
  *     --frame N          bytes of a frame
  *     --mix A,B,C        instead: random sizes of these, each with 0 to 15 bytes more
@@ -188,6 +192,8 @@ static void watch(int epoll, int op, int fd, uint32_t events, void *data)
 
 static int mode_is(const char *mode) { return !strcmp(opt.mode, mode); }
 static int messages(void) { return !strcmp(opt.cmd, "message"); }
+static int fetches(void) { return !strcmp(opt.cmd, "fetch"); }
+static int kafka(void) { return fetches() || !strcmp(opt.cmd, "produce"); }
 
 /* -- bytes, under TLS or not -------------------------------------------------------------- */
 
@@ -399,6 +405,169 @@ static size_t put_receipt(uint8_t *out)
     return put_command(out, SEND_RECEIPT, &receipt);
 }
 
+/* -- frames of Kafka ---------------------------------------------------------------------- */
+
+#define CORRELATION 7              /* of all requests: answers need no other one */
+#define BATCH_HEAD 61
+
+typedef struct {
+    uint8_t bytes[256];
+    size_t len;
+} bytes_t;
+
+static void add(bytes_t *b, const void *bytes, size_t len)
+{
+    memcpy(b->bytes + b->len, bytes, len);
+    b->len += len;
+}
+
+static void add_number(bytes_t *b, int size, uint64_t value)
+{
+    for (int i = size - 1; i >= 0; i--)
+        b->bytes[b->len++] = value >> (8 * i);
+}
+
+static void add_compact(bytes_t *b, uint64_t value) { b->len += varint(b->bytes + b->len, value); }
+
+static void add_topic(bytes_t *b)
+{
+    add_compact(b, 2);             /* one topic */
+    add_compact(b, 5);
+    add(b, "load", 4);
+    add_compact(b, 2);             /* one partition */
+    add_number(b, 4, 0);
+}
+
+static bytes_t request_head(int api, int version)
+{
+    bytes_t b = {.len = 4};
+    add_number(&b, 2, api);
+    add_number(&b, 2, version);
+    add_number(&b, 4, CORRELATION);
+    add_number(&b, 2, 7);
+    add(&b, "loadgen", 7);
+    return b;
+}
+
+/* A frame of exactly `len` bytes: `head`, the length of its records, one batch, `tail` zeros. */
+static void put_records(uint8_t *out, size_t len, bytes_t head, size_t tail)
+{
+    uint8_t length[10];
+    size_t digits = 1, records;
+    for (;; digits++) {
+        records = len - head.len - digits - tail;
+        if (varint(length, records + 1) == digits)
+            break;
+    }
+    if (len < head.len + digits + tail + BATCH_HEAD)
+        fail("--frame is too small");
+    memcpy(out, head.bytes, head.len);
+    memcpy(out + head.len, length, digits);
+    uint8_t *batch = out + head.len + digits;
+    memset(batch, 0, BATCH_HEAD);
+    be32(batch + 8, records - 12);
+    batch[16] = 2;                 /* the format */
+    be32(batch + 57, opt.batch);
+    for (uint8_t *p = batch + BATCH_HEAD; p < batch + records; p++)
+        *p = (uint8_t)(rand() >> 8);
+    memset(batch + records, 0, tail);
+    be32(out, len - 4);
+}
+
+static void put_produce(uint8_t *out, size_t len)
+{
+    bytes_t b = request_head(0, 9);
+    add_number(&b, 1, 0);          /* no tagged fields */
+    add_compact(&b, 0);            /* no transaction */
+    add_number(&b, 2, mode_is("stream") ? 0 : 1);
+    add_number(&b, 4, 30000);
+    add_topic(&b);
+    put_records(out, len, b, 3);   /* tagged fields of partition, topic, request */
+}
+
+static size_t put_produced(uint8_t *out)
+{
+    bytes_t b = {.len = 4};
+    add_number(&b, 4, CORRELATION);
+    add_number(&b, 1, 0);
+    add_topic(&b);
+    add_number(&b, 2, 0);
+    add_number(&b, 8, 2000000);
+    add_number(&b, 8, -1);
+    add_number(&b, 8, 0);
+    add_compact(&b, 1);
+    add_number(&b, 8, 0);          /* no text, no tagged fields twice, no time, none again */
+    memcpy(out, b.bytes, b.len);
+    be32(out, b.len - 4);
+    return b.len;
+}
+
+static size_t put_fetch(uint8_t *out)
+{
+    bytes_t b = request_head(1, 12);
+    add_number(&b, 1, 0);
+    add_number(&b, 4, -1);         /* no replica */
+    add_number(&b, 4, 500);
+    add_number(&b, 4, 1);
+    add_number(&b, 4, 50 << 20);
+    add_number(&b, 1, 0);
+    add_number(&b, 4, 0);          /* no session */
+    add_number(&b, 4, -1);
+    add_topic(&b);
+    add_number(&b, 4, -1);
+    add_number(&b, 8, 1000000);
+    add_number(&b, 4, -1);
+    add_number(&b, 8, -1);
+    add_number(&b, 4, 1 << 20);
+    add_number(&b, 2, 0);
+    add_compact(&b, 1);
+    add_compact(&b, 1);
+    add_number(&b, 1, 0);
+    memcpy(out, b.bytes, b.len);
+    be32(out, b.len - 4);
+    return b.len;
+}
+
+static void put_fetched(uint8_t *out, size_t len)
+{
+    bytes_t b = {.len = 4};
+    add_number(&b, 4, CORRELATION);
+    add_number(&b, 1, 0);
+    add_number(&b, 8, 0);          /* no time, no error, half of a session */
+    add_number(&b, 2, 0);
+    add_topic(&b);
+    add_number(&b, 2, 0);
+    add_number(&b, 8, 2000000);
+    add_number(&b, 8, 2000000);
+    add_number(&b, 8, 0);
+    add_compact(&b, 1);
+    add_number(&b, 4, -1);
+    put_records(out, len, b, 3);
+}
+
+static size_t put_versions_request(uint8_t *out)
+{
+    bytes_t b = request_head(18, 0);
+    memcpy(out, b.bytes, b.len);
+    be32(out, b.len - 4);
+    return b.len;
+}
+
+static size_t put_versions(uint8_t *out, uint32_t correlation)
+{
+    static const int known[][3] = {{0, 3, 9}, {1, 4, 12}, {3, 0, 12}, {18, 0, 3}};
+    bytes_t b = {.len = 4};
+    add_number(&b, 4, correlation);
+    add_number(&b, 2, 0);
+    add_number(&b, 4, 4);
+    for (int i = 0; i < 4; i++)
+        for (int j = 0; j < 3; j++)
+            add_number(&b, 2, known[i][j]);
+    memcpy(out, b.bytes, b.len);
+    be32(out, b.len - 4);
+    return b.len;
+}
+
 /* The sent bytes: a block of whole frames, and one of whole receipts, both sent repeatedly. */
 static void build_blocks(void)
 {
@@ -415,17 +584,29 @@ static void build_blocks(void)
         if (sizes[i] < 32 || sizes[i] > MAX_FRAME)
             fail("sizes of frames are out of bounds");
     block = malloc(BLOCK + MAX_FRAME + 16);
-    receipts = malloc(BLOCK + MAX_COMMAND);
+    receipts = malloc(BLOCK + MAX_FRAME + MAX_COMMAND);
     if (!block || !receipts)
         die("malloc");
     srand(7);
+    if (fetches()) {
+        receipt_len = opt.frame;
+        opt.frame = put_fetch(block);
+        for (block_len = 0; block_len < BLOCK; block_frames++)
+            block_len += put_fetch(block + block_len);
+        for (receipts_len = 0; receipts_len < BLOCK; receipts_len += receipt_len)
+            put_fetched(receipts + receipts_len, receipt_len);
+        return;
+    }
     /* From 70000 on: sequence ids of three bytes, as most have. */
     for (uint64_t sequence = 70000; block_len < BLOCK; sequence++, block_frames++) {
         size_t size = opt.mix ? sizes[rand() % count] + rand() % 16 : sizes[0];
-        put_frame(block + block_len, size, 1 + block_frames % opt.producers, sequence);
+        if (kafka())
+            put_produce(block + block_len, size);
+        else
+            put_frame(block + block_len, size, 1 + block_frames % opt.producers, sequence);
         block_len += size;
     }
-    receipt_len = put_receipt(receipts);
+    receipt_len = kafka() ? put_produced(receipts) : put_receipt(receipts);
     for (receipts_len = receipt_len; receipts_len < BLOCK; receipts_len += receipt_len)
         memcpy(receipts + receipts_len, receipts, receipt_len);
 }
@@ -536,7 +717,11 @@ static void read_all(const conn_t *c, uint8_t *to, size_t len)
 static void opening_write(const conn_t *c, int step)
 {
     uint8_t frame[MAX_COMMAND];
-    size_t len = step ? put_open(frame, step) : put_connect(frame);
+    if (kafka() && step)
+        return;
+    size_t len = kafka() ? put_versions_request(frame)
+                 : step  ? put_open(frame, step)
+                         : put_connect(frame);
     if (give(c, frame, len) != (ssize_t)len)
         die("opening");
 }
@@ -544,13 +729,15 @@ static void opening_write(const conn_t *c, int step)
 static void opening_read(const conn_t *c, int step)
 {
     uint8_t frame[MAX_COMMAND];
+    if (kafka() && step)
+        return;
     int wanted = !step ? CONNECTED : messages() ? SUCCESS : PRODUCER_SUCCESS;
     read_all(c, frame, 4);
     uint32_t len = read_be32(frame);
     if (len > MAX_COMMAND)
         fail("no frame in the opening");
     read_all(c, frame, len);
-    if (frame[5] != wanted) {
+    if (!kafka() && frame[5] != wanted) {
         fprintf(stderr, "loadgen: the opening was answered by command %d\n", frame[5]);
         exit(2);
     }
@@ -561,7 +748,7 @@ static int opening_serve(conn_t *c)
 {
     if (!c->opening) {
         c->opening = malloc(MAX_COMMAND);
-        c->opening_left = 1 + opt.producers;
+        c->opening_left = kafka() ? 1 : 1 + opt.producers;
     }
     while (c->opening_left) {
         size_t have = c->opening_len;
@@ -577,10 +764,11 @@ static int opening_serve(conn_t *c)
         if (c->opening_len < 8 || c->opening_len < read_be32(c->opening) + 4u)
             continue;
         uint8_t answer[MAX_COMMAND];
-        size_t len = put_answer(answer, c->opening + 8, c->opening_len - 8);
+        size_t len = kafka() ? put_versions(answer, read_be32(c->opening + 8))
+                             : put_answer(answer, c->opening + 8, c->opening_len - 8);
         if (len && send(c->fd, answer, len, MSG_NOSIGNAL) != (ssize_t)len)
             return -1;
-        if (c->opening[9] != PING)
+        if (kafka() || c->opening[9] != PING)
             c->opening_left--;
         c->opening_len = 0;
     }

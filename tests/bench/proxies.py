@@ -39,7 +39,7 @@ class Recipe:
 
     `hello`: the clients' `proxy_to_broker_url` in CONNECT. `patience`: seconds until it must
     listen. `settle`: seconds of load before it is measured; a JVM compiles while it runs. `doors`:
-    other ports, with TLS. `console`: its address, where somebody reads the feed.
+    other ports, with TLS or for Kafka. `console`: its address, where somebody reads the feed.
     """
 
     name: str
@@ -69,6 +69,10 @@ class Proxy:
             end(self._process, 0, signal.SIGKILL)
             raise
         self.seconds_to_listen = time.monotonic() - began
+
+    def has(self, door: Door) -> bool:
+        """Return whether this proxy can be measured at a door. One of TCP takes Kafka anywhere."""
+        return door is not Door.KAFKA or self.recipe.metrics is None or door in self.recipe.doors
 
     def target(self, door: Door = Door.PLAIN) -> str:
         """Return the address of one of its doors."""
@@ -209,9 +213,23 @@ _GATEWAY = """\
 version: 1
 listeners:
   - {{name: bench, bind: "{bind}", cluster: bench{more}}}
-{doors}clusters: {{bench: {{brokers: "pulsar://{broker}"}}}}
-limits: {{connections: {connections}}}
+{doors}clusters:
+  bench: {{brokers: "pulsar://{broker}"}}
+{clusters}limits: {{connections: {connections}}}
 log: {{format: json}}
+"""
+
+
+_KAFKA = """\
+  - name: kafka
+    protocol: kafka
+    bind: "{bind}"
+    advertise: {{ports: {{host: {host}, ids: 1, first_port: {port}}}}}
+    cluster: kafka
+"""
+
+_KAFKA_CLUSTER = """\
+  kafka: {{brokers: "kafka://{broker}"}}
 """
 
 
@@ -271,7 +289,8 @@ def gateway(
     clients, and lets all in."""
     folder = folder / name
     folder.mkdir()
-    port, admin, console = free_ports(HOST, 3)
+    port, admin, console, kafka, broker_one = free_ports(HOST, 5)
+    speaks_kafka = observed is Observed.COUNTS and not guarded and _knows_kafka(checkout)
     has_admin, has_console = observed is not Observed.NOTHING, observed is Observed.EVERYTHING
     more = ", access: closed, unknown: mask" if guarded else ""
     file = folder / "gateway.yaml"
@@ -280,10 +299,12 @@ def gateway(
         _GATEWAY.format(
             bind=f"{HOST}:{port}",
             more=more if observed is Observed.COUNTS else more + _NAMED,
+            clusters=_KAFKA_CLUSTER.format(broker=broker) if speaks_kafka else "",
             doors="".join(
                 _GATEWAY_TLS.format(name=door.name, bind=f"{HOST}:{doors[door]}", file=pem)
                 for door, pem in shown.items()
-            ),
+            )
+            + _KAFKA.format(bind=f"{HOST}:{kafka}", host=HOST, port=broker_one) * speaks_kafka,
             broker=broker,
             connections=connections,
         )
@@ -304,9 +325,14 @@ def gateway(
             "PYTHONDONTWRITEBYTECODE": "",  # set, it would have each start compile the modules
         },
         metrics=f"http://{HOST}:{admin}/metrics" if has_admin else None,
-        doors=doors,
+        doors=doors | ({Door.KAFKA: kafka} if speaks_kafka else {}),
         console=f"{HOST}:{console}" if has_console else None,
     )
+
+
+def _knows_kafka(checkout: Path) -> bool:
+    """Return whether the gateway of a checkout serves Kafka, as older ones do not."""
+    return (checkout / "gateway" / "wire" / "kafka" / "plugin.py").exists()
 
 
 def _python_path(folder: Path, interpreter: Interpreter, checkout: Path) -> str:

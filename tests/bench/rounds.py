@@ -97,7 +97,7 @@ class Bench:
     def load(self, row: Row, proxies: Sequence[Proxy]) -> list[tuple[str, Sample]]:
         """Return all samples of a row, by name of the proxy."""
         say(f"{row.key}: {self.rounds} rounds")
-        targets: list[Proxy | None] = [*proxies]
+        targets: list[Proxy | None] = [proxy for proxy in proxies if proxy.has(row.door)]
         if row.kind is Kind.LATENCY:
             targets.append(None)
         samples = []

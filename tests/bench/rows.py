@@ -25,10 +25,11 @@ class Kind(Enum):
 
 
 class Door(Enum):
-    """Where the proxy is connected to, by what it shows there: nothing, or a certificate whose key
-    is of this kind."""
+    """Where the proxy is connected to, by the protocol there, and by what it shows: nothing, or a
+    certificate whose key is of this kind. A proxy of TCP has no door of its own for Kafka."""
 
     PLAIN = auto()
+    KAFKA = auto()
     ECDSA = auto()
     RSA = auto()
 
@@ -53,6 +54,10 @@ def _tls_row(key: str, title: str, load: str, goal: float | None, door: Door = D
     return Row(f"tls-{key}", f"TLS: {title}", (*load.split(), "--tls", "1"), goal, door=door)
 
 
+def _kafka_row(key: str, title: str, load: str, goal: float | None, kind: Kind = Kind.RATIO) -> Row:
+    return Row(f"kafka-{key}", f"Kafka: {title}", tuple(load.split()), goal, kind, Door.KAFKA)
+
+
 _UP = "stream --cmd send"
 _DOWN = "stream --cmd message --dir down"
 _KILOBYTE = "--mix 1000,1050,1100"
@@ -68,6 +73,25 @@ ROWS = (
     _row("message-128", "MESSAGE 128 B", f"{_DOWN} --mix 115,121,128", 0.12),
     _row("wake-up", "one 1 KB frame per wake-up, 32 connections", "pingpong --conns 32", 0.75),
     _row("latency", "added p50 of one 1 KB frame", "pingpong --conns 1", 1.3, Kind.LATENCY),
+)
+
+_PRODUCE, _FETCH = "--cmd produce", "pingpong --cmd fetch --window 4"
+
+KAFKA_ROWS = (
+    _kafka_row("produce-1m", "Produce 1 MB", f"stream {_PRODUCE} --frame 1048576", 2.0),
+    _kafka_row("produce-128k", "Produce 128 KB", f"stream {_PRODUCE} --frame 131072", 2.0),
+    _kafka_row("produce-16k", "Produce 16 KB", f"stream {_PRODUCE} --frame 16384", 2.0),
+    _kafka_row("produce-1k", "Produce 1 KB", f"stream {_PRODUCE} {_KILOBYTE}", 0.6),
+    _kafka_row("fetch-1m", "Fetch 1 MB", f"{_FETCH} --frame 1048576", 2.0),
+    _kafka_row("fetch-128k", "Fetch 128 KB", f"{_FETCH} --frame 131072", 1.0),
+    _kafka_row("fetch-16k", "Fetch 16 KB", f"{_FETCH} --frame 16384", None),
+    _kafka_row("fetch-1k", "Fetch 1 KB", f"{_FETCH} --frame 1024", None),
+    _kafka_row(
+        "wake-up",
+        "one 1 KB Produce per wake-up, 32 connections",
+        f"pingpong {_PRODUCE} --conns 32",
+        0.6,
+    ),
 )
 
 _SHAKE = "shake --at-once 16"

@@ -48,7 +48,7 @@ JVM_OPTIONS = (
 
 
 def go_client(say: Say) -> Program:
-    go = _go()
+    go = go_tool()
     sources = sorted([*GO.glob("*.go"), GO / "go.mod", GO / "go.sum"])
 
     def build(into: Path) -> None:
@@ -61,7 +61,7 @@ def go_client(say: Say) -> Program:
     return Program("go", (str(filled_once(f"go-client-{digest(recipe)}", build) / "client"),))
 
 
-def _go() -> str:
+def go_tool() -> str:
     """Return the path of go. From 1.21 on it fetches the version that go.mod names."""
     go = tool("go")
     said = subprocess.run([go, "version"], check=True, capture_output=True, text=True).stdout

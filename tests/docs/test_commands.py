@@ -123,6 +123,7 @@ def scene(tmp_path: Path, sandbox: Sandbox) -> Scene:
         "127.0.0.1:8080": f"{HOST}:{admin}",
         "127.0.0.1:16680": f"{HOST}:{control}",
         "26650,28080,26680": ",".join((clients, admin, console, control)),
+        "getpass()": '"a password"',  # nobody types
     }
     return Scene(tmp_path, edits, environment)
 

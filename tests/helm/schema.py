@@ -47,6 +47,7 @@ _NULL: Schema = {"type": "null"}
 _TEXT: Schema = {"type": "string", "pattern": r"\S"}
 _DURATION = r"^\d+(\.\d+)? ?([mM]?[sS]|[mM]|[hH])$"
 _SIZE = r"^\d+(\.\d+)? ?([kKmMgG][iI]?)?[bB]$"
+_IDS = r"^ *\d{1,9}(-\d{1,9})?( *, *\d{1,9}(-\d{1,9})?)* *$"
 _BIND: Schema = {"type": "string", "pattern": r":[0-9]{1,5}$"}
 
 
@@ -73,6 +74,14 @@ READERS: Mapping[Callable[..., object], Schema] = {
     units.binds: {**_BIND, "type": ["string", "array"], "items": _BIND, "minItems": 1},
     units.broker: {"type": "string", "pattern": rf"^({_SCHEMES})://\S+$"},
     units.host_pattern: {"type": "string", "pattern": r"^[A-Za-z0-9_.:*-]{1,253}$"},
+    units.host: {"type": "string", "pattern": r"^[A-Za-z0-9_.:-]{1,253}$"},
+    units.ids: {
+        "type": ["integer", "string", "array"],
+        "minimum": 0,
+        "pattern": _IDS,
+        "items": {"type": ["integer", "string"], "minimum": 0, "pattern": _IDS},
+        "minItems": 1,
+    },
     units.network: {"type": "string", "pattern": values_model.NETWORK},
     units.port: {"type": "integer", "minimum": 1, "maximum": 65535},
     units.protocol: _one_of(protocols.PLUGINS),

@@ -11,6 +11,9 @@ from gateway.doctor.reach import Network, Unreached, judge_unreached, run_all
 from gateway.doctor.secured import Secure
 from gateway.wire.address import Address
 
+ADVERTISED_BY = "a setting of a memo's broker"
+"""See `checks.Checks`."""
+
 
 async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
     """See `checks.Checks`."""

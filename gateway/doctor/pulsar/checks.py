@@ -9,16 +9,20 @@ from functools import partial
 from itertools import chain
 
 from gateway.doctor import targets
+from gateway.doctor.asking import TimedAnswer, judge_tls, name_address, spoken_of
 from gateway.doctor.checks import Examined, Plan, Spoken
 from gateway.doctor.finding import Finding, skip
-from gateway.doctor.insecure import Agreed, Insecure, Trouble, judge_agreed, judge_insecure
+from gateway.doctor.insecure import Agreed, Insecure, judge_insecure
 from gateway.doctor.pulsar import hello, lookups, verdicts
-from gateway.doctor.pulsar.asking import TimedAnswer, ask
-from gateway.doctor.pulsar.hello import Accepted, NotPulsar, Probe
+from gateway.doctor.pulsar.asking import ask
+from gateway.doctor.pulsar.hello import SPOKEN, Accepted, Probe, Rejected
 from gateway.doctor.pulsar.verdicts import BrokerAnswers
-from gateway.doctor.reach import Network, Unreached, run_all
+from gateway.doctor.reach import Network, run_all
 from gateway.doctor.secured import Secure
 from gateway.wire.address import Address
+
+ADVERTISED_BY = "advertisedAddress in broker.conf"
+"""See `checks.Checks`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +37,15 @@ class _AddressResult:
 
 async def identify(network: Network, address: Address, secure: Secure | None) -> Spoken | None:
     """See `checks.Checks`."""
-    answer = (await ask(network, address, hello.anonymous(), secure)).answer
-    if isinstance(answer, Unreached):
-        return None
-    if isinstance(answer, Insecure):
-        wants = answer.trouble is Trouble.WANTED
-        return Spoken(wants, "speaks TLS and wants a certificate" if wants else "speaks no TLS")
-    if isinstance(answer, NotPulsar):
-        return Spoken(False, answer.value)
-    return Spoken(True, "speaks Pulsar")
+    timed = await ask(network, address, hello.anonymous(), secure)
+    return spoken_of(timed.answer, SPOKEN)
 
 
 async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
     """See `checks.Checks`."""
     answered = await run_all([partial(_ask_address, plan, broker, it) for it in addresses])
     connected = [_connected(plan, broker, it) for it in answered]
-    agreed = [_agreed(broker, it) for it in answered]
+    agreed = [judge_tls(broker, it.address, it.agreed) for it in answered]
     access = chain.from_iterable(_check_access(plan, broker, it) for it in answered)
     results, found = await _look_up(plan, broker, answered)
     return Examined(connected, (*chain.from_iterable(agreed), *access, *found), results.addresses)
@@ -58,12 +55,12 @@ async def _ask_address(plan: Plan, broker: Address, address: Address) -> _Addres
     """Send each kind of CONNECT that matters; only one if the peer does not speak Pulsar."""
     own, secure = plan.own, plan.secure(broker)
 
-    async def send(probe: Probe) -> TimedAnswer:
+    async def send(probe: Probe) -> TimedAnswer[Accepted | Rejected]:
         return await ask(plan.network, address, probe, secure)
 
     first = await send(hello.anonymous())
     answers = BrokerAnswers(first.answer)
-    if own is not None and plan.verifying and isinstance(first.answer, Accepted | hello.Rejected):
+    if own is not None and plan.verifying and isinstance(first.answer, Accepted | Rejected):
         proxied = await send(hello.speaking_for(own))
         answers = replace(answers, proxied=proxied.answer)
         if own.current().method != "none":
@@ -73,26 +70,15 @@ async def _ask_address(plan: Plan, broker: Address, address: Address) -> _Addres
 
 
 def _connected(plan: Plan, broker: Address, answered: _AddressResult) -> Finding:
-    check = f"broker {_name_address(broker, answered.address)}"
+    check = f"broker {name_address(broker, answered.address)}"
     best = answered.answers.best
     if isinstance(best, Insecure):
         return judge_insecure(check, best, plan.trust(broker), time.time())
     return verdicts.judge_broker(check, broker, best, answered.seconds)
 
 
-def _agreed(broker: Address, answered: _AddressResult) -> list[Finding]:
-    if answered.agreed is None:
-        return []
-    check = f"TLS of {_name_address(broker, answered.address)}"
-    return [judge_agreed(check, answered.agreed, time.time())]
-
-
-def _name_address(broker: Address, address: Address) -> str:
-    return str(broker) if broker == address else f"{broker} ({address.host})"
-
-
 def _check_access(plan: Plan, broker: Address, answered: _AddressResult) -> list[Finding]:
-    at = _name_address(broker, answered.address)
+    at = name_address(broker, answered.address)
     found: list[Finding | None] = []
     if plan.passes_through:
         found.append(verdicts.judge_pass_through(f"clients at {at}", answered.answers))
@@ -125,7 +111,7 @@ async def _look_up(
             results = await search.run()
             role = plan.role if plan.verifying else None
             return results, [lookups.judge(check, results, role, tls=broker.tls)]
-    if not any(isinstance(it.answers.best, Accepted | hello.Rejected) for it in answered):
+    if not any(isinstance(it.answers.best, Accepted | Rejected) for it in answered):
         return lookups.LookupResults(), []
     return lookups.LookupResults(), [_skip_lookups(plan, check)]
 

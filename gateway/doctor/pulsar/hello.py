@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import dataclass
-from enum import Enum
 from struct import Struct
 
 from gateway import __version__
@@ -17,6 +16,7 @@ from gateway.brokers.seal import SealKey
 from gateway.control.services import ClusterParts, ListenerServices
 from gateway.doctor.insecure import Insecure
 from gateway.doctor.reach import Unreached
+from gateway.doctor.strangers import Stranger, read_silence
 from gateway.identity.credential import NoCredential, StoredCredential
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures
@@ -28,7 +28,6 @@ from gateway.wire.contract import (
     Peer,
     Principal,
     Receive,
-    Refusal,
     Step,
     StepResult,
     Transmit,
@@ -40,6 +39,9 @@ from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.subject import NOBODY
+
+SPOKEN = "Pulsar"
+"""The protocol's name, in texts."""
 
 DOCTOR = "gateway-doctor"
 """The principal of the imaginary client, to which no broker gives rights."""
@@ -80,18 +82,7 @@ class Rejected:
     text: str
 
 
-class NotPulsar(Enum):
-    """Apparent nature of a peer that is not a Pulsar broker."""
-
-    TLS = "speaks TLS"
-    PLAIN = "speaks Pulsar without TLS"
-    HTTP = "speaks HTTP"
-    SILENT = "accepts, and says nothing"
-    CLOSED = "accepts, and closes without a word"
-    STRANGE = "answers in a protocol that is not Pulsar's"
-
-
-Answer = Accepted | Rejected | NotPulsar | Unreached | Insecure
+Answer = Accepted | Rejected | Stranger | Unreached | Insecure
 
 
 # -- probes ----------------------------------------------------------------------------------
@@ -158,7 +149,9 @@ def frame_length(head: bytes | bytearray) -> int:
     return _read_length(head)[0] + 4 if len(head) >= 4 else 0
 
 
-def greet(probe: Probe) -> Generator[Step, StepResult, Answer]:
+def greet(
+    probe: Probe,
+) -> Generator[Step, StepResult, Accepted | Rejected | Stranger | Unreached]:
     """Send CONNECT and return the answer. Raises `PeerError`."""
     dialled = yield Dial()
     if not isinstance(dialled, Dialled):
@@ -167,7 +160,7 @@ def greet(probe: Probe) -> Generator[Step, StepResult, Answer]:
     for _ in range(_ROUNDS):
         frame = yield Receive(Peer.BROKER)
         if not isinstance(frame, bytes):
-            return _read_silence(frame)
+            return read_silence(frame)
         command = decode(frame)
         if kind_of(frame) != BaseCommand.AUTH_CHALLENGE:
             return _read_answer(command, kind_of(frame))
@@ -178,7 +171,7 @@ def greet(probe: Probe) -> Generator[Step, StepResult, Answer]:
     return Rejected(ServerError.AuthenticationError, "asks for the credential without end")
 
 
-def _read_answer(command: BaseCommand, kind: int) -> Answer:
+def _read_answer(command: BaseCommand, kind: int) -> Accepted | Rejected | Stranger:
     if kind == BaseCommand.CONNECTED:
         connected = command.connected
         return Accepted(
@@ -189,7 +182,7 @@ def _read_answer(command: BaseCommand, kind: int) -> Answer:
     if kind == BaseCommand.ERROR:
         code = command.error.error if command.error.HasField("error") else None
         return Rejected(code, printable(command.error.message))
-    return NotPulsar.STRANGE
+    return Stranger.STRANGE
 
 
 def printable(text: str | bytes) -> str:
@@ -200,23 +193,3 @@ def printable(text: str | bytes) -> str:
     decoded = text.decode(errors="replace") if isinstance(text, bytes) else text
     shown = "".join(letter if letter.isprintable() else " " for letter in decoded[:_LONGEST_TEXT])
     return " ".join(shown.split())
-
-
-def _read_silence(denial: StepResult) -> NotPulsar:
-    refusal = denial.refusal if isinstance(denial, Denial) else None
-    return _SILENCES.get(refusal, NotPulsar.STRANGE)  # STRANGE: a frame far too large
-
-
-_SILENCES: dict[Refusal | None, NotPulsar] = {
-    Refusal.TIMEOUT: NotPulsar.SILENT,
-    Refusal.CLOSED: NotPulsar.CLOSED,
-}
-
-
-def recognize(silence: NotPulsar, received: bytes) -> NotPulsar:
-    """Return the protocol that the first bytes show; `silence` without any."""
-    if received.startswith((b"HTTP/", b"<")):  # old servers send a page without headers
-        return NotPulsar.HTTP
-    if received[:2] in (b"\x15\x03", b"\x16\x03"):  # a TLS record: alert, handshake
-        return NotPulsar.TLS
-    return NotPulsar.STRANGE if received else silence

@@ -7,8 +7,9 @@ from typing import assert_never
 
 from gateway.doctor.finding import Finding, fail, ok, warn
 from gateway.doctor.insecure import Insecure
-from gateway.doctor.pulsar.hello import Accepted, Answer, NotPulsar, Rejected
+from gateway.doctor.pulsar.hello import SPOKEN, Accepted, Answer, Rejected
 from gateway.doctor.reach import Unreached, judge_unreached
+from gateway.doctor.strangers import Stranger
 from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.urls import write
@@ -41,7 +42,7 @@ class BrokerAnswers:
 
 
 def judge_broker(
-    check: str, broker: Address, answer: Accepted | Rejected | NotPulsar | Unreached, seconds: float
+    check: str, broker: Address, answer: Accepted | Rejected | Stranger | Unreached, seconds: float
 ) -> Finding:
     """Return whether a Pulsar broker answers at an address, as a finding. `broker`: as the
     configuration names it."""
@@ -53,7 +54,7 @@ def judge_broker(
             return ok(check, f"speaks Pulsar, and wants to know who asks; {_took(seconds)}")
         case Rejected(code, text):
             return fail(check, f"refuses: {describe(Rejected(code, text))}", _refusal_remedy(code))
-        case NotPulsar():
+        case Stranger():
             return _judge_peer(check, broker, answer)
         case Unreached(code):
             return judge_unreached(check, broker, code)
@@ -79,21 +80,21 @@ def _refusal_remedy(code: int | None) -> str:
     return "The broker's log has the reason."
 
 
-def _judge_peer(check: str, broker: Address, peer: NotPulsar) -> Finding:
+def _judge_peer(check: str, broker: Address, peer: Stranger) -> Finding:
     port = "port with TLS" if broker.tls else "plain port"
     setting, usual = ("brokerServicePortTls", 6651) if broker.tls else ("brokerServicePort", 6650)
-    detail = f"{peer.value}: not a broker's {port}"
+    detail = f"{peer.words(SPOKEN)}: not a broker's {port}"
     match peer:
-        case NotPulsar.TLS:
+        case Stranger.TLS:
             remedy = "If it is brokerServicePortTls (6651), name it by its URL with TLS:"
             return fail(check, detail, remedy, f"brokers: {write(broker, tls=True)}")
-        case NotPulsar.PLAIN:
+        case Stranger.PLAIN:
             remedy = (
                 "Name brokerServicePortTls, usually 6651; or, if clear text may pass between "
                 "gateway and broker:"
             )
             return fail(check, detail, remedy, f"brokers: {write(broker, tls=False)}")
-        case NotPulsar.HTTP:
+        case Stranger.HTTP:
             web = "webServicePortTls (8443)" if broker.tls else "webServicePort (8080)"
             remedy = f"It may be the broker's {web}: name {setting}, usually {usual}."
             return fail(check, detail, remedy)
@@ -137,7 +138,7 @@ def judge_verified(
             return _judge_role(check, answers, error, named, role)
         case Rejected(code, _) as error:
             return fail(check, f"refuses the gateway: {describe(error)}", _refusal_remedy(code))
-        case NotPulsar() | Unreached() | Insecure():
+        case Stranger() | Unreached() | Insecure():
             return fail(
                 check,
                 "does not answer the gateway, though it answers others",

@@ -5,7 +5,6 @@ Nothing here prints to standard output or handles signals: it can run inside ano
 
 from __future__ import annotations
 
-import sys
 import time
 import traceback
 from dataclasses import dataclass, field
@@ -16,21 +15,21 @@ import trio
 
 from gateway.admin import server as http
 from gateway.errors import ConfigurationError, PeerError
+from gateway.lab.process import ANYWHERE, bound, first_of, listen, report
 from gateway.lab.sandbox.cluster import MEMORY, SandboxCluster
 from gateway.lab.sandbox.connection import BrokerConnection
 from gateway.lab.sandbox.control import Control
 from gateway.lab.sandbox.faults import Faults
 from gateway.lab.sandbox.identity import Authenticator
 from gateway.lab.sandbox.session import BrokerContext
-from gateway.wire.address import Address
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gateway.wire.address import Address
+
 MOST_CONNECTIONS = 500
 """Per broker; more are closed at once. Each may keep two large messages, one per direction."""
-
-ANYWHERE = Address("127.0.0.1", 0)
 
 _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 
@@ -117,18 +116,8 @@ def _authenticator(settings: SandboxSettings) -> Authenticator:
 
 
 async def _listen(address: Address) -> RunningBroker:
-    try:
-        listeners = await trio.open_tcp_listeners(address.port, host=address.host)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigurationError(
-            f"cannot listen on {address}: {reason}; end what listens there, "
-            "or name other ports (0 is any)"
-        ) from None
-    for spare in listeners[1:]:  # a host name may have several addresses: one is enough
-        await spare.aclose()
-    host, port, *_ = listeners[0].socket.getsockname()
-    return RunningBroker(listeners[0], f"pulsar://{Address(host, port)}")
+    listener = await listen(address)
+    return RunningBroker(listener, f"pulsar://{bound(listener)}")
 
 
 async def _accept(broker: RunningBroker, context: BrokerContext) -> None:
@@ -158,16 +147,3 @@ async def _serve_connection(
             report(f"{broker.url}: a bug of the sandbox\n{traceback.format_exc()}")
         finally:
             del broker.connections[scope]
-
-
-def first_of(error: BaseException) -> BaseException:
-    """Return the first leaf of an exception group, as nurseries raise it."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def report(text: str) -> None:
-    """Write to standard error: the sandbox has no settings for a structured log."""
-    printable = "\n".join(line if line.isprintable() else ascii(line) for line in text.splitlines())
-    sys.stderr.write(f"sandbox: {printable}\n")

@@ -54,6 +54,10 @@ class Book:
     def __iter__(self) -> Iterator[Account]:
         return (it for tables in self._open.values() for table in tables for it in table.values())
 
+    def open(self, action: Action) -> tuple[dict[bytes, Account], dict[bytes, Account]]:
+        """Return the open accounts, by name and by id of their topics."""
+        return self._open[action]
+
     def name(self, id: bytes, *, wanted: bool = True) -> bytes | None:
         """Return the name of a topic; None: it is not known. `wanted`: it is asked for then."""
         name = self._ids.name(id)

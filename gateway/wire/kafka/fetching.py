@@ -24,11 +24,13 @@ def fetch_of(head: Head, frame: bytes, book: Book, substitutes: Substitutes) -> 
     schema, by_id = known.request, head.version >= BY_ID[FETCH]
     flexible = head.version >= schema.flexible
     changed: bytearray | None = None
-    for place in plan(schema, head.version, _WANTED).walk(frame, head.body, len(frame)).places:
+    for place in (
+        plan(schema, head.version, _WANTED, whole=True).walk(frame, head.body, len(frame)).places
+    ):
         topic = _topic(frame, place, by_id=by_id, flexible=flexible)
-        found = book.use(Action.CONSUME, topic, by_id=by_id)
-        if isinstance(found, ErrorCode):
-            other = (substitutes.id if by_id else substitutes.name)(topic, found)
+        used = book.use(Action.CONSUME, topic, by_id=by_id)
+        if isinstance(used, ErrorCode):
+            other = (substitutes.id if by_id else substitutes.name)(topic, used)
             changed = bytearray(frame) if changed is None else changed
             changed[place.end - len(other) : place.end] = other
     return frame if changed is None else bytes(changed)

@@ -5,10 +5,11 @@ Addresses in fields of their own are another matter (`addresses`).
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Protocol
 
-from gateway.wire.kafka.schema import Field, Schema
+from gateway.wire.kafka.schema import Field, Schema, of
 from gateway.wire.kafka.walk import Place, as_text, plan, splice, text_at
 
 DESCRIBE_CONFIGS = 32
@@ -44,7 +45,7 @@ def cleaned(
     """Return an answer whose body begins at `start`, whose texts name no broker. Raises
     `PeerError` if it is torn."""
     wanted = _OF_CONFIGS if key == DESCRIBE_CONFIGS else _MESSAGES
-    if not wanted & _names(tuple(schema.of(version))):
+    if not _has(schema, version, wanted):
         return frame
     flexible = version >= schema.flexible
     found = plan(schema, version, wanted).walk(frame, start, len(frame))
@@ -66,6 +67,12 @@ def cleaned(
 
 
 @cache
-def _names(fields: tuple[Field, ...]) -> frozenset[str]:
-    """Return the names of all fields."""
-    return frozenset(it.name for it in fields).union(*(_names(it.fields) for it in fields))
+def _has(schema: Schema, version: int, wanted: frozenset[str]) -> bool:
+    """Return whether a version has any of these fields."""
+    return not wanted.isdisjoint(_names(schema.of(version), version))
+
+
+def _names(fields: Iterable[Field], version: int) -> Iterator[str]:
+    for it in fields:
+        yield it.name
+        yield from _names(of(it.fields, version), version)

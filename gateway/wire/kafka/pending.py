@@ -48,6 +48,11 @@ class Pending:
         return self._open
 
     @property
+    def room(self) -> int:
+        """Return how many requests may be added."""
+        return MOST - len(self._line)
+
+    @property
     def is_full(self) -> bool:
         """Return whether the client should not be read, as it has asked too much already."""
         return len(self._line) >= MOST

@@ -137,8 +137,6 @@ class Rights:
         """Return a request as the broker gets it, or the error that refuses it. Raises `PeerError`
         if it is torn."""
         needs = NEEDS[head.key]
-        if needs is _NOTHING:
-            return frame
         wanted = {*needs.names, *needs.groups, *needs.transactions}
         found = plan(schema, head.version, frozenset(wanted), whole=True)
         places = found.walk(frame, head.body, len(frame)).places

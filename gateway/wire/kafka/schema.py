@@ -6,6 +6,7 @@ Source: the message definitions of Apache Kafka, from which proto/kafka.py makes
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -36,9 +37,10 @@ class Field(NamedTuple):
     fields: tuple[Field, ...]
 
 
-class Schema(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Schema:
     """A request or a response. `flexible`: the first version with tagged fields and compact
-    lengths (KIP-482)."""
+    lengths (KIP-482). There is one object for each, which is found in caches by its identity."""
 
     first: int
     last: int

@@ -151,8 +151,10 @@ class KafkaSession:
         self._substitutes = Substitutes()
         self._book = Book(self._services, client, listener.ids)
         self._rights = Rights(self._services, client, self._book, self._substitutes)
-        self._requests = Requests(self._book, self._pending, self._substitutes)
         self._answers = Answers(self._book, self._pending, self._substitutes)
+        over = self._answers.over
+        self._requests = Requests(self._book, self._pending, self._substitutes, over)
+        self._requests.stops = client.guessed is not None
         self._answering = Answering(listener, client, self._book, self._substitutes)
         self._asks = 0  # questions that the next request has waited for
         self._asks_until = 0.0  # when it goes on without answers
@@ -225,7 +227,6 @@ class KafkaSession:
         known = api(head.key)
         if known is None or head.body < 0 or not is_offered(head.key):
             return self._unknown(head)
-        plan(known.request, head.version, whole=True).walk(frame, head.body, len(frame))
         if head.key in SASL:
             return self._sasl(head, frame, now)
         return self._delayed(known, head, frame, now) or self._judged(known, head, frame, now)
@@ -248,6 +249,8 @@ class KafkaSession:
             judged = fetch_of(head, frame, self._book, self._substitutes)
         elif self._services.guarded:
             judged = self._rights.judge(known.request, head, frame)
+        else:
+            plan(known.request, head.version, whole=True).walk(frame, head.body, len(frame))
         if self._asks_first(now):
             # Brokers keep the topics of a fetch session, and the answers to others are kept too:
             # none of them may get a substitute that is out of date a moment later.
@@ -279,7 +282,9 @@ class KafkaSession:
         if client.guessed is None or client.node is None:
             return False
         wanted = self._services.broker(client.node)
-        return wanted is not None and wanted != client.guessed
+        if wanted == client.guessed:
+            client.guessed = None
+        return wanted is not None and wanted != client.guessed and client.guessed is not None
 
     def _unknown(self, head: Head) -> Effects:
         """Answer a version of ApiVersions that is too new; brokers close for all others."""
@@ -298,7 +303,7 @@ class KafkaSession:
         waits = self._wait(self._requests.over, now)
         if waits is not None:
             return waits
-        self._requests.stops = False
+        self._requests.stops = self._client.guessed is not None
         self._requests.go_on(head)
         return FORWARD
 

@@ -51,13 +51,11 @@ MOST_TOPICS = 10_000
 
 
 class Portion(NamedTuple):
-    """What a frame has of one topic. `topic`: its name, or its id. `size`: bytes of batches.
-    `failed`: a partition has an error."""
+    """What a frame has of one topic. `topic`: its name, or its id. `size`: bytes of batches."""
 
     topic: bytes
     size: int
     messages: int
-    failed: bool = False
 
 
 @dataclass(slots=True)
@@ -161,11 +159,10 @@ def _topic(form: _Form) -> Reading[bytes]:
 def _partitions(form: _Form, topic: bytes, original: Original | None) -> Reading[Portion]:
     """Read what a frame has of one topic."""
     size = told = 0
-    failed = False
     for _ in range((yield from length(form.array))):
         yield from skip(4)  # its index
         if form.key == FETCH:
-            failed |= yield from _before_batches(form, original)
+            yield from _before_batches(form, original)
         here = max(0, (yield from length(form.array)))
         told += yield from messages(here, whole=form.key == PRODUCE)
         size += here
@@ -173,12 +170,12 @@ def _partitions(form: _Form, topic: bytes, original: Original | None) -> Reading
             yield from skip_tags()
     if form.has_tags:
         yield from skip_tags()
-    return Portion(topic, size, told, failed)
+    return Portion(topic, size, told)
 
 
-def _before_batches(form: _Form, original: Original | None) -> Reading[bool]:
-    """Read what stands between a partition's index and its batches; return whether it failed."""
-    error = yield from number(2)
+def _before_batches(form: _Form, original: Original | None) -> Reader:
+    """Read what stands between a partition's index and its batches."""
+    yield 2  # its error
     if original is not None:
         yield original.error.to_bytes(2)
     yield from skip(8 + 8 + (8 if form.version >= 5 else 0))  # offsets
@@ -190,7 +187,6 @@ def _before_batches(form: _Form, original: Original | None) -> Reading[bool]:
     else:
         yield from skip(16 * aborted)
     yield from skip(4 if form.version >= 11 else 0)  # the replica to read from
-    return error != 0
 
 
 def _without_leaders() -> Reader:

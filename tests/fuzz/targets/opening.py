@@ -12,6 +12,7 @@ from gateway.wire.contract import (
     Direction,
     EndReason,
     Opened,
+    Peek,
     Peer,
     Receive,
     Refusal,
@@ -109,6 +110,8 @@ def _result(source: Source, step: Step, listener: ListenerContext) -> StepResult
             return _REFUSED if source.odd(8) else Dialled(target or BROKER_1)
         case Settle():
             raise AssertionError("the services of this target answer at once")
+        case Peek():
+            raise AssertionError("an opening of Pulsar receives whole frames")
 
 
 _REFUSED = Denial(Refusal.TARGET, "not allowed")

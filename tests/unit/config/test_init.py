@@ -16,7 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from gateway.__main__ import main
-from gateway.config import source
+from gateway.assembly import make_endpoints
+from gateway.config import init, source
 from gateway.config.init import TRIAL_CERTIFICATE, template, write
 from gateway.config.load import load
 from gateway.config.model import Configuration
@@ -31,7 +32,8 @@ from tests.support.certificates import CertificateAuthority
 
 ROOT = Path(__file__).resolve().parents[3]
 TEMPLATES = ROOT / "gateway" / "config" / "templates"
-USES = ("sidecar", "edge", "shaper")
+USES = tuple(init.USES)
+OF_PULSAR = ("sidecar", "edge", "shaper")
 
 MADE = {
     "sidecar": set[str](),
@@ -42,6 +44,7 @@ MADE = {
         "secrets/trial.token",
     },
     "shaper": {"secrets/seal.key"},
+    "kafka": set[str](),
 }
 
 
@@ -66,7 +69,7 @@ def test_the_written_file_is_valid(
 ) -> None:
     assert main(["init", use, "f.yaml"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith(f"f.yaml: written, for use as {use}\n")
+    assert said.startswith(f"f.yaml: written, for {init.USES[use]}\n")
     assert main(["check", "f.yaml"]) == 0
     assert capsys.readouterr().out == "f.yaml: ok (1 listener, 1 cluster)\n"
     assert files(folder) == {"f.yaml", *MADE[use]}
@@ -189,22 +192,26 @@ def test_listeners_are_local_by_default(use: str) -> None:
 
 @pytest.mark.parametrize("use", USES)
 def test_the_default_targets_include_this_machine(use: str) -> None:
+    first = 19092 if use == "kafka" else 16650
     cluster = written(use).clusters["main"]
-    assert cluster.brokers == (Address("127.0.0.1", 16650),)
+    assert cluster.brokers == (Address("127.0.0.1", first),)
     assert cluster.targets is not None
-    assert {16650, 16651} <= set(cluster.targets.ports)
+    assert {first, first + 1} <= set(cluster.targets.ports)
 
 
-@pytest.mark.parametrize("use", USES)
-def test_a_container_is_configured_by_variables(use: str) -> None:
+@pytest.mark.parametrize(
+    ("use", "scheme", "port"),
+    [*((it, "pulsar", 6650) for it in OF_PULSAR), ("kafka", "kafka", 9092)],
+)
+def test_a_container_is_configured_by_variables(use: str, scheme: str, port: int) -> None:
     found = written(
         use,
         {
-            "GATEWAY_BIND": ":6650",
+            "GATEWAY_BIND": f":{port}",
             "GATEWAY_ADMIN_BIND": ":8080",
-            "GATEWAY_BROKERS": "pulsar://a.example:6650,b.example:6650",
+            "GATEWAY_BROKERS": f"{scheme}://a.example:{port},b.example:{port}",
             "GATEWAY_TARGET_HOSTS": "*.example",
-            "GATEWAY_TARGET_PORTS": "6650",
+            "GATEWAY_TARGET_PORTS": str(port),
             "GATEWAY_CONNECTIONS": "12",
             "GATEWAY_BUFFERED": "64MiB",
             "GATEWAY_GRACE": "1s",
@@ -215,12 +222,42 @@ def test_a_container_is_configured_by_variables(use: str) -> None:
     cluster = found.clusters["main"]
     assert found.admin is not None
     assert cluster.targets is not None
-    assert found.listeners[0].bind == (Address("", 6650),)
+    assert found.listeners[0].bind == (Address("", port),)
     assert found.admin.bind == Address("", 8080)
-    assert cluster.brokers == (Address("a.example", 6650), Address("b.example", 6650))
-    assert (cluster.targets.hosts, cluster.targets.ports) == (("*.example",), (6650,))
+    assert cluster.brokers == (Address("a.example", port), Address("b.example", port))
+    assert (cluster.targets.hosts, cluster.targets.ports) == (("*.example",), (port,))
     assert (found.limits.connections, found.limits.buffered) == (12, 64 * 2**20)
     assert (found.deadlines.grace, found.log.format, found.log.level) == (1, "json", "debug")
+
+
+def test_a_gateway_of_kafka_has_a_port_for_each_broker() -> None:
+    (listener,) = written("kafka").listeners
+    assert listener.protocol == "kafka"
+    assert [it.port for it in listener.binds] == [9092, 9093, 9094, 9095, 9096]
+    assert {it.host for it in listener.binds} == {"127.0.0.1"}
+
+
+def test_a_gateway_of_kafka_advertises_as_variables_say() -> None:
+    variables = {
+        "GATEWAY_BIND": ":9092",
+        "GATEWAY_ADVERTISED_HOST": "kafka.example",
+        "GATEWAY_BROKER_IDS": "1-2,7",
+        "GATEWAY_FIRST_PORT": "9100",
+    }
+    (listener,) = written("kafka", variables).listeners
+    endpoints = make_endpoints(listener)
+    assert endpoints is not None
+    assert [endpoints.of(id) for id in (1, 2, 7)] == [
+        Address("kafka.example", port) for port in (9100, 9101, 9102)
+    ]
+    assert endpoints.any == Address("kafka.example", 9092)
+
+
+@pytest.mark.parametrize("tls", [False, True])
+def test_a_gateway_of_kafka_has_no_names_of_brokers(tls: bool) -> None:
+    keys = re.findall(r"^ *(\w+):", template("kafka", tls=tls), re.MULTILINE)
+    assert "advertise" in keys
+    assert not {"names", "sealed", "unknown"} & set(keys)
 
 
 def test_an_edge_masks_unknown_features() -> None:
@@ -288,7 +325,7 @@ MISSING = {
     "sidecar": ["clusters.main.tls.ca_file"],
     "edge": [f"{LISTENERS}.certificate_file", f"{LISTENERS}.key_file", "clusters.main.tls.ca_file"],
 }
-MISSING["shaper"] = MISSING["edge"]
+MISSING["shaper"] = MISSING["kafka"] = MISSING["edge"]
 
 
 def provide(folder: Path) -> None:
@@ -304,7 +341,7 @@ def test_with_tls_check_names_the_files_that_are_missing(
     use: str, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["init", use, "f.yaml", "--tls"]) == 0
-    assert capsys.readouterr().out.startswith(f"f.yaml: written, for use as {use} with TLS\n")
+    assert capsys.readouterr().out.startswith(f"f.yaml: written, for {init.USES[use]} with TLS\n")
     assert main(["check", "f.yaml"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert [line.split(": ")[1] for line in lines] == MISSING[use]
@@ -321,12 +358,12 @@ def test_with_tls_the_file_is_valid_once_its_files_exist(
     assert main(["check", "f.yaml"]) == 0
     found = load(Path("f.yaml"), {})
     (listener,), cluster = found.listeners, found.clusters["main"]
-    assert cluster.brokers == (Address("127.0.0.1", 16651, tls=True),)
+    assert cluster.brokers == (Address("127.0.0.1", 19093 if use == "kafka" else 16651, tls=True),)
     assert (listener.tls is None) == (use == "sidecar")
-    assert listener.bind[0].port == (6650 if use == "sidecar" else 6651)
+    assert listener.bind[0].port == {"sidecar": 6650, "kafka": 9093}.get(use, 6651)
 
 
-@pytest.mark.parametrize("use", ["edge", "shaper"])
+@pytest.mark.parametrize("use", ["edge", "shaper", "kafka"])
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_the_command_makes_a_certificate_for_this_machine(use: str, folder: Path) -> None:
     said = write(use, Path("f.yaml"), tls=True)
@@ -354,7 +391,7 @@ def test_the_folder_for_certificates_is_the_owners(folder: Path) -> None:
 def test_no_mark_of_the_template_is_left(use: str, tls: bool) -> None:
     text = template(use, tls=tls)
     assert "#:" not in text
-    assert ("pulsar+ssl://" in text) == tls
+    assert ("+ssl://" in text) == tls
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")

@@ -206,7 +206,7 @@ ONE_MISTAKE = [
     (
         "    unknown: mask",
         "    zzz: mask",
-        "zzz: is not a key known here; known here: access, bind, ",
+        "zzz: is not a key known here; known here: access, advertise, bind, ",
     ),
     ("    unknown: mask", "    unknown: hide", "unknown: is not understood; one of 'pass' or 'mas"),
     ("    bind: :6650", "    bind: nowhere", "listeners[0].bind: has no port; host:port"),
@@ -380,6 +380,37 @@ def test_binds_must_not_overlap(
         assert len(load(write(text)).listeners) == 2
 
 
+KAFKA = """\
+version: 1
+listeners:
+  - {name: a, protocol: kafka, bind: ["127.0.0.1:9092", "127.0.0.2:9192"], cluster: main,
+     advertise: {ports: {host: gateway.example, ids: "1-2,7", first_port: 9100}}}
+clusters: {main: {brokers: "kafka://127.0.0.1:19092"}}
+"""
+
+
+def test_each_broker_has_a_port_on_each_host_of_bind(write: Write) -> None:
+    (listener,) = load(write(KAFKA), {}).listeners
+    hosts = ("127.0.0.1", "127.0.0.2")
+    brokers = [Address(host, port) for port in (9100, 9101, 9102) for host in hosts]
+    assert listener.binds == (*listener.bind, *brokers)
+
+
+def test_ports_of_brokers_must_not_overlap_others(mistakes_of: MistakesOf) -> None:
+    text = f"{KAFKA}admin: {{bind: '127.0.0.1:9102'}}\n"
+    (mistake,) = mistakes_of(text)
+    assert mistake.startswith("gateway.yaml:6: admin.bind: overlaps with listeners[0].bind; choose")
+
+
+@pytest.mark.parametrize("setting", ["connection_age: 1h", "access: closed", "unknown: mask"])
+def test_clients_of_kafka_need_no_keys_and_pass_nothing_unknown(
+    tmp_path: Path, write: Write, setting: str
+) -> None:
+    (tmp_path / "rules.yaml").write_text("version: 1\nrules: [{id: a, allow: produce}]")
+    text = KAFKA.replace("cluster: main,", f"cluster: main, {setting},")
+    assert load(write(f"{text}rules: rules.yaml\n"), {})
+
+
 def test_listener_names_must_differ(mistakes_of: MistakesOf) -> None:
     text = SMALLEST.replace(
         "cluster: main}]", 'cluster: main},\n{name: clients, bind: ":1", cluster: main}]'
@@ -425,7 +456,7 @@ cannot be read: no such file or directory; a path, relative to the configuration
 gateway.yaml:11: listeners[1].name: is also the name of listeners[0]; choose another
 gateway.yaml:12: listeners[1].bind: overlaps with listeners[0].bind; choose another port or address
 gateway.yaml:16: clusters.main.brokers[0]: has a scheme that is not known; \
-pulsar://host:port or pulsar+ssl://host:port
+pulsar://host:port or pulsar+ssl://host:port or kafka://host:port or kafka+ssl://host:port
 gateway.yaml:17: clusters.main.names: needs one kind of names; either sealed or template
 gateway.yaml:18: deadlines.idle: is not a duration; 500ms, 10s, 2m or a number of seconds
 """
@@ -447,6 +478,8 @@ SECRET = "c2VjcmV0-do-not-show"
         f"listeners: {SECRET}",
         f"listeners: [{{name: {SECRET}, bind: {SECRET}, identity: {SECRET}, trace: [{SECRET}]}}]",
         f"deadlines: {{idle: {SECRET}}}\nlimits: {{buffered: {SECRET}, connections: {SECRET}}}",
+        f"listeners: [{{protocol: kafka, advertise: {{ports: {{ids: {SECRET}}}}}}}]",
+        f"listeners: [{{protocol: kafka, advertise: {{ports: {{host: '{SECRET}*'}}}}}}]",
         f"log: {{level: {SECRET}}}",
         f"log: !!int {SECRET}",
         f"log: !!bool {SECRET}",

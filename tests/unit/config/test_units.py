@@ -128,6 +128,58 @@ def test_other_brokers_are_refused(written: object, complaint: str) -> None:
         units.broker(written)
 
 
+@pytest.mark.parametrize(
+    ("written", "ids"),
+    [
+        (3, (3,)),
+        ("0-2", (0, 1, 2)),
+        ("7, 1-2,0", (7, 1, 2, 0)),
+        ([5, "10-12"], (5, 10, 11, 12)),
+        ("0-999", tuple(range(1000))),
+    ],
+)
+def test_ids_of_brokers_are_read_in_their_order(written: object, ids: tuple[int, ...]) -> None:
+    assert units.ids(written) == ids
+
+
+@pytest.mark.parametrize(
+    ("written", "complaint"),
+    [
+        ("", "is empty"),
+        ([], "is empty"),
+        (-1, "has what is no id"),
+        (True, "has what is no id"),
+        (None, "is empty"),
+        ("-", "has what is no id"),
+        ("1-2-3", "has what is no id"),
+        ("1-x", "has what is no id"),
+        (["1.5"], "has what is no id"),
+        ([True], "has what is no id"),
+        ([[1]], "has what is no id"),
+        ("9" * 5000, "has what is no id"),
+        ("2-1", "has a range that cannot be"),
+        ("0-1000", "has a range that cannot be"),
+        ("0-999,1000", "has a range that cannot be"),
+        ("0-999999999", "has a range that cannot be"),
+        ("1,0-1", "has an id twice"),
+    ],
+)
+def test_other_ids_are_refused(written: object, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        units.ids(written)
+
+
+@pytest.mark.parametrize("written", ["Gateway.Example", "10.1.2.3", "fd00::1"])
+def test_a_host_that_clients_are_told_is_read(written: str) -> None:
+    assert units.host(written) == written.lower()
+
+
+@pytest.mark.parametrize("written", ["*.example", "a b", "a/b", "", 7, None, "x" * 254])
+def test_other_hosts_are_refused(written: object) -> None:
+    with pytest.raises(ValueError, match=r"is not a host; a name|is empty|is not a text"):
+        units.host(written)
+
+
 def test_brokers_in_one_text_share_the_first_scheme() -> None:
     assert units.brokers("pulsar://a:1, b:2,http://c") == [
         "pulsar://a:1",

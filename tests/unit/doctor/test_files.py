@@ -52,8 +52,11 @@ def examined(tmp_path: Path) -> Examine:
     return run
 
 
-def _configuration(folder: Path, identity: Any, cluster: dict[str, Any]) -> Configuration:
-    listener = {"name": "edge", "bind": "127.0.0.1:0", "cluster": "main"}
+def _configuration(
+    folder: Path, identity: Any, cluster: dict[str, Any], **more: Any
+) -> Configuration:
+    """`more`: of the listener."""
+    listener = {"name": "edge", "bind": "127.0.0.1:0", "cluster": "main", **more}
     data = {
         "version": 1,
         "listeners": [listener | ({"identity": identity} if identity else {})],
@@ -130,6 +133,14 @@ def test_sealed_names_without_a_key_are_a_warning(examined: Examine) -> None:
 
 def test_template_names_need_no_key(examined: Examine) -> None:
     assert examined(names=TEMPLATE) == []
+
+
+def test_brokers_with_ids_have_no_names_and_need_no_key(tmp_path: Path) -> None:
+    ports = {"host": "127.0.0.1", "ids": "0", "first_port": 9093}
+    listener = {"protocol": "kafka", "advertise": {"ports": ports}}
+    cluster = {"brokers": "kafka://127.0.0.1:1"}
+    configuration = _configuration(tmp_path, None, cluster, **listener)
+    assert list(examine(configuration, tmp_path, NOW)) == []
 
 
 def test_the_first_sealing_key_seals_and_the_others_open(keep: Keep, examined: Examine) -> None:

@@ -11,8 +11,9 @@ import trio
 import trio.testing
 
 from gateway.doctor.pulsar.asking import ask
-from gateway.doctor.pulsar.hello import Accepted, Answer, NotPulsar, anonymous
+from gateway.doctor.pulsar.hello import Accepted, Answer, anonymous
 from gateway.doctor.reach import MOST_ADDRESSES, Network, Resolved, Unreached, run_all
+from gateway.doctor.strangers import Stranger
 from gateway.wire.address import Address
 from tests.unit.doctor.fakes import (
     FakeBroker,
@@ -85,20 +86,20 @@ async def test_a_broker_answers() -> None:
 @pytest.mark.parametrize(
     ("script", "oddity"),
     [
-        (saying(b"HTTP/1.1 400 Bad Request\r\n\r\n"), NotPulsar.HTTP),
-        (saying(b"\x15\x03\x03\x00\x02\x02\x46"), NotPulsar.TLS),
-        (saying(b"SSH-2.0-OpenSSH_9.6\r\n"), NotPulsar.STRANGE),
-        (saying(b"\0\0\0\4\0\0\0\xff"), NotPulsar.STRANGE),
-        (saying(b""), NotPulsar.CLOSED),
-        (tls_server, NotPulsar.TLS),
+        (saying(b"HTTP/1.1 400 Bad Request\r\n\r\n"), Stranger.HTTP),
+        (saying(b"\x15\x03\x03\x00\x02\x02\x46"), Stranger.TLS),
+        (saying(b"SSH-2.0-OpenSSH_9.6\r\n"), Stranger.STRANGE),
+        (saying(b"\0\0\0\4\0\0\0\xff"), Stranger.STRANGE),
+        (saying(b""), Stranger.CLOSED),
+        (tls_server, Stranger.TLS),
     ],
 )
-async def test_other_protocols_are_recognized(script: Script, oddity: NotPulsar) -> None:
+async def test_other_protocols_are_recognized(script: Script, oddity: Stranger) -> None:
     assert await heard(script) is oddity
 
 
 async def test_a_silent_peer_times_out(autojump_clock: trio.testing.MockClock) -> None:
-    assert await heard(silent) is NotPulsar.SILENT
+    assert await heard(silent) is Stranger.SILENT
 
 
 async def test_a_port_where_nobody_listens_refuses() -> None:

@@ -35,6 +35,16 @@ def verify(token: str) -> str:
     return config(listener=f"identity: {{mode: verify, token: {{{token}}}}}")
 
 
+PORTS = "{ports: {host: gateway.example, ids: 0-2, first_port: 9093}}"
+
+
+def kafka(listener: str = "", cluster: str = "", advertise: str = PORTS) -> str:
+    """Return a file of a gateway for Kafka. `advertise`: empty, if the listener has none."""
+    way = advertise and f"advertise: {advertise}"
+    more = ", ".join(it for it in ("protocol: kafka", way, listener) if it)
+    return config(listener=more, brokers="kafka://127.0.0.1:9092", cluster=cluster)
+
+
 def template(advertise: str, broker: str) -> str:
     """Return a file with readable names."""
     names = f'{{advertise: "{advertise}", broker: "{broker}"}}'

@@ -10,7 +10,7 @@ import bcrypt
 import pytest
 
 from gateway.identity.scram import line
-from tests.unit.errors.case import KEY, Case, config, verify
+from tests.unit.errors.case import KEY, Case, config, kafka, verify
 from tests.unit.errors.starts import Start, run
 from tests.unit.errors.tlsfiles import FILES, SHOWN
 
@@ -191,7 +191,7 @@ def scram(name: str, content: str | bytes, wrong: str) -> Case:
     """Return the case of a file of SCRAM credentials."""
     return Case(
         name,
-        identity("scram: {credentials_file: users}"),
+        kafka("identity: {mode: verify, scram: {credentials_file: users}}"),
         f"The credentials file users{wrong}",
         files={"users": content.encode() if isinstance(content, str) else content},
     )

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from tests.unit.errors.case import KEY, Case, config, template, verify
 
+BROKERS = (
+    "pulsar://host:port or pulsar+ssl://host:port or kafka://host:port or kafka+ssl://host:port"
+)
 TWINS = "[{name: a, bind: ':1', cluster: main}, {name: a, bind: ':2', cluster: main}]"
 
 LISTENERS = [
@@ -50,7 +53,7 @@ LISTENERS = [
     Case(
         "a listener of an unknown protocol",
         config(listener="protocol: smtp"),
-        "gateway.yaml:2: listeners[0].protocol: is not a protocol; pulsar",
+        "gateway.yaml:2: listeners[0].protocol: is not a protocol; pulsar or kafka",
     ),
     Case(
         "a closed listener without rules",
@@ -278,26 +281,17 @@ CLUSTERS = [
     Case(
         "a broker without scheme",
         config(brokers="[a:6650]"),
-        (
-            "gateway.yaml:3: clusters.main.brokers[0]: has no scheme; "
-            "pulsar://host:port or pulsar+ssl://host:port"
-        ),
+        (f"gateway.yaml:3: clusters.main.brokers[0]: has no scheme; {BROKERS}"),
     ),
     Case(
-        "a broker of another protocol",
-        config(brokers="[kafka://a:9092]"),
-        (
-            "gateway.yaml:3: clusters.main.brokers[0]: has a scheme that is not known; "
-            "pulsar://host:port or pulsar+ssl://host:port"
-        ),
+        "a broker of an unknown protocol",
+        config(brokers="[http://a:8080]"),
+        (f"gateway.yaml:3: clusters.main.brokers[0]: has a scheme that is not known; {BROKERS}"),
     ),
     Case(
         "a broker without host",
         config(brokers="[pulsar://]"),
-        (
-            "gateway.yaml:3: clusters.main.brokers[0]: has no host, or port 0; "
-            "pulsar://host:port or pulsar+ssl://host:port"
-        ),
+        (f"gateway.yaml:3: clusters.main.brokers[0]: has no host, or port 0; {BROKERS}"),
     ),
     Case(
         "a broker that is not text",

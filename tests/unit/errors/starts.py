@@ -171,7 +171,13 @@ STARTS = [
     Start(
         "an invalid topic",
         command("rules", "explain", "--action", "produce", "--topic", "a/b"),
-        "gateway rules explain: error: argument --topic: is not a topic; tenant/namespace/topic",
+        "gateway rules explain: error: argument --topic: is not a topic of pulsar; orders, or the "
+        "whole name",
+    ),
+    Start(
+        "an unknown protocol of a client",
+        command("rules", "explain", "--action", "produce", "--protocol", "http"),
+        "gateway rules explain: error: argument --protocol: is not a protocol; pulsar or kafka",
     ),
     Start(
         "a client that is not an address",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,12 +11,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gateway import protocols
 from gateway.brokers.names import TemplateNames
 from gateway.brokers.targets import TargetList
 from gateway.config import units
-from gateway.config.checks import find_mistakes
-from gateway.wire.address import Scheme
 from tests.unit.errors import limits, spark
 from tests.unit.errors.test_errors import CASES, STARTS
 from tests.unit.errors.texts import ROOT, Text, texts
@@ -39,7 +35,7 @@ UNREACHED = {
     "gateway/brokers/targets.py": ("The allowed target",),
     # The model of rules finds the same.
     "gateway/policy/gcra.py": ("a meter needs",),
-    # There is one protocol yet, and it has all; see `test_protocols`.
+    # All protocols have all actions; see `test_protocols`.
     "gateway/policy/rules.py": ("limits .* of .*, which",),
     "gateway/identity/token.py": (
         "Verifying tokens needs",
@@ -52,8 +48,6 @@ UNREACHED = {
     "gateway/verifiers/fetching.py": (".*", "no answer in time"),
     # It takes a file that changes between two reads.
     "gateway/tls/files.py": ("OpenSSL cannot load",),
-    # There is one protocol yet, so no listener and cluster can differ in it; tested below.
-    "gateway/config/checks.py": ("is not that of its cluster", "speaks"),
 }
 """Beginnings of texts that no file and no start can cause: packages check their own input too."""
 
@@ -105,34 +99,6 @@ def test_a_broker_accepted_by_the_model_is_a_target(written: str) -> None:
     except ValueError:
         return
     assert TargetList.of([broker]).check(broker.host, "192.0.2.1", broker.port) is None
-
-
-def test_a_listener_speaks_the_protocol_of_its_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    other = replace(protocols.PLUGINS[protocols.DEFAULT], name="other", schemes={"mq": Scheme(1)})
-    monkeypatch.setattr(protocols, "PLUGINS", protocols.PLUGINS | {"other": other})
-    data = {
-        "listeners": [{"protocol": name, "cluster": "main"} for name in ("other", "pulsar")],
-        "clusters": {"main": {"brokers": "mq://a,b"}},
-    }
-    found = [mistake for mistake in find_mistakes(data) if "speak" in mistake.text]
-    assert [(it.place, it.text) for it in found] == [
-        (
-            ("listeners", 1, "protocol"),
-            "is not that of its cluster, whose brokers speak other; the same",
-        )
-    ]
-
-
-def test_records_go_to_a_cluster_whose_topics_can_be_written(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    other = replace(protocols.PLUGINS[protocols.DEFAULT], name="other", schemes={"mq": Scheme(1)})
-    monkeypatch.setattr(protocols, "PLUGINS", protocols.PLUGINS | {"other": other})
-    topic = {"cluster": "main", "records": "persistent://ops/usage/records"}
-    data = {"clusters": {"main": {"brokers": "mq://a,b"}}, "usage": {"topic": topic}}
-    (found,) = find_mistakes(data)
-    assert found.place == ("usage", "topic", "cluster")
-    assert found.text == "speaks other; a cluster that speaks pulsar"
 
 
 @given(TEMPLATES, TEMPLATES)

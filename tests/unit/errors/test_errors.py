@@ -19,6 +19,7 @@ from tests.unit.errors import (
     keyfiles,
     limits,
     parts,
+    protocols,
     starts,
     stores,
     tlsfiles,
@@ -29,6 +30,7 @@ from tests.unit.errors.starts import Start
 CASES = [
     *(*documents.CASES, *parts.CASES, *keyfiles.CASES),
     *(*identities.CASES, *stores.CASES, *tlsfiles.CASES, *credentials.CASES),
+    *protocols.CASES,
 ]
 STARTS = [*starts.STARTS, *stores.STARTS, *identities.STARTS]
 

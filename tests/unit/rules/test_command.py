@@ -142,6 +142,46 @@ def test_unknown_fields_do_not_match(capsys: pytest.CaptureFixture[str]) -> None
     assert "    connects: its network is 10.0.0.0/8" in lines
 
 
+PROTOCOLS = """\
+version: 1
+rules:
+  - {id: kafkas, match: {protocol: kafka}, limit: {publish: {messages: 30/s}}, per: topic}
+  - {id: pulsars, match: {protocol: pulsar}, limit: {publish: {messages: 20/s}}, per: topic}
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "line"),
+    [
+        ([], "    20/s, burst 2: rule pulsars, for topic persistent://public/default/orders"),
+        (
+            ["--protocol", "pulsar"],
+            "    20/s, burst 2: rule pulsars, for topic persistent://public/default/orders",
+        ),
+        (["--protocol", "kafka"], "    30/s, burst 3: rule kafkas, for topic orders"),
+    ],
+)
+def test_explain_reads_topics_as_the_protocol_does(
+    asked: list[str], line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "protocols.yaml").write_text(PROTOCOLS)
+    asked = ["explain", "protocols.yaml", "--action", "produce", "--topic", "orders", *asked]
+    assert said(capsys, *asked) == (0, ["publish.messages", line])
+
+
+@pytest.mark.parametrize(
+    ("protocol", "topic"), [("pulsar", "acme/orders"), ("kafka", "acme/web/orders")]
+)
+def test_explain_refuses_what_is_no_topic_of_the_protocol(
+    protocol: str, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["rules", "explain", "--action", "produce", "--protocol", protocol, "--topic", topic])
+    assert ended.value.code == 2
+    wrong = f"argument --topic: is not a topic of {protocol}; orders, or the whole name"
+    assert wrong in capsys.readouterr().err
+
+
 # -- rights ------------------------------------------------------------------------------------
 
 RIGHTS = """\

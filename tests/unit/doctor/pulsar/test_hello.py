@@ -10,7 +10,6 @@ from gateway.doctor.pulsar.hello import (
     DOCTOR,
     Accepted,
     Answer,
-    NotPulsar,
     Probe,
     Rejected,
     alone,
@@ -18,9 +17,9 @@ from gateway.doctor.pulsar.hello import (
     frame_length,
     greet,
     printable,
-    recognize,
     speaking_for,
 )
+from gateway.doctor.strangers import Stranger, recognize
 from gateway.errors import PeerError
 from gateway.identity.credential import NoCredential, TokenFile
 from gateway.wire.address import Address
@@ -133,18 +132,18 @@ def test_endless_challenges_mean_rejected(own: TokenFile) -> None:
 @pytest.mark.parametrize(
     ("refusal", "oddity"),
     [
-        (Refusal.TIMEOUT, NotPulsar.SILENT),
-        (Refusal.CLOSED, NotPulsar.CLOSED),
-        (Refusal.TOO_MANY, NotPulsar.STRANGE),
+        (Refusal.TIMEOUT, Stranger.SILENT),
+        (Refusal.CLOSED, Stranger.CLOSED),
+        (Refusal.TOO_MANY, Stranger.STRANGE),
     ],
 )
-def test_no_answer_means_not_pulsar(refusal: Refusal, oddity: NotPulsar) -> None:
+def test_no_answer_means_a_stranger(refusal: Refusal, oddity: Stranger) -> None:
     answer, _ = play(anonymous(), Denial(refusal, ""))
     assert answer is oddity
 
 
 def test_another_command_is_strange() -> None:
-    assert play(anonymous(), simple(Kind.PONG))[0] is NotPulsar.STRANGE
+    assert play(anonymous(), simple(Kind.PONG))[0] is Stranger.STRANGE
 
 
 def test_undecodable_bytes_are_a_peer_error() -> None:
@@ -155,16 +154,16 @@ def test_undecodable_bytes_are_a_peer_error() -> None:
 @pytest.mark.parametrize(
     ("received", "oddity"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n", NotPulsar.HTTP),
-        (b"<!DOCTYPE HTML>", NotPulsar.HTTP),
-        (b"\x15\x03\x03\x00\x02\x02\x46", NotPulsar.TLS),
-        (b"\x16\x03\x03\x00\x7a", NotPulsar.TLS),
-        (b"SSH-2.0-OpenSSH_9", NotPulsar.STRANGE),
-        (b"", NotPulsar.CLOSED),
+        (b"HTTP/1.1 400 Bad Request\r\n", Stranger.HTTP),
+        (b"<!DOCTYPE HTML>", Stranger.HTTP),
+        (b"\x15\x03\x03\x00\x02\x02\x46", Stranger.TLS),
+        (b"\x16\x03\x03\x00\x7a", Stranger.TLS),
+        (b"SSH-2.0-OpenSSH_9", Stranger.STRANGE),
+        (b"", Stranger.CLOSED),
     ],
 )
-def test_a_peer_is_recognized_by_its_first_bytes(received: bytes, oddity: NotPulsar) -> None:
-    assert recognize(NotPulsar.CLOSED, received) is oddity
+def test_a_peer_is_recognized_by_its_first_bytes(received: bytes, oddity: Stranger) -> None:
+    assert recognize(Stranger.CLOSED, received) is oddity
 
 
 def test_the_first_bytes_tell_the_length_of_a_frame() -> None:

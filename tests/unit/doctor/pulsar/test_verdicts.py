@@ -10,7 +10,7 @@ import errno
 import pytest
 
 from gateway.doctor.finding import Finding, Status
-from gateway.doctor.pulsar.hello import Accepted, Answer, NotPulsar, Rejected
+from gateway.doctor.pulsar.hello import Accepted, Answer, Rejected
 from gateway.doctor.pulsar.verdicts import (
     BrokerAnswers,
     judge_broker,
@@ -18,6 +18,7 @@ from gateway.doctor.pulsar.verdicts import (
     judge_verified,
 )
 from gateway.doctor.reach import Unreached
+from gateway.doctor.strangers import Stranger
 from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 
@@ -29,7 +30,7 @@ ROLES = Rejected(ServerError.AuthorizationError, "Invalid roles.")
 STARTING = Rejected(ServerError.ServiceNotReady, "Server is not ready")
 
 
-def of(answer: Accepted | Rejected | NotPulsar | Unreached) -> Finding:
+def of(answer: Accepted | Rejected | Stranger | Unreached) -> Finding:
     return judge_broker("b", ADDRESS, answer, 0.0031)
 
 
@@ -61,19 +62,19 @@ def test_an_error_of_a_later_version_is_reported() -> None:
 @pytest.mark.parametrize(
     ("oddity", "remedy"),
     [
-        (NotPulsar.TLS, "brokerServicePortTls (6651)"),
-        (NotPulsar.HTTP, "webServicePort (8080)"),
-        (NotPulsar.SILENT, "what lies between"),
-        (NotPulsar.CLOSED, "what lies between"),
-        (NotPulsar.STRANGE, "what lies between"),
+        (Stranger.TLS, "brokerServicePortTls (6651)"),
+        (Stranger.HTTP, "webServicePort (8080)"),
+        (Stranger.SILENT, "what lies between"),
+        (Stranger.CLOSED, "what lies between"),
+        (Stranger.STRANGE, "what lies between"),
     ],
 )
 def test_a_peer_that_is_not_a_broker_gets_advice_about_the_port(
-    oddity: NotPulsar, remedy: str
+    oddity: Stranger, remedy: str
 ) -> None:
     found = of(oddity)
     assert found.status is Status.FAIL
-    assert found.detail == f"{oddity.value}: not a broker's plain port"
+    assert found.detail == f"{oddity.words('Pulsar')}: not a broker's plain port"
     assert remedy in found.remedy
 
 
@@ -106,7 +107,7 @@ def test_pass_through_clients_are_accepted_or_must_authenticate() -> None:
     assert asked.detail == "wants authentication; clients have to bring it"
 
 
-@pytest.mark.parametrize("answer", [NotPulsar.TLS, Unreached(None), STARTING])
+@pytest.mark.parametrize("answer", [Stranger.TLS, Unreached(None), STARTING])
 def test_without_an_answer_there_is_no_finding_about_clients(answer: Answer) -> None:
     assert judge_pass_through("c", BrokerAnswers(answer)) is None
     assert judge_verified("g", BrokerAnswers(answer), "proxy", forward=False) is None
@@ -177,7 +178,7 @@ def test_another_error_shows_the_brokers_text() -> None:
     assert "Server is not ready" in let_in(WHO, STARTING, STARTING).detail
 
 
-@pytest.mark.parametrize("answer", [NotPulsar.CLOSED, Unreached(None)])
+@pytest.mark.parametrize("answer", [Stranger.CLOSED, Unreached(None)])
 def test_a_broker_that_closes_only_on_the_gateway_fails(answer: Answer) -> None:
     assert let_in(WHO, ROLES, answer).status is Status.FAIL
 

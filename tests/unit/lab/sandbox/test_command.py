@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.errors import ConfigurationError
-from gateway.lab.sandbox import command
+from gateway.lab.process import addresses
 from gateway.lab.sandbox.command import run
 
 ANYWHERE = "127.0.0.1:0"
@@ -59,4 +59,5 @@ def test_a_missing_secret_file_is_named(tmp_path: Path) -> None:
 
 
 def test_port_0_is_any_port() -> None:
-    assert [address.port for address in command._addresses("127.0.0.1:0, 127.0.0.2:10")] == [0, 10]
+    found = addresses("127.0.0.1:0, 127.0.0.2:10", "pulsar", 6650)
+    assert [address.port for address in found] == [0, 10]

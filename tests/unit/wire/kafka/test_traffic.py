@@ -12,7 +12,7 @@ from gateway.wire.kafka.addresses import FETCH, PRODUCE
 from gateway.wire.kafka.records import HEAD, SHORT
 from gateway.wire.kafka.schema import Field, Schema, api
 from gateway.wire.kafka.stream import LONGEST, Reader, Stream
-from gateway.wire.kafka.traffic import MOST_TOPICS, Portion, Traffic, fetched, produced
+from gateway.wire.kafka.traffic import MOST_TOPICS, Original, Portion, Traffic, fetched, produced
 from gateway.wire.kafka.walk import unsigned
 from tests.apache_kafka.encoding import Body
 
@@ -97,12 +97,11 @@ def test_each_topic_is_told_in_whatever_pieces_a_body_comes(key: int, version: i
         for most in (1, 7, 1000, len(made.data)):
             traffic = Traffic()
             stream = Stream(_reader(key, version, traffic), len(made.data))
-            at = 0
+            at = end = 0
             while at < len(made.data):
-                piece = pieces.randint(1, most)
-                end = min(len(made.data), at + piece)
-                assert stream.feed(made.data, at, end) == end
-                at = end
+                end = min(len(made.data), end + pieces.randint(1, most))
+                at = stream.feed(made.data, at, end)
+                assert end - at <= LONGEST
             assert stream.is_done
             assert traffic.portions == made.portions
             assert stream.left == 0
@@ -129,7 +128,7 @@ def _produce(*batches: bytes, acks: int = 1, topic: bytes = b"t") -> bytes:
 def _read(body: bytes, version: int = 7) -> Traffic:
     traffic = Traffic()
     stream = Stream(produced(version, traffic), len(body))
-    stream.feed(body, 0, len(body))
+    stream.feed(bytearray(body), 0, len(body))
     assert stream.is_done
     return traffic
 
@@ -147,7 +146,7 @@ def test_messages_are_counted_by_the_heads_of_batches() -> None:
 def test_what_follows_the_body_is_not_touched() -> None:
     body = _produce(batch(1))
     stream = Stream(produced(7, Traffic()), len(body))
-    assert stream.feed(body + b"next", 0, len(body) + 4) == len(body)
+    assert stream.feed(bytearray(body + b"next"), 0, len(body) + 4) == len(body)
 
 
 @pytest.mark.parametrize(
@@ -173,8 +172,9 @@ def test_a_body_that_cannot_be_is_a_violation(body: bytes) -> None:
 
 def _feed(body: bytes, piece: int) -> None:
     stream = Stream(produced(7, Traffic()), len(body))
-    for at in range(0, len(body), piece):
-        stream.feed(body, at, min(len(body), at + piece))
+    at = 0
+    for end in range(piece, len(body) + piece, piece):
+        at = stream.feed(bytearray(body), at, min(len(body), end))
 
 
 def test_an_answer_may_end_within_a_batch_which_is_not_counted() -> None:
@@ -183,11 +183,50 @@ def test_an_answer_may_end_within_a_batch_which_is_not_counted() -> None:
     body = struct.pack(">iih", 0, 1, 1) + b"t" + partition + data
     traffic = Traffic()
     stream = Stream(fetched(4, traffic), len(body))
-    stream.feed(body, 0, len(body))
+    stream.feed(bytearray(body), 0, len(body))
     assert traffic.portions == [Portion(b"t", len(data), 5)]
 
 
 def test_a_varint_that_does_not_end_is_a_violation() -> None:
     body = unsigned(0) + bytes(6) + b"\xff" * 6
     with pytest.raises(PeerError, match="does not end"):
-        Stream(produced(9, Traffic()), len(body)).feed(body, 0, len(body))
+        Stream(produced(9, Traffic()), len(body)).feed(bytearray(body), 0, len(body))
+
+
+# -- what is written in place --------------------------------------------------------------------
+
+
+def test_a_topic_gets_another_name_whatever_cuts_it() -> None:
+    body = _produce(batch(1), topic=b"orders")
+    for piece in (1, 3, len(body)):
+        chunk, at = bytearray(body), 0
+        traffic = Traffic()
+        stream = Stream(produced(7, traffic, lambda topic: b"/" + topic[1:]), len(body))
+        for end in range(piece, len(body) + piece, piece):
+            at = stream.feed(chunk, at, min(len(body), end))
+        assert chunk == body.replace(b"orders", b"/rders")
+        assert traffic.portions == []
+
+
+def _fetched(error: int, topic: bytes, leaders: bytes) -> bytes:
+    """An answer of version 16 about one partition, without batches. `leaders`: a tagged field."""
+    head = struct.pack(">ihi", 0, 0, 0) + unsigned(2) + topic
+    partition = struct.pack(">ihqqq", 0, error, 0, 0, 0) + unsigned(1) + bytes(4) + unsigned(1)
+    return head + unsigned(2) + partition + b"\0" + b"\0" + leaders
+
+
+def test_addresses_of_leaders_at_the_end_of_an_answer_are_blanked() -> None:
+    leaders = b"\x01\x00\x05abcde"
+    body = bytearray(_fetched(6, bytes(16), leaders))
+    stream = Stream(fetched(16, Traffic()), len(body))
+    assert stream.feed(body, 0, len(body)) == len(body)
+    assert body == _fetched(6, bytes(16), b"\x01\x7f\x05" + bytes(5))
+
+
+def test_an_answer_gets_a_topic_back_and_its_error_and_the_time() -> None:
+    other, id = b"o" * 16, b"i" * 16
+    body = bytearray(_fetched(100, other, b"\0"))
+    traffic = Traffic(throttle=700)
+    restore = {other: Original(id, 29)}.get
+    Stream(fetched(16, traffic, restore), len(body)).feed(body, 0, len(body))
+    assert body == struct.pack(">i", 700) + _fetched(29, id, b"\0")[4:]

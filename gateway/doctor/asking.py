@@ -1,0 +1,160 @@
+"""Asks what answers at an address, with the frames of a protocol, and finds out what it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from socket import socket
+from typing import Generic, TypeVar
+
+import trio
+
+from gateway.doctor import secured
+from gateway.doctor.checks import Spoken
+from gateway.doctor.finding import Finding
+from gateway.doctor.insecure import Agreed, Insecure, Trouble, judge_agreed
+from gateway.doctor.reach import Network, Unreached
+from gateway.doctor.secured import Secure
+from gateway.doctor.strangers import Stranger, recognize
+from gateway.errors import PeerError
+from gateway.front.conversation import Conversation
+from gateway.front.leg import Leg
+from gateway.tls.stream import TlsStream
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Dialled, Step, StepResult
+
+T = TypeVar("T")
+"""What a peer answers that speaks the protocol."""
+
+_UNSURE = frozenset({Stranger.CLOSED, Stranger.SILENT})
+"""Reactions that a TLS server may also show to what is no TLS."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[T]):
+    """What is said to a peer. `steps`: makes the conversation, which begins with a `Dial` and may
+    raise `PeerError`. `frame_length`: as of `contract.Entry`. `largest`: bytes of an answer."""
+
+    steps: Callable[[], Generator[Step, StepResult, T | Stranger | Unreached]]
+    frame_length: Callable[[bytearray], int]
+    largest: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimedAnswer(Generic[T]):
+    """An answer, and the seconds until the connection was established (0.0 without one).
+    `agreed`: the TLS of the connection, if it has one."""
+
+    answer: T | Stranger | Unreached | Insecure
+    seconds: float
+    agreed: Agreed | None = None
+
+
+async def ask(
+    network: Network,
+    address: Address,
+    question: Question[T],
+    plain: Question[T],
+    secure: Secure | None = None,
+) -> TimedAnswer[T]:
+    """Ask at an IP literal, under TLS if `secure` is given, and return the answer. `plain`: what a
+    peer without TLS is asked, with nothing secret in it."""
+    began = trio.current_time()
+    sock = await network.connect(address)
+    if isinstance(sock, Unreached):
+        return TimedAnswer(sock, 0.0)
+    seconds = trio.current_time() - began
+    if secure is None:
+        plainly = await _ask_plain(network, sock, address, question)
+        return TimedAnswer(plainly, seconds)
+    stream = await secured.shaken(network, sock, secure)
+    if isinstance(stream, Insecure):
+        return TimedAnswer(await _explain(network, address, secure.host, stream, plain), seconds)
+    told = await _ask_secured(network, stream, address, question, secure)
+    return TimedAnswer(told[0], seconds, told[1])
+
+
+async def _ask_plain(
+    network: Network, sock: socket, address: Address, question: Question[T]
+) -> T | Stranger | Unreached:
+    with sock:
+        leg = Leg(sock, question.frame_length, question.largest)
+        answer = await _converse(network, leg, address, question)
+    if isinstance(answer, Stranger) and answer in _UNSURE and await network.speaks_tls(address):
+        return Stranger.TLS
+    return answer
+
+
+async def _ask_secured(
+    network: Network,
+    stream: TlsStream,
+    address: Address,
+    question: Question[T],
+    secure: Secure,
+) -> tuple[T | Stranger | Unreached | Insecure, Agreed | None]:
+    leg = Leg(stream, question.frame_length, question.largest)
+    try:
+        agreed = secured.agreed_of(stream)
+        answer = await _converse(network, leg, address, question)
+    finally:
+        leg.close()
+    if answer is Stranger.CLOSED:
+        return await secured.farewell(network, address, secure) or answer, None
+    return answer, agreed
+
+
+async def _explain(
+    network: Network, address: Address, host: str, failed: Insecure, plain: Question[T]
+) -> Stranger | Insecure:
+    """Return what a peer is with which no handshake succeeds."""
+    if failed.trouble is not Trouble.NONE:
+        return await secured.explain(network, address, host, failed)
+    if await network.speaks_tls(address):
+        return Insecure(Trouble.AMBIGUOUS, failed.words)
+    answer = (await ask(network, address, plain, plain)).answer
+    if not isinstance(answer, Stranger | Unreached | Insecure):
+        return Stranger.PLAIN
+    return answer if answer is Stranger.HTTP else failed
+
+
+async def _converse(
+    network: Network, leg: Leg, address: Address, question: Question[T]
+) -> T | Stranger | Unreached:
+    async def reach(_target: Address | None) -> tuple[Leg, Dialled] | Denial:
+        return leg, Dialled(address)
+
+    conversation = Conversation(trio.current_time() + network.timeout, reach)
+    try:
+        answer = await conversation.run(question.steps())
+    except PeerError:
+        answer = Stranger.STRANGE
+    return recognize(answer, bytes(leg.received)) if isinstance(answer, Stranger) else answer
+
+
+def spoken_of(answer: T | Stranger | Unreached | Insecure, protocol: str) -> Spoken | None:
+    """Return what a peer speaks, as `checks.Checks.identify` does. `protocol`: the name of the one
+    that it was asked in."""
+    if isinstance(answer, Unreached):
+        return None
+    if isinstance(answer, Insecure):
+        wants = answer.trouble is Trouble.WANTED
+        return Spoken(wants, "speaks TLS and wants a certificate" if wants else "speaks no TLS")
+    if isinstance(answer, Stranger):
+        return Spoken(False, answer.words(protocol))
+    return Spoken(True, f"speaks {protocol}")
+
+
+# -- findings --------------------------------------------------------------------------------
+
+
+def name_address(broker: Address, address: Address) -> str:
+    """Return a broker's name, and which of its IP addresses it is, for titles of findings."""
+    return str(broker) if broker == address else f"{broker} ({address.host})"
+
+
+def judge_tls(broker: Address, address: Address, agreed: Agreed | None) -> list[Finding]:
+    """Return the finding for the TLS of a broker at one of its IP addresses; none without TLS."""
+    if agreed is None:
+        return []
+    return [judge_agreed(f"TLS of {name_address(broker, address)}", agreed, time.time())]

@@ -1,0 +1,66 @@
+"""Checks one Kafka broker: its versions, and where it says that all brokers are; see
+`gateway.doctor.checks`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+
+from gateway.doctor import asking
+from gateway.doctor.asking import TimedAnswer, judge_tls, name_address, spoken_of
+from gateway.doctor.checks import Examined, Plan, Spoken
+from gateway.doctor.finding import Finding
+from gateway.doctor.insecure import Insecure, judge_insecure
+from gateway.doctor.kafka import verdicts
+from gateway.doctor.kafka.hello import QUESTION, SPOKEN, Broker
+from gateway.doctor.reach import Network, run_all
+from gateway.doctor.secured import Secure
+from gateway.doctor.strangers import Stranger
+from gateway.wire.address import Address
+
+ADVERTISED_BY = "advertised.listeners in server.properties"
+"""See `checks.Checks`."""
+
+
+async def identify(network: Network, address: Address, secure: Secure | None) -> Spoken | None:
+    """See `checks.Checks`."""
+    return spoken_of((await _ask(network, secure, address)).answer, SPOKEN)
+
+
+async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
+    """See `checks.Checks`."""
+    secure = plan.secure(broker)
+    timed = await run_all([partial(_ask, plan.network, secure, it) for it in addresses])
+    answered = list(zip(addresses, timed, strict=True))
+    connected = [_connected(plan, broker, address, it) for address, it in answered]
+    agreed = chain.from_iterable(judge_tls(broker, at, it.agreed) for at, it in answered)
+    told = _first_told(it.answer for it in timed)
+    if told is None:
+        return Examined(connected, tuple(agreed))
+    found = verdicts.judge_told(f"metadata at {broker}", told)
+    brokers = {} if isinstance(told, Stranger) else told
+    tls = plan.cluster.has_tls  # as the gateway does, since no answer says it
+    advertised = {it._replace(tls=tls) for it in brokers.values()}
+    return Examined(connected, (*agreed, found), advertised, frozenset(brokers))
+
+
+async def _ask(network: Network, secure: Secure | None, address: Address) -> TimedAnswer[Broker]:
+    return await asking.ask(network, address, QUESTION, QUESTION, secure)
+
+
+def _connected(
+    plan: Plan, broker: Address, address: Address, timed: TimedAnswer[Broker]
+) -> Finding:
+    check = f"broker {name_address(broker, address)}"
+    if isinstance(timed.answer, Insecure):
+        return judge_insecure(check, timed.answer, plan.trust(broker), time.time())
+    return verdicts.judge_broker(check, broker, timed.answer, timed.seconds)
+
+
+def _first_told(answers: Iterable[object]) -> Mapping[int, Address] | Stranger | None:
+    """Return what one address of a broker says of all brokers, or why none does; None: no address
+    is a broker's."""
+    told = [it.told for it in answers if isinstance(it, Broker)]
+    return next((it for it in told if not isinstance(it, Stranger)), told[0] if told else None)

@@ -1,0 +1,135 @@
+"""What the doctor asks a Kafka broker: which versions it knows, and where all brokers are.
+
+Brokers answer the first to everybody. One that wants to know who asks closes at the second.
+Source: the protocol guide of Apache Kafka; KIP-35 for ApiVersions, KIP-152 for what is answered
+before SASL.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from gateway.config.units import MOST_IDS
+from gateway.doctor.asking import Question
+from gateway.doctor.reach import Unreached
+from gateway.doctor.strangers import Stranger, read_silence
+from gateway.errors import PeerError
+from gateway.wire.address import Address, parse_address
+from gateway.wire.contract import Dial, Dialled, Peer, Receive, Step, StepResult, Transmit
+from gateway.wire.kafka.addresses import METADATA, Node, nodes
+from gateway.wire.kafka.frames import API_VERSIONS, SIZE, body_of_answer, correlation
+from gateway.wire.kafka.schema import Api, api
+from gateway.wire.kafka.walk import plan
+
+SPOKEN = "Kafka"
+"""The protocol's name, in texts."""
+
+CLIENT = b"gateway-doctor"
+"""The client id, by which brokers' logs and metrics name who asks."""
+
+METADATA_VERSION = 1
+"""The first in which a client can ask for no topic. Every broker knows it."""
+
+LARGEST_ANSWER = 512 * 1024
+"""Bytes of a frame: as many brokers as a listener may have ids, with the longest hosts."""
+
+_HEAD = struct.Struct(">hhih")
+_RANGE = struct.Struct(">hhh")
+_COUNT = struct.Struct(">i")
+
+
+class Versions(NamedTuple):
+    """The versions of an API that a broker knows."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker's answers. `versions`: by the key of an API. `told`: where all brokers are, by id;
+    a stranger instead if it said nothing of that kind: `CLOSED` where it wants SASL first."""
+
+    versions: Mapping[int, Versions]
+    told: Mapping[int, Address] | Stranger
+
+
+Answer = Broker | Stranger | Unreached
+
+
+def frame_length(head: bytearray) -> int:
+    """See `contract.Entry`. A negative size is read as one that is too large."""
+    return int.from_bytes(head[: SIZE.size]) + SIZE.size if len(head) >= SIZE.size else 0
+
+
+def greet() -> Generator[Step, StepResult, Answer]:
+    """Ask both, and return the answers. Raises `PeerError` if the first one is none."""
+    if not isinstance((yield Dial()), Dialled):
+        return Unreached(None)
+    yield Transmit(Peer.BROKER, _request(API_VERSIONS, 0))
+    frame = yield Receive(Peer.BROKER)
+    if not isinstance(frame, bytes):
+        return read_silence(frame)
+    versions = read_versions(frame)
+    yield Transmit(Peer.BROKER, _request(METADATA, METADATA_VERSION, _COUNT.pack(0)))
+    frame = yield Receive(Peer.BROKER)
+    if not isinstance(frame, bytes):
+        return Broker(versions, read_silence(frame))
+    try:
+        return Broker(versions, read_brokers(frame))
+    except PeerError:
+        return Broker(versions, Stranger.STRANGE)
+
+
+QUESTION: Question[Broker] = Question(greet, frame_length, LARGEST_ANSWER)
+
+
+def known_api(key: int) -> Api:
+    """Return one of the APIs that are always known."""
+    found = api(key)
+    assert found is not None
+    return found
+
+
+def _request(key: int, version: int, body: bytes = b"") -> bytes:
+    """Return a request without tagged fields. The API stands for the correlation id, too."""
+    rest = _HEAD.pack(key, version, key, len(CLIENT)) + CLIENT + body
+    return SIZE.pack(len(rest)) + rest
+
+
+def read_versions(frame: bytes) -> dict[int, Versions]:
+    """Return what an answer to ApiVersions 0 offers, by API. Raises `PeerError`."""
+    known = known_api(API_VERSIONS)
+    start = _body(known, 0, frame)
+    found = plan(known.response, 0, frozenset({"ApiKeys"})).walk(frame, start, len(frame))
+    (place,) = found.places
+    ranges = _RANGE.iter_unpack(frame[place.start + _COUNT.size : place.end])
+    return {key: Versions(least, most) for key, least, most in ranges}
+
+
+def read_brokers(frame: bytes) -> dict[int, Address]:
+    """Return the brokers of an answer to Metadata, by id: as many as a listener may have ids.
+    Raises `PeerError`."""
+    known = known_api(METADATA)
+    start = _body(known, METADATA_VERSION, frame)
+    told = nodes(known.response, METADATA_VERSION, frame, start)
+    return {node.id: _address(node) for node in sorted(told)[:MOST_IDS]}
+
+
+def _body(known: Api, version: int, frame: bytes) -> int:
+    if correlation(frame) != known.key:
+        raise PeerError("an answer to another request")
+    return body_of_answer(known, version, frame)
+
+
+def _address(node: Node) -> Address:
+    if node.id < 0:
+        raise PeerError(f"a broker with the id {node.id}")
+    host = f"[{node.host}]" if ":" in node.host else node.host
+    try:
+        return parse_address(f"{host}:{node.port}")
+    except ValueError as error:
+        raise PeerError("a broker at what is no address") from error

@@ -1,0 +1,218 @@
+"""Bodies of messages as dicts, read and written by the schema of their version.
+
+A struct is a dict by the names of the schema, an array a list, a text a `str`, an id (`uuid`) 16
+bytes. Decoded dicts have all fields of their version, but of tagged fields only those that were
+sent. Encoded dicts may have fields of other versions, which are left out, and lack fields of this
+one, which are then null where that may be, and else zero or empty.
+
+Speed does not matter here: the gateway itself walks over bodies instead (`wire.kafka.walk`).
+
+Source: the protocol guide of Apache Kafka, and KIP-482 for compact lengths and tagged fields.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from gateway.errors import PeerError
+from gateway.wire.kafka.schema import of
+from gateway.wire.kafka.walk import SIZES, read_unsigned, unsigned
+
+if TYPE_CHECKING:
+    from gateway.wire.kafka.schema import Field, Schema
+
+    Struct = dict[str, Any]
+
+MOST_ELEMENTS = 50_000
+"""Elements and tagged fields of one body: each becomes an object of some hundred bytes. Requests
+of real clients have some hundreds."""
+
+_NUMBERS = {
+    "bool": struct.Struct(">?"),
+    "int8": struct.Struct(">b"),
+    "int16": struct.Struct(">h"),
+    "uint16": struct.Struct(">H"),
+    "int32": struct.Struct(">i"),
+    "uint32": struct.Struct(">I"),
+    "int64": struct.Struct(">q"),
+    "float64": struct.Struct(">d"),
+    "uuid": struct.Struct(">16s"),
+}
+
+_EMPTY = {"string": "", "bytes": b"", "records": b"", "uuid": bytes(16)}
+"""By type: the value of a field that is not given. All others are numbers."""
+
+_NULL, _PRESENT = 255, 1
+"""What stands before a struct that may be null. Readers take any negative byte for null."""
+
+
+def decode(schema: Schema, version: int, body: bytes) -> Struct:
+    """Return a body. Raises `PeerError` if it is torn. Bytes behind it are left, as brokers leave
+    them: librdkafka 2.16 sends three behind a Metadata that asks for all topics."""
+    return _Reader(body, version, flexible=version >= schema.flexible).struct(schema.fields)
+
+
+def encode(schema: Schema, version: int, body: Struct) -> bytes:
+    """Return the bytes of a body. Raises `KeyError` for a name that no version has."""
+    writer = _Writer(version, flexible=version >= schema.flexible)
+    writer.struct(schema.fields, body)
+    return bytes(writer.data)
+
+
+class _Reader:
+    """Reads one body. `at`: the next byte. `end`: of the body, or of the tagged field in it."""
+
+    def __init__(self, body: bytes, version: int, *, flexible: bool) -> None:
+        self.at = 0
+        self.end = len(body)
+        self._body = body
+        self._version = version
+        self._flexible = flexible
+        self._left = MOST_ELEMENTS
+
+    def struct(self, fields: tuple[Field, ...]) -> Struct:
+        present = list(of(fields, self._version))
+        found = {it.name: self._value(it) for it in present if it.tagged > self._version}
+        if self._flexible:
+            known = {it.tag: it for it in present if it.tagged <= self._version}
+            self._tags(known, found)
+        return found
+
+    def _value(self, it: Field) -> Any:
+        kind = it.kind.removeprefix("[]")
+        may_be_null = it.nullable <= self._version
+        if it.kind.startswith("[]"):
+            count = self._length(4, may_be_null=may_be_null)
+            if count > self.end - self.at:  # an element has at least one byte
+                raise PeerError(f"an array of {count} in a body that is too short for them")
+            return None if count < 0 else [self._element(it, kind) for _ in range(count)]
+        if kind == "{}" and may_be_null and self._take(1)[0] > 127:
+            return None
+        return self._plain(it, kind, may_be_null=may_be_null)
+
+    def _element(self, it: Field, kind: str) -> Any:
+        self._count()
+        return self._plain(it, kind, may_be_null=False)
+
+    def _plain(self, it: Field, kind: str, *, may_be_null: bool) -> Any:
+        if kind == "{}":
+            return self.struct(it.fields)
+        if kind in SIZES:
+            return _NUMBERS[kind].unpack(self._take(SIZES[kind]))[0]
+        length = self._length(2 if kind == "string" else 4, may_be_null=may_be_null)
+        if length < 0:
+            return None
+        data = self._take(length)
+        return _text(data) if kind == "string" else data
+
+    def _tags(self, known: dict[int, Field], found: Struct) -> None:
+        for _ in range(self._unsigned()):
+            self._count()
+            tag, size = self._unsigned(), self._unsigned()
+            outer, until = self.end, self.at + size
+            if until > outer:
+                raise PeerError("a tagged field that is torn")
+            if tag in known:
+                self.end = until
+                found[known[tag].name] = self._value(known[tag])
+                if self.at != until:
+                    raise PeerError("a tagged field of another size than it states")
+            self.at, self.end = until, outer
+
+    def _length(self, size: int, *, may_be_null: bool) -> int:
+        """Return a length; -1 for null. `size`: its bytes, where it is not compact."""
+        if self._flexible:
+            length = self._unsigned() - 1
+        else:
+            length = int.from_bytes(self._take(size), "big", signed=True)
+        if length < (-1 if may_be_null else 0):
+            raise PeerError(f"a length of {length}")
+        return length
+
+    def _unsigned(self) -> int:
+        number, self.at = read_unsigned(self._body, self.at, self.end)
+        return number
+
+    def _take(self, size: int) -> bytes:
+        start, self.at = self.at, self.at + size
+        if self.at > self.end:
+            raise PeerError("a body that is torn")
+        return self._body[start : self.at]
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise PeerError(f"a body of more than {MOST_ELEMENTS} elements")
+
+
+class _Writer:
+    """Writes one body. `data`: what is written."""
+
+    def __init__(self, version: int, *, flexible: bool) -> None:
+        self.data = bytearray()
+        self._version = version
+        self._flexible = flexible
+
+    def struct(self, fields: tuple[Field, ...], given: Struct) -> None:
+        unknown = given.keys() - {it.name for it in fields}
+        if unknown:
+            raise KeyError(*sorted(unknown))
+        present = list(of(fields, self._version))
+        for it in present:
+            if it.tagged > self._version:
+                self._value(it, given.get(it.name))
+        if self._flexible:
+            tagged = [it for it in present if it.tagged <= self._version and it.name in given]
+            self._tags(sorted(tagged, key=lambda it: it.tag), given)
+
+    def _value(self, it: Field, value: Any) -> None:
+        kind = it.kind.removeprefix("[]")
+        is_null = value is None and it.nullable <= self._version
+        if it.kind.startswith("[]"):
+            elements = [] if value is None else value
+            self._length(-1 if is_null else len(elements), 4)
+            for element in elements:
+                self._plain(it, kind, element)
+        elif kind == "{}" and it.nullable <= self._version:
+            self.data.append(_NULL if is_null else _PRESENT)
+            if not is_null:
+                self.struct(it.fields, value)
+        elif is_null:
+            self._length(-1, 2 if kind == "string" else 4)
+        else:
+            self._plain(it, kind, value)
+
+    def _plain(self, it: Field, kind: str, value: Any) -> None:
+        if kind == "{}":
+            self.struct(it.fields, value or {})
+            return
+        if value is None:
+            value = _EMPTY.get(kind, 0)
+        if kind in SIZES:
+            self.data += _NUMBERS[kind].pack(value)
+            return
+        data = value.encode() if kind == "string" else value
+        self._length(len(data), 2 if kind == "string" else 4)
+        self.data += data
+
+    def _length(self, length: int, size: int) -> None:
+        if self._flexible:
+            self.data += unsigned(length + 1)
+        else:
+            self.data += length.to_bytes(size, "big", signed=True)
+
+    def _tags(self, fields: list[Field], given: Struct) -> None:
+        self.data += unsigned(len(fields))
+        for it in fields:
+            outer, self.data = self.data, bytearray()
+            self._value(it, given[it.name])
+            content, self.data = self.data, outer
+            self.data += unsigned(it.tag) + unsigned(len(content)) + content
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise PeerError("a text that is not UTF-8") from error

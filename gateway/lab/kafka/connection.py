@@ -1,0 +1,73 @@
+"""One client connection: passes received frames to a session and sends the session's answers.
+
+Brokers take the next request of a connection when the answer of the last one is sent, and so does
+this: one task, whose client fills its own socket if it reads no answers.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from gateway.errors import PeerError
+from gateway.lab.kafka import (
+    administering,
+    committing,
+    fetching,
+    grouping,
+    metadata,
+    opening,
+    producing,
+)
+from gateway.wire.kafka.frames import SIZE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    import trio
+
+    from gateway.lab.kafka.session import Handler, KafkaSession
+
+HANDLERS: Mapping[int, Handler] = {
+    **opening.HANDLERS,
+    **metadata.HANDLERS,
+    **producing.HANDLERS,
+    **fetching.HANDLERS,
+    **grouping.HANDLERS,
+    **committing.HANDLERS,
+    **administering.HANDLERS,
+}
+
+LARGEST_FRAME = 8 * 1024 * 1024
+"""Bytes. A client's largest request has 1 MiB by default, and some 5 where that was raised."""
+
+CHUNK = 64 * 1024
+"""Bytes of one read."""
+
+
+async def serve(stream: trio.SocketStream, session: KafkaSession) -> None:
+    """Serve until either side closes. Raises `PeerError` and trio's errors."""
+    async with stream:
+        async for frame in _frames(stream):
+            answer = await session.answer(frame, time.time())
+            if answer is not None:
+                await stream.send_all(answer)
+            if session.is_ended:
+                return
+
+
+async def _frames(stream: trio.SocketStream) -> AsyncIterator[bytes]:
+    """Yield whole frames, each with its size. Raises `PeerError` for one too large."""
+    received = bytearray()
+    while chunk := await stream.receive_some(CHUNK):
+        received += chunk
+        while len(received) >= SIZE.size:
+            size = SIZE.unpack_from(received)[0]
+            if not 0 <= size <= LARGEST_FRAME:
+                raise PeerError(f"a frame of {size} bytes")
+            end = SIZE.size + size
+            if end > len(received):
+                break
+            frame = bytes(received[:end])
+            del received[:end]
+            yield frame

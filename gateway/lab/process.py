@@ -1,0 +1,100 @@
+"""What the sandboxes of all protocols share as processes: addresses, listeners, their end."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import trio
+
+from gateway.errors import ConfigurationError
+from gateway.system.signals import STOP, received
+from gateway.wire.address import Address, parse_address
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    Serve = Callable[..., Awaitable[object]]
+    """A task as nurseries start it: it tells when it has started."""
+
+MOST_BROKERS = 16
+"""One process uses one core, so more brokers show nothing that two do not."""
+
+ANYWHERE = Address("127.0.0.1", 0)
+"""A loopback address with any free port."""
+
+_ANY_PORT = ":0"
+
+
+def addresses(text: str, scheme: str, default_port: int) -> tuple[Address, ...]:
+    """Read the addresses of --brokers. Raises `ConfigurationError`."""
+    parts = text.removeprefix(f"{scheme}://").split(",")
+    if len(parts) > MOST_BROKERS:
+        raise ConfigurationError(f"--brokers names {len(parts)}; {MOST_BROKERS} are the most")
+    return tuple(address(part.strip(), "--brokers", default_port) for part in parts)
+
+
+def address(text: str, option: str, default_port: int) -> Address:
+    """Read `host:port`, where port 0 is any free port. Raises `ConfigurationError`."""
+    host = text.removesuffix(_ANY_PORT)
+    try:
+        found = parse_address(host, default_port)
+    except ValueError as why:
+        example = f"Write for example 127.0.0.1:1{default_port}"
+        raise ConfigurationError(f"{option}: {why}. {example}") from None
+    return found if host == text else found._replace(port=0)
+
+
+async def listen(address: Address) -> trio.SocketListener:
+    """Return a listener. Raises `ConfigurationError` if it cannot be had."""
+    try:
+        listeners = await trio.open_tcp_listeners(address.port, host=address.host)
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigurationError(
+            f"cannot listen on {address}: {reason}; end what listens there, "
+            "or name other ports (0 is any)"
+        ) from None
+    for spare in listeners[1:]:  # a host name may have several addresses: one is enough
+        await spare.aclose()
+    return listeners[0]
+
+
+def bound(listener: trio.SocketListener) -> Address:
+    """Return the address of a listener, with the port in use."""
+    host, port, *_ = listener.socket.getsockname()
+    return Address(host, port)
+
+
+def serve_until_stopped(serve: Serve, announce: Callable[[], None]) -> int:
+    """Serve until SIGTERM or SIGINT; return the exit status. `announce` is called when `serve` has
+    started. Raises `ConfigurationError`."""
+    try:
+        trio.run(_serve, serve, announce)
+    except ExceptionGroup as failures:
+        mistake = first_of(failures)
+        if isinstance(mistake, ConfigurationError):
+            raise mistake from None
+        raise
+    return 0
+
+
+async def _serve(serve: Serve, announce: Callable[[], None]) -> None:
+    async with received(*STOP) as signals, trio.open_nursery() as nursery:
+        await nursery.start(serve)
+        announce()
+        async for _ in signals:
+            nursery.cancel_scope.cancel()
+
+
+def first_of(error: BaseException) -> BaseException:
+    """Return the first leaf of an exception group, as nurseries raise it."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def report(text: str) -> None:
+    """Write to standard error: a sandbox has no settings for a structured log."""
+    printable = "\n".join(line if line.isprintable() else ascii(line) for line in text.splitlines())
+    sys.stderr.write(f"sandbox: {printable}\n")

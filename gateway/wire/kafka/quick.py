@@ -1,0 +1,296 @@
+"""Reads Produce and Fetch frames of the usual form, which are whole in a chunk, in one go.
+
+`traffic` reads any such frame, in whatever pieces it comes, with a generator that costs some
+microseconds for each of its parts. Most frames are small and whole, and all their lengths take one
+byte. What is here reads these, and gives up on all others, by returning None; it never reads
+anything in another way than `traffic` does, which a test compares.
+
+Offsets may run beyond the frame while a lie is read, and even beyond the chunk. So a frame counts
+as read only if its last byte is where its size says.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+from gateway.wire.kafka.frames import LONGEST_CLIENT
+from gateway.wire.kafka.records import FORMAT, HEAD, SHORT
+from gateway.wire.kafka.topics import ID
+from gateway.wire.kafka.traffic import Portion
+
+_short = struct.Struct(">h").unpack_from
+_batch = struct.Struct(">8xi4xb40xi").unpack_from  # length, format, number of messages
+
+FLEXIBLE = {0: 9, 1: 12}
+"""The first flexible versions of Produce and Fetch: older ones are read by `traffic` alone."""
+
+BY_ID = 13
+"""The first version of both that names topics by their ids."""
+
+LEAST = 4 + HEAD
+"""Bytes that `batch` may read: a compact length, and the head of a batch."""
+
+_AFTER_LENGTH = 12
+"""Bytes of a batch up to where its length begins to count."""
+
+
+class Produced(NamedTuple):
+    """What a Produce request has. `lead`: bytes before its partition, if it has just one."""
+
+    acks: int
+    topics: list[Portion]
+    lead: int
+
+
+def batch(chunk: bytearray, at: int, until: int) -> tuple[int, int] | None:
+    """Return the messages and the bytes of the batch that stands at `at`, with the compact length
+    of records before it, and ends at `until`; its data may not have come, but `LEAST` bytes have.
+    None: there is something else, or no message."""
+    size = chunk[at]
+    if size > 127:
+        byte = chunk[at + 1]
+        size += (byte << 7) - 128
+        at += 1
+        if byte > 127:
+            byte = chunk[at + 1]
+            size += (byte << 14) - (128 << 7)
+            at += 1
+            if byte > 127:
+                byte = chunk[at + 1]
+                size += (byte << 21) - (128 << 14)
+                at += 1
+                if byte > 127:
+                    return None  # 256 MB
+        if not byte:
+            return None  # it has a byte more than it needs
+    size -= 1
+    if at + 1 + size != until:
+        return None
+    length, format, messages = _batch(chunk, at + 1)
+    if format != FORMAT or messages <= 0 or length + _AFTER_LENGTH != size or size < HEAD:
+        return None
+    return messages, size
+
+
+def produced(  # noqa: C901 - flat, as it runs for each request
+    chunk: bytearray, at: int, end: int, version: int
+) -> Produced | None:
+    """Return what a request has whose client id begins at `at`; None: read it otherwise."""
+    began = at
+    try:
+        client = _short(chunk, at)[0]
+        if client > LONGEST_CLIENT:
+            return None
+        at += 2 + (client if client > 0 else 0)
+        transaction = chunk[at + 1]
+        if chunk[at] or transaction:  # tagged fields, or a transaction
+            return None
+        acks = _short(chunk, at + 2)[0]
+        count = chunk[at + 8] - 1
+        at += 9
+        topics: list[Portion] = []
+        lead = 0
+        is_alone = count == 1
+        while count > 0:
+            count -= 1
+            if version >= BY_ID:
+                topic = bytes(chunk[at : at + ID])
+                at += ID
+            else:
+                size = chunk[at]
+                if not 0 < size < 128:
+                    return None
+                topic = bytes(chunk[at + 1 : at + size])
+                at += size
+            partitions = chunk[at] - 1
+            at += 1
+            if not 0 <= partitions < 127:
+                return None
+            lead = at - began if is_alone and partitions == 1 else 0
+            total = told = 0
+            while partitions > 0:
+                partitions -= 1
+                size, at = _compact(chunk, at + 4)
+                until = at + size
+                if until > end:
+                    return None
+                while at < until:
+                    length, format, messages = _batch(chunk, at)
+                    if format != FORMAT or messages < 0 or length < HEAD - _AFTER_LENGTH:
+                        return None
+                    told += messages
+                    at += length + _AFTER_LENGTH
+                if at != until or chunk[at]:
+                    return None
+                at += 1
+                total += size
+            if chunk[at]:
+                return None
+            at += 1
+            topics.append(Portion(topic, total, told))
+        if at + 1 != end or chunk[at] or count:
+            return None
+        return Produced(acks, topics, lead)
+    except (IndexError, struct.error):
+        return None
+
+
+def fetches(chunk: bytearray, at: int, end: int, version: int) -> list[bytes] | None:
+    """Return the topics that a request of Fetch names whose client id begins at `at`; None: read it
+    otherwise."""
+    try:
+        client = _short(chunk, at)[0]
+        if client > LONGEST_CLIENT:
+            return None
+        at += 2 + (client if client > 0 else 0)
+        if chunk[at]:  # tagged fields of the head
+            return None
+        at += 26 if version < _WITHOUT_REPLICA else 22
+        count = chunk[at] - 1
+        at += 1
+        topics: list[bytes] = []
+        while count > 0:
+            count -= 1
+            size = ID if version >= BY_ID else chunk[at]
+            topics.append(
+                bytes(chunk[at : at + ID] if version >= BY_ID else chunk[at + 1 : at + size])
+            )
+            at += size
+            partitions = chunk[at] - 1
+            at += 1
+            if not 0 < size < 128 or not 0 <= partitions < 127:
+                return None
+            while partitions > 0:
+                partitions -= 1
+                if chunk[at + 32]:  # tagged fields, behind six numbers
+                    return None
+                at += 33
+            if chunk[at]:
+                return None
+            at += 1
+        # None are forgotten, the client's rack, and no tagged fields.
+        rack = chunk[at + 1]
+        if count or chunk[at] != 1 or rack > 127:
+            return None
+        at += 2 + (rack - 1 if rack else 0)
+        return topics if at + 1 == end and not chunk[at] else None
+    except (IndexError, struct.error):
+        return None
+
+
+_WITHOUT_REPLICA = 15
+"""The first version of Fetch in which a client does not say that it is no replica."""
+
+
+def accepted(chunk: bytearray, at: int, end: int, version: int) -> bool:
+    """Return whether an answer to Produce, whose head ends at `at`, says that all went well and
+    nothing else, so that nobody has to look at it. False: look at it."""
+    try:
+        if chunk[at]:  # tagged fields of the head
+            return False
+        count = chunk[at + 1] - 1
+        at += 2
+        while count > 0:
+            count -= 1
+            size = ID if version >= BY_ID else chunk[at]
+            at += size
+            partitions = chunk[at] - 1
+            at += 1
+            if size > 127 or partitions > 126:
+                return False
+            while partitions > 0:
+                partitions -= 1
+                # Its index; no error; three numbers; no errors of records, no text, no tags.
+                if chunk[at + 4] or chunk[at + 5] or chunk[at + 30 : at + 33] != _FINE:
+                    return False
+                at += 33
+            if partitions or chunk[at]:
+                return False
+            at += 1
+        # The time for which the client is held, and no tags.
+        return not count and at + 5 == end and not chunk[at + 4]
+    except IndexError:
+        return False
+
+
+_FINE = b"\x01\x00\x00"
+
+
+def fetched(  # noqa: C901 - flat, as it runs for each answer
+    chunk: bytearray, at: int, end: int, version: int
+) -> list[Portion] | None:
+    """Return what an answer to Fetch has, whose head ends at `at`; None: read it otherwise."""
+    try:
+        if chunk[at]:  # tagged fields of the head
+            return None
+        count = chunk[at + 11] - 1  # behind the time of throttling, the error and the session
+        at += 12
+        topics: list[Portion] = []
+        while count > 0:
+            count -= 1
+            if version >= BY_ID:
+                topic = bytes(chunk[at : at + ID])
+                at += ID
+            else:
+                size = chunk[at]
+                if not 0 < size < 128:
+                    return None
+                topic = bytes(chunk[at + 1 : at + size])
+                at += size
+            partitions = chunk[at] - 1
+            at += 1
+            if not 0 <= partitions < 127:
+                return None
+            total = told = 0
+            while partitions > 0:
+                partitions -= 1
+                if chunk[at + 30] > 1:  # transactions that were aborted
+                    return None
+                size, at = _compact(chunk, at + 35)
+                until = at + size
+                if until > end:
+                    return None
+                while until - at >= HEAD:
+                    length, format, messages = _batch(chunk, at)
+                    if format != FORMAT or messages < 0 or length < HEAD - _AFTER_LENGTH:
+                        return None
+                    if at + length + _AFTER_LENGTH > until:
+                        break  # the broker has cut it
+                    told += messages
+                    at += length + _AFTER_LENGTH
+                else:
+                    if until - at >= SHORT:  # enough of a batch to say what it is
+                        return None
+                if chunk[until]:
+                    return None
+                at = until + 1
+                total += size
+            if chunk[at]:
+                return None
+            at += 1
+            topics.append(Portion(topic, total, told))
+        return topics if at + 1 == end and not chunk[at] and not count else None
+    except (IndexError, struct.error):
+        return None
+
+
+def _compact(chunk: bytearray, at: int) -> tuple[int, int]:
+    """Return a compact length without its one, and where it ends; a null is 0."""
+    byte = chunk[at]
+    if byte < 128:
+        return (byte - 1 if byte else 0), at + 1
+    size = byte & 127
+    byte = chunk[at + 1]
+    size |= (byte & 127) << 7
+    if 0 < byte < 128:
+        return size - 1, at + 2
+    byte = chunk[at + 2] if byte else 0
+    size |= (byte & 127) << 14
+    if 0 < byte < 128:
+        return size - 1, at + 3
+    byte = chunk[at + 3] if byte else 0
+    size |= (byte & 127) << 21
+    if not 0 < byte < 128:
+        raise IndexError  # 256 MB, which a chunk does not hold; or a byte more than it needs
+    return size - 1, at + 4

@@ -1,0 +1,98 @@
+"""The doctor in front of a real Kafka."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from gateway.doctor.command import FAILS, WORKS, doctor
+from tests.apache_kafka.broker import HOST, Kafka
+from tests.apache_kafka.secured import SASL, USERS
+from tests.real.artifacts import Artifacts
+from tests.real.brokers.jars import Say
+from tests.real.brokers.ports import free_range
+from tests.real.fixtures import or_skip
+
+pytestmark = pytest.mark.real
+
+
+@pytest.fixture(scope="module")
+def broker(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
+    made = or_skip(lambda say: Kafka(artifacts.directory("kafka"), say), say)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def secured(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
+    """A broker that wants SASL."""
+
+    def make(say: Say) -> Kafka:
+        return Kafka(artifacts.directory("kafka-sasl"), say, SASL, USERS)
+
+    made = or_skip(make, say)
+    made.start()
+    yield made
+    made.stop()
+
+
+def told(folder: Path, capsys: pytest.CaptureFixture[str], port: int, ids: str) -> tuple[int, str]:
+    """Return the command's status and its output, on one line. `ids`: that are declared."""
+    first = free_range(HOST, 2)
+    listener = {
+        "name": "edge",
+        "protocol": "kafka",
+        "bind": f"{HOST}:{first}",
+        "cluster": "main",
+        "advertise": {"ports": {"host": HOST, "ids": ids, "first_port": first + 1}},
+    }
+    data = {
+        "version": 1,
+        "listeners": [listener],
+        "clusters": {"main": {"brokers": f"kafka://{HOST}:{port}"}},
+    }
+    path = folder / "gateway.yaml"
+    path.write_text(yaml.safe_dump(data))
+    status = doctor(path)
+    return status, " ".join(capsys.readouterr().out.split())
+
+
+def test_a_broker_works(broker: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, said = told(tmp_path, capsys, broker.port, "1")
+    assert status == WORKS, said
+    at = f"{HOST}:{broker.port}"
+    assert re.search(rf"ok broker {at} speaks Kafka, knows Produce up to \d+, Fetch up to", said)
+    assert f"ok metadata at {at} 1 broker, with the ids 1" in said
+    assert f"ok advertised {at} allowed, and can be connected to" in said
+
+
+def test_an_id_without_a_port_is_named(
+    broker: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said = told(tmp_path, capsys, broker.port, "0")
+    assert status == FAILS, said
+    assert "FAIL ids at edge no address is declared for 1:" in said
+    assert "ids: 0-1" in said
+
+
+def test_the_port_of_a_controller_is_recognized(
+    broker: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said = told(tmp_path, capsys, broker.controller, "1")
+    assert status == FAILS, said
+    assert "it does not offer Produce, Metadata" in said
+
+
+def test_a_broker_that_wants_sasl_is_told_from_one_that_is_none(
+    secured: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, said = told(tmp_path, capsys, secured.port, "1")
+    assert status == WORKS, said
+    at = f"{HOST}:{secured.port}"
+    assert f"ok broker {at} speaks Kafka, knows Produce up to " in said
+    assert f"skip metadata at {at} not tried: the broker tells nobody" in said

@@ -1,0 +1,175 @@
+"""What is read in one go is read as it is read in pieces."""
+
+from __future__ import annotations
+
+import struct
+from random import Random
+
+import pytest
+
+from gateway.errors import PeerError
+from gateway.wire.kafka import quick
+from gateway.wire.kafka.addresses import FETCH, PRODUCE
+from gateway.wire.kafka.schema import Schema, api
+from gateway.wire.kafka.stream import Reader, Stream, length, skip, skip_tags
+from gateway.wire.kafka.traffic import Traffic, fetched, produced
+from gateway.wire.kafka.walk import plan, unsigned
+
+CLIENT = b"\x00\x07rdkafka\x00"
+TRIALS = 3000
+
+
+def batch(count: int, size: int = 40) -> bytes:
+    """A batch of format 2 that says that it has so many messages."""
+    return struct.pack(">qiib40xi", 0, 49 + size, 0, 2, count) + bytes(size)
+
+
+def named(version: int, name: bytes) -> bytes:
+    """A topic by its name, or by its id."""
+    return name.ljust(16, b"-")[:16] if version >= 13 else unsigned(len(name) + 1) + name
+
+
+def request(version: int, random: Random) -> bytes:
+    """A Produce request of the usual form, from the client id on."""
+    topics = [b"topic %d" % number for number in range(random.randrange(1, 4))]
+    data = CLIENT + b"\0" + struct.pack(">hi", random.choice((0, 1, -1)), 30_000)
+    data += unsigned(len(topics) + 1)
+    for topic in topics:
+        partitions = random.randrange(4)
+        data += named(version, topic) + unsigned(partitions + 1)
+        for _ in range(partitions):
+            batches = b"".join(batch(random.randrange(9)) for _ in range(random.randrange(3)))
+            data += bytes(4) + unsigned(len(batches) + 1) + batches + b"\0"
+        data += b"\0"
+    return data + b"\0"
+
+
+def answer_to_fetch(version: int, random: Random) -> bytes:
+    """An answer to Fetch of the usual form, from the tagged fields of its head on."""
+    topics = [b"topic %d" % number for number in range(random.randrange(1, 4))]
+    data = b"\0" + bytes(10) + unsigned(len(topics) + 1)
+    for topic in topics:
+        partitions = random.randrange(4)
+        data += named(version, topic) + unsigned(partitions + 1)
+        for _ in range(partitions):
+            batches = b"".join(batch(random.randrange(9)) for _ in range(random.randrange(3)))
+            batches += random.choice((b"", batch(5)[:-3]))
+            data += bytes(30) + unsigned(random.randrange(2)) + bytes(4)
+            data += unsigned(len(batches) + 1) + batches + b"\0"
+        data += b"\0"
+    return data + b"\0"
+
+
+def mutated(data: bytes, random: Random) -> bytearray:
+    """The same with some other bytes, most of them where lengths are."""
+    changed = bytearray(data)
+    for _ in range(random.randrange(3)):
+        changed[random.randrange(len(changed))] = random.choice((0, 1, 2, 126, 127, 128, 129, 255))
+    return changed
+
+
+def _slowly(reader: Reader, data: bytearray) -> bool:
+    """Return whether a reader takes the data."""
+    try:
+        stream = Stream(reader, len(data))
+        stream.feed(bytearray(data), 0, len(data))
+    except PeerError:
+        return False
+    return stream.is_done
+
+
+def _after_head(version: int, traffic: Traffic) -> Reader:
+    yield from skip((yield from length(2)))
+    yield from skip_tags()
+    yield from produced(version, traffic)
+
+
+def _after_tags(version: int, traffic: Traffic) -> Reader:
+    yield from skip_tags()
+    yield from fetched(version, traffic)
+
+
+def _schema(key: int) -> Schema:
+    found = api(key)
+    assert found is not None
+    return found.request if key == PRODUCE else found.response
+
+
+def _versions(key: int) -> range:
+    return range(quick.FLEXIBLE[key], _schema(key).last + 1)
+
+
+@pytest.mark.parametrize("version", _versions(PRODUCE))
+def test_a_request_is_read_as_in_pieces_or_not_at_all(version: int) -> None:
+    random = Random(version)
+    taken = 0
+    for _ in range(TRIALS):
+        data = mutated(request(version, random), random)
+        found = quick.produced(data + b"\0\0\x07next", 0, len(data), version)
+        if found is not None:
+            traffic = Traffic()
+            assert _slowly(_after_head(version, traffic), data)
+            assert (found.acks, found.topics) == (traffic.acks, traffic.portions)
+            taken += 1
+    assert taken > TRIALS / 4
+
+
+@pytest.mark.parametrize("version", _versions(FETCH))
+def test_an_answer_to_fetch_is_read_as_in_pieces_or_not_at_all(version: int) -> None:
+    random = Random(version)
+    taken = 0
+    for _ in range(TRIALS):
+        data = mutated(answer_to_fetch(version, random), random)
+        before = bytes(data)
+        found = quick.fetched(data + b"\0\0\x07next", 0, len(data), version)
+        if found is not None:
+            traffic = Traffic()
+            assert _slowly(_after_tags(version, traffic), data)
+            assert found == traffic.portions
+            assert data == before, "it has something to change"
+            taken += 1
+    assert taken > TRIALS / 4
+
+
+def answer_to_produce(version: int, random: Random) -> bytes:
+    """An answer to Produce of the usual form, from the tagged fields of its head on."""
+    topics = random.randrange(1, 3)
+    data = b"\0" + unsigned(topics + 1)
+    for number in range(topics):
+        partitions = random.randrange(3)
+        data += named(version, b"topic %d" % number) + unsigned(partitions + 1)
+        data += (bytes(30) + b"\x01\0\0") * partitions + b"\0"
+    return data + bytes(4) + b"\0"
+
+
+@pytest.mark.parametrize("version", _versions(PRODUCE))
+def test_an_answer_to_produce_is_accepted_only_without_errors(version: int) -> None:
+    random = Random(version)
+    schema = _response_of_produce()
+    wanted = frozenset({"ErrorCode", "RecordErrors[]", "Host"})
+    taken = 0
+    for _ in range(TRIALS):
+        data = mutated(answer_to_produce(version, random), random)
+        if quick.accepted(data + b"\0\0\x07next", 0, len(data), version):
+            found = plan(schema, version, wanted, whole=True).walk(data, 1, len(data))
+            assert data[0] == 0
+            assert found.end == len(data)
+            assert {it.name for it in found.places} <= {"ErrorCode"}
+            assert not any(data[it.start] or data[it.end - 1] for it in found.places)
+            taken += 1
+    assert taken > TRIALS / 4
+
+
+def _response_of_produce() -> Schema:
+    found = api(PRODUCE)
+    assert found is not None
+    return found.response
+
+
+def test_what_is_not_of_the_usual_form_is_read_in_pieces() -> None:
+    usual = request(9, Random(1))
+    assert quick.produced(bytearray(usual), 0, len(usual), 9) is not None
+    tagged = CLIENT[:-1] + b"\x01\x63\x00" + usual[len(CLIENT) :]
+    in_transaction = CLIENT + b"\x02t" + usual[len(CLIENT) + 1 :]
+    for other in (tagged, in_transaction, usual[:-1], usual + b"\0"):
+        assert quick.produced(bytearray(other), 0, len(other), 9) is None
