@@ -35,9 +35,9 @@ STRAY = Account(Action.PRODUCE)
 
 class Book:
     """`wanted`: ids whose names have to be asked for. `undecided`: questions about rights that have
-    to be asked."""
+    to be asked. `has_new`: an account was opened since the session last decided anything."""
 
-    __slots__ = ("_client", "_ids", "_open", "_seen", "_services", "undecided", "wanted")
+    __slots__ = ("_client", "_ids", "_open", "_seen", "_services", "has_new", "undecided", "wanted")
 
     def __init__(self, services: Services, client: Client, ids: TopicIds) -> None:
         self._services = services
@@ -48,6 +48,7 @@ class Book:
             action: ({}, {}) for action in RIGHTS
         }
         self._seen: dict[Account, int] = {}  # frames at the last look, of accounts
+        self.has_new = False
         self.wanted: set[bytes] = set()
         self.undecided: list[Callable[[], Awaitable[None]]] = []
 
@@ -79,6 +80,7 @@ class Book:
         found = self._admit(action, name.decode())
         if isinstance(found, Account):
             table[topic] = found
+            self.has_new = True
         return found
 
     def _admit(self, action: Action, name: str) -> Account | ErrorCode:

@@ -495,20 +495,23 @@ class KafkaSession:
     # -- sweeps ------------------------------------------------------------------------------
 
     def _sweep_later(self, now: float) -> Effects:
+        self._book.has_new = False
         if self._sweeps:
             return ()
         self._sweeps = True
         return (Later(now + SWEPT, self._sweep),)
 
     def _sweep(self, now: float) -> Effects:
-        """Close what is not used any more."""
+        """Close what is not used any more, and look again while there is anything: what passes
+        gives no occasion."""
         self._sweeps = False
         for account in self._book.close_idle():
             self._requests.over.pop(account, None)
             self._answers.over.pop(account, None)
         if self._is_at_rest:
             self._substitutes.clear()
-        return ()
+        is_used = any(True for _ in self._book) or len(self._substitutes)
+        return self._sweep_later(now) if is_used else ()
 
     @property
     def _is_at_rest(self) -> bool:
