@@ -161,7 +161,7 @@ class KafkaSession:
         self._unanswered = 0  # questions of the gateway's own, to the broker and to others
         self._waits_since = math.inf  # when the request began to wait that is postponed
         self._again: Again | None = None
-        self._paced_until: float | None = None  # when a lookup may go on
+        self._paced_until: float | None = None  # when the lookup may go on that was counted
         self._claim: Claim | None = None
         self._shows_again: Reauthentication | None = None
         self._refused: Denial | None = None  # the pair ends when all is answered
@@ -255,6 +255,7 @@ class KafkaSession:
             # Brokers keep the topics of a fetch session, and the answers to others are kept too:
             # none of them may get a substitute that is out of date a moment later.
             return (*self._found_out(), Postpone(self._asks_until))
+        self._paced_until = None
         if isinstance(judged, ErrorCode):
             return self._own(refused(known, head, frame, judged))
         return self._forward(head, frame, judged)
@@ -319,11 +320,8 @@ class KafkaSession:
             self._again = found if isinstance(found, Again) else None
             if isinstance(found, Again):
                 return (Postpone(now + found.seconds),)
-            if found:
-                self._paced_until = now + found
-                return (Postpone(self._paced_until),)
-        self._paced_until = None
-        return None
+            self._paced_until = now + found
+        return (Postpone(self._paced_until),) if now < self._paced_until else None
 
     def _wait(self, over: dict[Account, None], now: float) -> Effects | None:
         """Return the effects that have a request wait for the allowance of all these accounts; None
