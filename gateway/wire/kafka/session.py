@@ -525,7 +525,7 @@ class KafkaSession:
         self._requests.over.pop(account, None)
         self._answers.over.pop(account, None)
         if account.action is Action.PRODUCE:
-            return ()
+            return (Resume(Direction.TO_BROKER),)
         return (End(EndReason.OPERATOR_CLOSED, detail=denial.text),)
 
     def expiring(self, now: float) -> Effects:
