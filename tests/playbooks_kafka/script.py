@@ -18,6 +18,7 @@ from gateway.wire.contract import (
     Dial,
     Dialled,
     Direction,
+    Discard,
     Drop,
     Effect,
     Effects,
@@ -261,6 +262,8 @@ class Play:
                 self.laters.append(effect)
             case Await(account):
                 self.awaited.add(account)
+            case Discard(account):
+                self.awaited.discard(account)
             case End(_, farewell):
                 self.sent[TO_CLIENT] += farewell
                 self.end = effect

@@ -106,6 +106,7 @@ def test_a_request_whose_topic_is_revoked_waits_no_longer() -> None:
     play.client(produce(9, 1, a=batch(5)), produce(9, 2, b=batch(1)))
     play.revoke(play.account("a"))
     assert play.broker_got() == produce(9, 2, b=batch(1))
+    assert play.awaited == set()
 
 
 # -- what answers say ------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from gateway.wire.contract import (
     Await,
     Denial,
     Direction,
+    Discard,
     Drop,
     Effect,
     Effects,
@@ -503,13 +504,15 @@ class KafkaSession:
         """Close what is not used any more, and look again while there is anything: what passes
         gives no occasion."""
         self._sweeps = False
-        for account in self._book.close_idle():
+        closed = self._book.close_idle()
+        for account in closed:
             self._requests.over.pop(account, None)
             self._answers.over.pop(account, None)
         if self._is_at_rest:
             self._substitutes.clear()
         is_used = any(True for _ in self._book) or len(self._substitutes)
-        return self._sweep_later(now) if is_used else ()
+        again = self._sweep_later(now) if is_used else ()
+        return (*map(Discard, closed), *again)
 
     @property
     def _is_at_rest(self) -> bool:
@@ -525,7 +528,7 @@ class KafkaSession:
         self._requests.over.pop(account, None)
         self._answers.over.pop(account, None)
         if account.action is Action.PRODUCE:
-            return (Resume(Direction.TO_BROKER),)
+            return (Discard(account), Resume(Direction.TO_BROKER))
         return (End(EndReason.OPERATOR_CLOSED, detail=denial.text),)
 
     def expiring(self, now: float) -> Effects:
