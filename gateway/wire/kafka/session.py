@@ -536,9 +536,13 @@ class KafkaSession:
         return ()
 
     def leave(self, now: float) -> Effects | None:
-        """See `contract.Session`. Take no more requests, and wait for answers to earlier ones."""
-        self._is_leaving = self._requests.stops = True
-        return None if self._pending.waits_only_for(LONG) else ()
+        """See `contract.Session`. Take no more requests, and wait for the rest of one that passes,
+        and for answers to earlier ones. One that waits is decided again, as it may be answered."""
+        if not self._is_leaving:
+            self._is_leaving = self._requests.stops = True
+            return (Resume(Direction.TO_BROKER),)
+        passes = self._requests.owed or self._answers.owed
+        return None if self._pending.waits_only_for(LONG) and not passes else ()
 
     def _asked_while_leaving(self, frame: bytes) -> Effects:
         """Send clients back to where they began if they understand it (KIP-1102), and leave all
