@@ -86,6 +86,9 @@ LONGEST_QUESTION = 5.0
 MOST_QUESTIONS = 2
 """How often a request waits: for names, and for the rights to them."""
 
+PASSING = 0.1
+"""Seconds until it is looked again whether an answer has passed, behind which the pair ends."""
+
 SWEPT = 120.0
 """Seconds after which the account of a topic that is not used is closed."""
 
@@ -368,7 +371,7 @@ class KafkaSession:
         asked = self._pending.next(correlation)
         if asked.key == FETCH:  # the head alone, and the gateway's own answer follows
             own = self._answers.go_on(frame)
-            return (Forward(), Inject(Direction.TO_CLIENT, own))
+            return (Forward(), Inject(Direction.TO_CLIENT, own), *self._end_of_refused(now))
         if asked.key in SASL:
             self._sasl_answered(asked, frame)
         if asked.key == METADATA and not asked.is_own:
@@ -377,12 +380,19 @@ class KafkaSession:
         own = self._pending.answered()
         effect: Effect = Forward() if changed is frame else Replace(changed)
         after: Effects = (Inject(Direction.TO_CLIENT, own),) if own else ()
-        if self._refused is not None and not self._pending.open:
-            after = (*after, End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.text))
+        after = (*after, *self._end_of_refused(now))
         if asked.is_own:
             self._unanswered -= 1
             return (Drop(), *after, Resume(Direction.TO_BROKER))
         return (effect, *after)
+
+    def _end_of_refused(self, now: float) -> Effects:
+        """Return the end of a client that was refused, once it has all answers before it."""
+        if self._refused is None or self._pending.open:
+            return ()
+        if self._answers.owed:
+            return (Later(now + PASSING, self._end_of_refused),)
+        return (End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.text),)
 
     def _throttle(self, asked: Asked) -> int:
         """Return for how many milliseconds the client should wait."""
@@ -434,6 +444,7 @@ class KafkaSession:
             return (Start(found, self._settled), Postpone(now + found.patience))
         if found.denial is not None:
             self._refused = found.denial
+            self._requests.stops = True
             detail = found.denial.text
             at_once = self._pending.answer(found.data)
             if not self._pending.open:
