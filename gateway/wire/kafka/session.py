@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import (
@@ -422,7 +423,8 @@ class KafkaSession:
             undecided.clear()
         return tuple(effects)
 
-    def _settled(self, _result: bytes | Denial, _now: float) -> Effects:
+    def _settled(self, settling: Settling, _result: bytes | Denial, _now: float) -> Effects:
+        settling.until = -math.inf
         return (Resume(Direction.TO_BROKER),)
 
     def _decided(self, _result: bytes | Denial, _now: float) -> Effects:
@@ -439,9 +441,11 @@ class KafkaSession:
             return self._pass_sasl(head, frame)
         if self._shows_again is None:
             self._shows_again = Reauthentication(self._listener, self._client)
-        found = self._shows_again.decide(head, frame)
+        found = self._shows_again.decide(head, frame, now)
         if isinstance(found, Settling):
-            return (Start(found, self._settled), Postpone(now + found.patience))
+            asks = () if found.is_asked else (Start(found, partial(self._settled, found)),)
+            found.is_asked = True
+            return (*asks, Postpone(found.until))
         if found.denial is not None:
             self._refused = found.denial
             self._requests.stops = True
