@@ -469,11 +469,13 @@ class KafkaSession:
                 return (End(EndReason.UNKNOWN_COMMAND, detail=detail),)
         elif self._claim is not None:
             self._claim.add(token_of(head, frame))
-        return self._forward(head, frame, frame)
+        asked = Asked(head.key, head.version, head.correlation, claim=self._claim)
+        self._pending.ask(asked)
+        return FORWARD
 
     def _sasl_answered(self, asked: Asked, frame: bytes) -> None:
         """Note what a broker answers to a client that it verifies."""
-        claim = self._claim
+        claim = asked.claim
         if claim is None:
             return
         if asked.key == SASL_AUTHENTICATE:
@@ -482,6 +484,7 @@ class KafkaSession:
         elif claim.bare:
             accepted = not read_offer(asked.version, frame).error
             self._requests.raw = self._answers.raw = accepted
+            self._claim = claim
 
     def _bare_token(self, frame: bytes, now: float) -> Effects:
         claim = self._claim
@@ -494,9 +497,9 @@ class KafkaSession:
     def _bare_answer(self, frame: bytes) -> Effects:
         claim = self._claim
         assert claim is not None
-        if not claim.is_over:
-            return FORWARD
         self._name(claim.accepted(read_bare(frame)))
+        if not claim.is_answered:
+            return FORWARD
         self._requests.raw = self._answers.raw = False
         return (Forward(), Resume(Direction.TO_BROKER))
 
