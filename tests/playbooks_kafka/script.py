@@ -441,6 +441,11 @@ class Talk:
         if len(seen) >= count:
             yield seen[:count]
 
+    def peeks(self, seen: bytes) -> None:
+        """Let the client's first bytes be seen, of a frame that has not come whole."""
+        assert self._step == Peek(Peer.CLIENT, len(seen))
+        self._go_on(seen)
+
     def refused(self, reason: EndReason) -> Refused:
         """Check that the opening ended without a pair."""
         assert isinstance(self.outcome, Refused)
@@ -457,8 +462,7 @@ class Talk:
         """Return the open pair, which hears what the opening has left."""
         play = Play(of=listener(services), session=self.opens())
         left = [it for it in self._heard[Peer.CLIENT] if isinstance(it, bytes)]
-        play.client(*left)
-        play.broker(*(it for it in self._heard[Peer.BROKER] if isinstance(it, bytes)))
+        play._say(TO_BROKER, b"".join(left))
         return play
 
 
