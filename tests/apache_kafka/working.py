@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiokafka
 import confluent_kafka
 
 from tests.real.clients import wait_until
+
+Work = Callable[[str, str], list[bytes]]
+"""Sends numbered messages to a topic, by bootstrap address, and returns what a group receives."""
 
 COUNT = 200
 PATIENCE_S = 30

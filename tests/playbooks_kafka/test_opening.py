@@ -31,7 +31,7 @@ from gateway.wire.kafka.sasl.handshake import (
 )
 from gateway.wire.kafka.versions import Offer
 from gateway.wire.services import Again
-from tests.playbooks.services import BROKER_1, HOST, ORIGIN
+from tests.playbooks.services import BROKER_1, ORIGIN
 from tests.unit.wire.kafka.sasl.doubles import SHA_256, SHA_512
 from tests.unit.wire.kafka.sasl.test_scram import FIRST, knowing
 
@@ -270,7 +270,7 @@ def test_a_connection_takes_bytes_of_the_budget_and_gives_them_back() -> None:
 
 def test_too_many_connections_are_refused() -> None:
     services = KafkaServices()
-    services.seat = lambda _: Denial(Refusal.TOO_MANY, "no")  # type: ignore[method-assign]
+    services.seat = lambda _: Denial(Refusal.TOO_MANY, "no")  # type: ignore[method-assign,assignment]
     of = listener(services)
     talk = opening(of)
     talk.client(metadata(12, 1))
@@ -563,7 +563,7 @@ def test_a_refused_client_is_named_as_far_as_it_is_known() -> None:
     talk.client(choose(), show(OTHER[:4] + b"\0no"))
     caller = talk.refused(EndReason.AUTHENTICATION_FAILED).caller
     assert caller is not None
-    assert (caller.host, caller.principal) == (HOST, None)
+    assert (caller.host, caller.principal) == (ORIGIN.host, None)
 
 
 def test_an_origin_says_which_broker_is_wanted() -> None:

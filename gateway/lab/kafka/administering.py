@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gateway.lab.kafka.cluster import KafkaCluster
-    from gateway.lab.kafka.codec import Struct
     from gateway.lab.kafka.session import Handler, KafkaSession, Request
+    from gateway.wire.kafka.codec import Struct
 
 _DEFAULT = -1
 """Stands for a number of partitions or replicas that the cluster chooses."""

@@ -18,8 +18,8 @@ from gateway.lab.kafka.leading import partition_of, topic_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from gateway.lab.kafka.codec import Struct
     from gateway.lab.kafka.session import Handler, KafkaSession, Request
+    from gateway.wire.kafka.codec import Struct
 
 MOST_METADATA = 4096
 """Characters that a client may add to an offset, as of brokers."""

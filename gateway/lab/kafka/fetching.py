@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gateway.lab.kafka.cluster import Topic
-    from gateway.lab.kafka.codec import Struct
     from gateway.lab.kafka.log import PartitionLog
     from gateway.lab.kafka.session import Handler, KafkaSession, Request
+    from gateway.wire.kafka.codec import Struct
 
 LONGEST_WAIT_MS = 60_000
 """A client waits for its answer for some thirty seconds; then it is gone."""

@@ -21,9 +21,9 @@ from gateway.lab.kafka.groups import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gateway.lab.kafka.codec import Struct
     from gateway.lab.kafka.groups import Member
     from gateway.lab.kafka.session import Handler, KafkaSession, Request
+    from gateway.wire.kafka.codec import Struct
 
 _FIRST_WITH_ID = 4
 """The first version of JoinGroup whose clients come back with the id that they are given."""

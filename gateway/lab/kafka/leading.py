@@ -9,8 +9,8 @@ from gateway.lab.kafka.codes import Error
 
 if TYPE_CHECKING:
     from gateway.lab.kafka.cluster import KafkaCluster
-    from gateway.lab.kafka.codec import Struct
     from gateway.lab.kafka.session import KafkaSession
+    from gateway.wire.kafka.codec import Struct
 
 _ANY = -1
 """The epoch of clients that do not know any."""

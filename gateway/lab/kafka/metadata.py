@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gateway.lab.kafka.cluster import KafkaCluster, Partition
-    from gateway.lab.kafka.codec import Struct
     from gateway.lab.kafka.session import Handler, KafkaSession, Request
+    from gateway.wire.kafka.codec import Struct
 
 _GROUP, _TRANSACTION = 0, 1
 """Kinds of coordinators."""

@@ -16,8 +16,8 @@ from gateway.wire.kafka.schema import api
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gateway.lab.kafka.codec import Struct
     from gateway.lab.kafka.session import Handler, KafkaSession, Request
+    from gateway.wire.kafka.codec import Struct
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
 _FIRST_WITH_SOFTWARE = 3

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from gateway.lab.kafka.batches import Batch
     from gateway.lab.kafka.cluster import Partition, Topic
-    from gateway.lab.kafka.codec import Struct
     from gateway.lab.kafka.session import Handler, KafkaSession, Request
+    from gateway.wire.kafka.codec import Struct
 
 _NO_ANSWER, _LEADER, _ALL = 0, 1, -1
 """Who has to have a batch before the answer; here that is the same for all."""

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.errors import PeerError
-from gateway.lab.kafka import codec
 from gateway.lab.kafka.codes import Key
-from gateway.wire.kafka import frames
+from gateway.wire.kafka import codec, frames
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.versions import unsupported
 
@@ -20,9 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from gateway.lab.kafka.cluster import KafkaCluster
-    from gateway.lab.kafka.codec import Struct
     from gateway.lab.kafka.groups import Groups
     from gateway.lab.kafka.users import Exchange, Users
+    from gateway.wire.kafka.codec import Struct
 
     Handler = Callable[["KafkaSession", "Request"], Awaitable[Struct | None]]
     """Returns the body of the answer; None: there is none."""

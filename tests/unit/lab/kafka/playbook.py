@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from gateway.lab.kafka import codec
 from gateway.lab.kafka.cluster import KafkaCluster
 from gateway.lab.kafka.codes import Key
 from gateway.lab.kafka.connection import HANDLERS
@@ -16,7 +15,7 @@ from gateway.lab.kafka.groups import Groups
 from gateway.lab.kafka.session import BrokerContext, KafkaSession, Seen
 from gateway.lab.kafka.users import Users
 from gateway.wire.address import Address
-from gateway.wire.kafka import frames
+from gateway.wire.kafka import codec, frames
 from gateway.wire.kafka.schema import Api, api
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 )
 
 from gateway.lab.kafka.server import KafkaSandbox, KafkaSettings
-from tests.apache_kafka.test_real import (
+from tests.apache_kafka.working import (
     COUNT,
     Work,
     aio,

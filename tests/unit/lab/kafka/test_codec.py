@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import PeerError
-from gateway.lab.kafka.codec import MOST_ELEMENTS, decode, encode
+from gateway.wire.kafka.codec import MOST_ELEMENTS, decode, encode
 from gateway.wire.kafka.schema import Api, Schema, api, apis
 from gateway.wire.kafka.walk import unsigned
 from tests.apache_kafka.encoding import UNKNOWN_TAG, body

@@ -6,10 +6,10 @@ import pytest
 from trio.testing import MockClock
 
 from gateway.errors import PeerError
-from gateway.lab.kafka.codec import decode
 from gateway.lab.kafka.codes import Key
 from gateway.lab.kafka.connection import HANDLERS
 from gateway.wire.kafka import frames
+from gateway.wire.kafka.codec import decode
 from tests.apache_kafka.encoding import body
 from tests.unit.lab.kafka.playbook import Brokers, known_api, request
 
