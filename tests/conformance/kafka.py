@@ -103,6 +103,7 @@ def _book(action: Action, substitutes: Substitutes) -> tuple[Book, dict[str, Acc
             account = book.use(action, topic, by_id=by_id)
             assert isinstance(account, Account)
             accounts[name + mark] = account
+    book.has_new = False
     return book, accounts
 
 

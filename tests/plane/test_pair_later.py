@@ -134,16 +134,17 @@ def test_a_bug_ends_that_pair_alone(plane: Plane, pair: Opened) -> None:
     assert other.pair in plane.reactor.pairs
 
 
-def _delay_at_each(pair: Opened, times: list[float]) -> None:
-    """Have a stop frame ask to be gone on with at each of these times."""
-    later = pair.session.later
-    pair.session.answer = lambda _, frame: (Drop(), *(later(7, until) for until in times))
-
-
 def test_a_pair_that_has_ended_is_freed_before_the_time_of_its_delay(plane: Plane) -> None:
     """Otherwise short connections of a protocol with long delays would fill the memory."""
+    assert come_and_go(plane)() is None
+
+
+def come_and_go(plane: Plane) -> weakref.ref[object]:
+    """Open a pair that delays for seconds and for hours, and end it; return its session."""
     pair = plane.open()
-    _delay_at_each(pair, [plane.clock() + seconds for seconds in (1, 120, 3600)])
+    now = plane.clock()
+    laters = [pair.session.later(7, now + seconds) for seconds in (1, 120, 3600)]
+    pair.session.answer = lambda _, frame: (Drop(), *laters)
     pair.client.say(stop(b"x"))
     plane.after(2)
     assert len(pair.session.resumed) == 1
@@ -152,7 +153,5 @@ def test_a_pair_that_has_ended_is_freed_before_the_time_of_its_delay(plane: Plan
     plane.after(2)
     plane.forget(pair)
     pair.broker.close()
-    gone = weakref.ref(pair.session)
-    pair.session.answer = lambda *_: ()  # the other one is bound to the session
-    del pair
-    assert gone() is None
+    pair.session.answer = lambda _, frame: ()  # what it answered refers to it
+    return weakref.ref(pair.session)

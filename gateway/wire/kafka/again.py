@@ -34,10 +34,13 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True)
 class Settling:
-    """The job that waits for an answer about a client; see `contract.Job`. `result`: the answer."""
+    """The job that waits for an answer about a client; see `contract.Job`. `until`: when it comes
+    too late, or has come. `result`: the answer. `is_asked`: the job was started."""
 
     step: Settle
+    until: float
     result: StepResult = field(default=None)
+    is_asked: bool = False
 
     patience: ClassVar[float] = 10.0
     failed: ClassVar[Denial] = _LATE
@@ -61,21 +64,22 @@ class Reauthentication:
         self._exchange: Exchange | None = None
         self._settling: Settling | None = None
 
-    def decide(self, head: Head, frame: bytes) -> Answer | Settling:
+    def decide(self, head: Head, frame: bytes, now: float) -> Answer | Settling:
         """Return the answer to SaslHandshake or SaslAuthenticate; or what must be waited for, after
-        which the same request is decided again. Raises `PeerError` if it is torn."""
+        which the same request is decided again, and perhaps before. Raises `PeerError` if it is
+        torn."""
         if head.key == SASL_HANDSHAKE:
             return self._chosen(head, frame)
         if self._settling is not None:
-            return self._settled(head, self._settling)
+            return self._settled(head, self._settling, now)
         token = handshake.token_of(head, frame)
         if not self._mechanism:
             return Answer(handshake.misplaced(head), _MISPLACED)
         if self._exchange is None:
             verifier = Verifier(self._listener.settings.services)
             self._exchange = mechanisms.begin(self._mechanism, token, verifier)
-            return self._step(head, None)
-        return self._step(head, token)
+            return self._step(head, None, now)
+        return self._step(head, token, now)
 
     def _chosen(self, head: Head, frame: bytes) -> Answer:
         offered = mechanisms_of(self._listener)
@@ -86,13 +90,15 @@ class Reauthentication:
         self._mechanism, self._exchange = mechanism, None
         return Answer(handshake.offer(head, offered))
 
-    def _settled(self, head: Head, settling: Settling) -> Answer | Settling:
+    def _settled(self, head: Head, settling: Settling, now: float) -> Answer | Settling:
+        if now < settling.until:
+            return settling
         self._settling = None
         if settling.result is None:
             return self._over(head, _LATE)
-        return self._step(head, settling.result)
+        return self._step(head, settling.result, now)
 
-    def _step(self, head: Head, result: StepResult) -> Answer | Settling:
+    def _step(self, head: Head, result: StepResult, now: float) -> Answer | Settling:
         assert self._exchange is not None
         try:
             step = self._exchange.send(result)
@@ -101,7 +107,7 @@ class Reauthentication:
         if isinstance(step, Challenge):
             return Answer(handshake.answer(head, step.data))
         assert isinstance(step, Settle)
-        self._settling = Settling(step)
+        self._settling = Settling(step, now + Settling.patience)
         return self._settling
 
     def _over(self, head: Head, found: Accepted | Denial) -> Answer:

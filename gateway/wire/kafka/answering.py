@@ -101,7 +101,8 @@ class Answering:
         return self._services.advertise_node(node.id, broker)
 
     def _count(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
-        """Count the receipts of a request, and those that are errors."""
+        """Count the receipts of a request, and those that are errors. What stands for a topic that
+        the client may not use has no account."""
         for sent in asked.accounts:
             sent.receipts += 1
         schema, version = known.response, asked.version
@@ -110,7 +111,7 @@ class Answering:
             if place.name != "ErrorCode":
                 by_id = place.name == "TopicId"
                 topic = told(frame, place, flexible=version >= schema.flexible)
-                account = self._book.use(Action.PRODUCE, topic, by_id=by_id)
+                account = self._used(Action.PRODUCE, topic, by_id=by_id)
             elif isinstance(account, Account) and frame[place.start : place.end] != _NO_ERROR:
                 account.errors += 1
                 account = None
@@ -122,16 +123,21 @@ class Answering:
         for place in found.places:
             if place.name == "TopicId":
                 id = frame[place.start : place.end]
-                account = self._book.use(Action.CONSUME, id, by_id=True)
+                account = self._used(Action.CONSUME, id, by_id=True)
             elif isinstance(account, Account) and account is not STRAY:
                 size, told = counted(frame, place)
                 if told:
                     account.count(told)
                     account.bytes += size
 
-    def _clean(self, text: bytes) -> bytes:
-        told = text.decode(errors="replace")[: self._settings.bounds.text]
-        return self._services.clean(told).encode()
+    def _used(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
+        if self._substitutes.original(topic) is not None:
+            return STRAY
+        return self._book.use(action, topic, by_id=by_id)
+
+    def _clean(self, text: bytes, *, whole: bool) -> bytes:
+        told = text.decode(errors="replace")
+        return self._services.clean(told if whole else told[: self._settings.bounds.text]).encode()
 
     def _hidden(self) -> Callable[[bytes], bool]:
         """Return whether the client may not know of a topic."""

@@ -35,9 +35,9 @@ STRAY = Account(Action.PRODUCE)
 
 class Book:
     """`wanted`: ids whose names have to be asked for. `undecided`: questions about rights that have
-    to be asked."""
+    to be asked. `has_new`: an account was opened since the session last decided anything."""
 
-    __slots__ = ("_client", "_ids", "_open", "_seen", "_services", "undecided", "wanted")
+    __slots__ = ("_client", "_ids", "_open", "_seen", "_services", "has_new", "undecided", "wanted")
 
     def __init__(self, services: Services, client: Client, ids: TopicIds) -> None:
         self._services = services
@@ -48,6 +48,7 @@ class Book:
             action: ({}, {}) for action in RIGHTS
         }
         self._seen: dict[Account, int] = {}  # frames at the last look, of accounts
+        self.has_new = False
         self.wanted: set[bytes] = set()
         self.undecided: list[Callable[[], Awaitable[None]]] = []
 
@@ -79,6 +80,7 @@ class Book:
         found = self._admit(action, name.decode())
         if isinstance(found, Account):
             table[topic] = found
+            self.has_new = True
         return found
 
     def _admit(self, action: Action, name: str) -> Account | ErrorCode:
@@ -89,29 +91,32 @@ class Book:
             refused = self._services.forbid(RIGHTS[action], subject)
             if isinstance(refused, Undecided):
                 self.undecided.append(refused.ask)
-                return ErrorCode.LEADER_NOT_AVAILABLE
+                return ErrorCode.NOT_LEADER
             if refused is not None:
-                return of_topic(refused.refusal)
+                return of_topic(refused.refusal, ErrorCode.NOT_LEADER)
         if not self._client.allotment.fits(ACCOUNT_SIZE):
             return ErrorCode.POLICY_VIOLATION
         account = self._services.admit(action, subject)
         if isinstance(account, Denial):
-            return of_topic(account.refusal)
+            return of_topic(account.refusal, ErrorCode.NOT_LEADER)
         self._client.allotment.take(ACCOUNT_SIZE)
         return account
 
-    def close_idle(self) -> None:
-        """Close accounts that have counted nothing since the last look."""
+    def close_idle(self) -> list[Account]:
+        """Close accounts that have counted nothing since the last look; return them."""
         seen: dict[Account, int] = {}
+        closed: list[Account] = []
         for tables in self._open.values():
             for table in tables:
                 for topic, account in list(table.items()):
                     awaits = account.action is Action.PRODUCE and account.outstanding
                     if self._seen.get(account) == account.messages and not awaits:
                         self._close(table, topic)
+                        closed.append(account)
                     else:
                         seen[account] = account.messages
         self._seen = seen
+        return closed
 
     def withdraw(self, account: Account) -> None:
         """Close one account; the next use of its topic is admitted anew, or refused."""

@@ -15,6 +15,7 @@ class ErrorCode(IntEnum):
 
     NONE = 0
     LEADER_NOT_AVAILABLE = 5  # clients ask for metadata, and try again
+    NOT_LEADER = 6  # the same, where brokers say it of a partition; consumers know no 5 there
     INVALID_TOPIC = 17
     TOPIC_AUTHORIZATION_FAILED = 29
     GROUP_AUTHORIZATION_FAILED = 30
@@ -35,6 +36,7 @@ _OF_TOPICS = {
 }
 
 
-def of_topic(refusal: Refusal) -> ErrorCode:
-    """Return the code for a topic that is refused; by default one after which clients try again."""
-    return _OF_TOPICS.get(refusal, ErrorCode.LEADER_NOT_AVAILABLE)
+def of_topic(refusal: Refusal, again: ErrorCode = ErrorCode.LEADER_NOT_AVAILABLE) -> ErrorCode:
+    """Return the code for a topic that is refused. `again`: by default, one after which clients try
+    again."""
+    return _OF_TOPICS.get(refusal, again)

@@ -5,8 +5,9 @@ Addresses in fields of their own are another matter (`addresses`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import Protocol
 
 from gateway.wire.kafka.schema import Field, Schema, of
 from gateway.wire.kafka.walk import Place, as_text, plan, splice, text_at
@@ -28,8 +29,14 @@ SETTINGS = frozenset(
 _MESSAGES = frozenset({"ErrorMessage", "BatchIndexErrorMessage"})
 _OF_CONFIGS = _MESSAGES | {"Name", "Value"}
 
-Clean = Callable[[bytes], bytes]
-"""Returns a text without the addresses of brokers."""
+LONGEST = 2**15 - 1
+"""Bytes of a text whose length has two bytes. Without addresses it may be longer than with them."""
+
+
+class Clean(Protocol):
+    """Returns a text without the addresses of brokers. `whole`: it is not made shorter."""
+
+    def __call__(self, text: bytes, *, whole: bool) -> bytes: ...
 
 
 def cleaned(
@@ -51,8 +58,10 @@ def cleaned(
         elif place.name == "Value" and name in SETTINGS:
             changes.append((place, b"\0" if flexible else b"\xff\xff"))
         elif text:
-            other = clean(text)
+            other = clean(text, whole=place.name == "Value")
             if other != text:
+                if not flexible:
+                    other = other[:LONGEST].decode(errors="ignore").encode()
                 changes.append((place, as_text(other, flexible=flexible)))
     return splice(frame, found, changes) if changes else frame
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.account import Account
+from gateway.wire.kafka.sasl.claims import Claim
 
 MOST = 10_000
 """Requests of one connection without an answer. Java has 5, librdkafka up to a million, which wait
@@ -23,7 +24,8 @@ in its own memory while the connection is not read."""
 class Asked(NamedTuple):
     """A request that the broker has to answer. Its answer has the form of this version.
 
-    `accounts`: what it sent to. `is_own`: the gateway asks, and the client gets no answer.
+    `accounts`: what it sent to. `is_own`: the gateway asks, and the client gets no answer. `claim`:
+    whom the client says to be in it.
     """
 
     key: int
@@ -31,6 +33,7 @@ class Asked(NamedTuple):
     correlation: int
     accounts: tuple[Account, ...] = ()
     is_own: bool = False
+    claim: Claim | None = None
 
 
 class Pending:

@@ -36,6 +36,8 @@ def _struct(fields: tuple[Field, ...], asked: Struct, version: int, error: Error
             if it.tagged > version and _has_error(it, version):
                 elements = _asked_for(it, asked)
                 found[it.name] = [_element(it, one, version, error) for one in elements]
+            elif isinstance(told := asked.get(it.name), list):  # what the error is about
+                found[it.name] = [_struct(it.fields, one, version, error) for one in told]
         elif it.name in asked and not it.kind.startswith("[]") and it.kind != "{}":
             found[it.name] = asked[it.name]
     return found
@@ -44,18 +46,32 @@ def _struct(fields: tuple[Field, ...], asked: Struct, version: int, error: Error
 def _element(it: Field, one: Any, version: int, error: ErrorCode) -> Struct:
     """Return the refusal of one thing that was asked for, by its struct or its name alone."""
     if isinstance(one, dict):
-        return _struct(it.fields, one, version, error)
+        found = _struct(it.fields, one, version, error)
+        if not found.keys() & one.keys():
+            found |= _renamed(it, one, version)
+        return found
     kind = "int32" if isinstance(one, int) else "string"
     names = [field.name for field in of(it.fields, version) if field.kind == kind]
     return _struct(it.fields, {names[0]: one} if names else {}, version, error)
 
 
 def _asked_for(it: Field, asked: Struct) -> list[Any]:
-    """Return what was asked for in a list of this name, or else in the only list."""
+    """Return what was asked for in a list of this name, or else in all lists."""
     lists = {name: value for name, value in asked.items() if isinstance(value, list)}
     if it.name in lists:
         return lists[it.name]
-    return next(iter(lists.values())) if len(lists) == 1 else []
+    return [one for value in lists.values() for one in value]
+
+
+def _renamed(it: Field, one: Struct, version: int) -> Struct:
+    """Return the name of one thing, where an answer calls the field in another way."""
+    names = [
+        field.name
+        for field in of(it.fields, version)
+        if field.kind == "string" and field.nullable > version
+    ]
+    told = [value for value in one.values() if isinstance(value, str)]
+    return {names[0]: told[0]} if names and told else {}
 
 
 def _has_error(it: Field, version: int) -> bool:

@@ -391,7 +391,8 @@ class Answers(_Scanner):
             self.stop = SIZE.size + size
             return 0
         own = pending.precedes_own_answer
-        is_plain = not own and not len(self._substitutes) and pos + SIZE.size + size <= end
+        is_plain = not (own or self._book.has_new or len(self._substitutes))
+        is_plain = is_plain and pos + SIZE.size + size <= end
         if is_plain and self._read_at_once(asked, chunk, pos, size):
             pending.answered()
             return SIZE.size + size

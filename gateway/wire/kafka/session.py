@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import partial
 
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import (
@@ -18,6 +19,7 @@ from gateway.wire.contract import (
     Await,
     Denial,
     Direction,
+    Discard,
     Drop,
     Effect,
     Effects,
@@ -82,6 +84,12 @@ FULL_WAIT = 0.05
 LONGEST_QUESTION = 5.0
 """Seconds for which a request waits until it is known what its topics are, and who may use them."""
 
+MOST_QUESTIONS = 2
+"""How often a request waits: for names, and for the rights to them."""
+
+PASSING = 0.1
+"""Seconds until it is looked again whether an answer has passed, behind which the pair ends."""
+
 SWEPT = 120.0
 """Seconds after which the account of a topic that is not used is closed."""
 
@@ -116,7 +124,8 @@ class KafkaSession:
         "_again",
         "_answering",
         "_answers",
-        "_asks_since",
+        "_asks",
+        "_asks_until",
         "_book",
         "_claim",
         "_client",
@@ -132,6 +141,7 @@ class KafkaSession:
         "_shows_again",
         "_substitutes",
         "_sweeps",
+        "_unanswered",
         "_waits_since",
     )
 
@@ -151,10 +161,12 @@ class KafkaSession:
         self._requests = Requests(self._book, self._pending, self._substitutes, over)
         self._requests.stops = client.guessed is not None
         self._answering = Answering(listener, client, self._book, self._substitutes)
-        self._asks_since: float | None = None  # when a request began to wait for answers
+        self._asks = 0  # questions that the next request has waited for
+        self._asks_until = 0.0  # when it goes on without answers
+        self._unanswered = 0  # questions of the gateway's own, to the broker and to others
         self._waits_since = math.inf  # when the request began to wait that is postponed
         self._again: Again | None = None
-        self._paced_until: float | None = None  # when a lookup may go on
+        self._paced_until: float | None = None  # when the lookup may go on that was counted
         self._claim: Claim | None = None
         self._shows_again: Reauthentication | None = None
         self._refused: Denial | None = None  # the pair ends when all is answered
@@ -235,6 +247,8 @@ class KafkaSession:
 
     def _judged(self, known: Api, head: Head, frame: bytes, now: float) -> Effects:
         """Send a request on, as far as the client has rights to what it names."""
+        if self._asks and self._unanswered and now < self._asks_until:
+            return (Postpone(self._asks_until),)  # something else has resumed it
         judged: bytes | ErrorCode = frame
         if head.key == FETCH:
             judged = fetch_of(head, frame, self._book, self._substitutes)
@@ -245,7 +259,8 @@ class KafkaSession:
         if self._asks_first(now):
             # Brokers keep the topics of a fetch session, and the answers to others are kept too:
             # none of them may get a substitute that is out of date a moment later.
-            return (*self._found_out(), Postpone(now + LONGEST_QUESTION))
+            return (*self._found_out(), Postpone(self._asks_until))
+        self._paced_until = None
         if isinstance(judged, ErrorCode):
             return self._own(refused(known, head, frame, judged))
         return self._forward(head, frame, judged)
@@ -255,12 +270,15 @@ class KafkaSession:
         return FORWARD if changed is frame else (Replace(changed),)
 
     def _asks_first(self, now: float) -> bool:
-        """Return whether a request must wait until what it names is known: for once, so that it
-        goes on as it is if nobody says it."""
-        if self._asks_since is None and (self._book.wanted or self._book.undecided):
-            self._asks_since = now
-            return True
-        self._asks_since = None
+        """Return whether a request must wait until what it names is known: once for names, and once
+        more for the rights to what was named, so that it goes on as it is if nobody says it."""
+        has_questions = bool(self._book.undecided or (self._book.wanted and not self._asks))
+        if has_questions and self._asks < MOST_QUESTIONS:
+            if not self._asks:
+                self._asks_until = now + LONGEST_QUESTION
+            self._asks += 1
+            return now < self._asks_until
+        self._asks = 0
         return False
 
     @property
@@ -307,11 +325,8 @@ class KafkaSession:
             self._again = found if isinstance(found, Again) else None
             if isinstance(found, Again):
                 return (Postpone(now + found.seconds),)
-            if found:
-                self._paced_until = now + found
-                return (Postpone(self._paced_until),)
-        self._paced_until = None
-        return None
+            self._paced_until = now + found
+        return (Postpone(self._paced_until),) if now < self._paced_until else None
 
     def _wait(self, over: dict[Account, None], now: float) -> Effects | None:
         """Return the effects that have a request wait for the allowance of all these accounts; None
@@ -357,7 +372,7 @@ class KafkaSession:
         asked = self._pending.next(correlation)
         if asked.key == FETCH:  # the head alone, and the gateway's own answer follows
             own = self._answers.go_on(frame)
-            return (Forward(), Inject(Direction.TO_CLIENT, own))
+            return (Forward(), Inject(Direction.TO_CLIENT, own), *self._end_of_refused(now))
         if asked.key in SASL:
             self._sasl_answered(asked, frame)
         if asked.key == METADATA and not asked.is_own:
@@ -366,11 +381,19 @@ class KafkaSession:
         own = self._pending.answered()
         effect: Effect = Forward() if changed is frame else Replace(changed)
         after: Effects = (Inject(Direction.TO_CLIENT, own),) if own else ()
-        if self._refused is not None and not self._pending.open:
-            after = (*after, End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.text))
+        after = (*after, *self._end_of_refused(now))
         if asked.is_own:
+            self._unanswered -= 1
             return (Drop(), *after, Resume(Direction.TO_BROKER))
         return (effect, *after)
+
+    def _end_of_refused(self, now: float) -> Effects:
+        """Return the end of a client that was refused, once it has all answers before it."""
+        if self._refused is None or self._pending.open:
+            return ()
+        if self._answers.owed:
+            return (Later(now + PASSING, self._end_of_refused),)
+        return (End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.text),)
 
     def _throttle(self, asked: Asked) -> int:
         """Return for how many milliseconds the client should wait."""
@@ -381,21 +404,32 @@ class KafkaSession:
         return max(map(self._services.due_in, accounts))
 
     def _found_out(self) -> Effects:
-        """Ask the broker for the names of ids that are not known, and others for rights."""
+        """Ask the broker for the names of ids that are not known, and others for rights.
+
+        The broker is not asked while a request passes, which has its place among the pending ones
+        only at its end: its answer comes first, and is an occasion to ask.
+        """
         effects: list[Effect] = []
         wanted, undecided = self._book.wanted, self._book.undecided
-        if wanted:
+        if wanted and not self._requests.owed:
             version, data = metadata_of(wanted, OWN)
             self._pending.ask(Asked(METADATA, version, OWN, is_own=True))
             effects.append(Inject(Direction.TO_BROKER, data))
+            self._unanswered += 1
+            wanted.clear()
         if undecided:
             effects.append(Start(Questions(tuple(undecided)), self._decided))
-        wanted.clear()
-        undecided.clear()
+            self._unanswered += 1
+            undecided.clear()
         return tuple(effects)
+
+    def _settled(self, settling: Settling, _result: bytes | Denial, _now: float) -> Effects:
+        settling.until = -math.inf
+        return (Resume(Direction.TO_BROKER),)
 
     def _decided(self, _result: bytes | Denial, _now: float) -> Effects:
         """Go on when others have said what they know; if they have not, the request is refused."""
+        self._unanswered -= 1
         return (Resume(Direction.TO_BROKER),)
 
     # -- SASL --------------------------------------------------------------------------------
@@ -407,11 +441,14 @@ class KafkaSession:
             return self._pass_sasl(head, frame)
         if self._shows_again is None:
             self._shows_again = Reauthentication(self._listener, self._client)
-        found = self._shows_again.decide(head, frame)
+        found = self._shows_again.decide(head, frame, now)
         if isinstance(found, Settling):
-            return (Start(found, self._decided), Postpone(now + found.patience))
+            asks = () if found.is_asked else (Start(found, partial(self._settled, found)),)
+            found.is_asked = True
+            return (*asks, Postpone(found.until))
         if found.denial is not None:
             self._refused = found.denial
+            self._requests.stops = True
             detail = found.denial.text
             at_once = self._pending.answer(found.data)
             if not self._pending.open:
@@ -432,11 +469,13 @@ class KafkaSession:
                 return (End(EndReason.UNKNOWN_COMMAND, detail=detail),)
         elif self._claim is not None:
             self._claim.add(token_of(head, frame))
-        return self._forward(head, frame, frame)
+        asked = Asked(head.key, head.version, head.correlation, claim=self._claim)
+        self._pending.ask(asked)
+        return FORWARD
 
     def _sasl_answered(self, asked: Asked, frame: bytes) -> None:
         """Note what a broker answers to a client that it verifies."""
-        claim = self._claim
+        claim = asked.claim
         if claim is None:
             return
         if asked.key == SASL_AUTHENTICATE:
@@ -445,6 +484,7 @@ class KafkaSession:
         elif claim.bare:
             accepted = not read_offer(asked.version, frame).error
             self._requests.raw = self._answers.raw = accepted
+            self._claim = claim
 
     def _bare_token(self, frame: bytes, now: float) -> Effects:
         claim = self._claim
@@ -457,9 +497,9 @@ class KafkaSession:
     def _bare_answer(self, frame: bytes) -> Effects:
         claim = self._claim
         assert claim is not None
-        if not claim.is_over:
-            return FORWARD
         self._name(claim.accepted(read_bare(frame)))
+        if not claim.is_answered:
+            return FORWARD
         self._requests.raw = self._answers.raw = False
         return (Forward(), Resume(Direction.TO_BROKER))
 
@@ -472,18 +512,30 @@ class KafkaSession:
     # -- sweeps ------------------------------------------------------------------------------
 
     def _sweep_later(self, now: float) -> Effects:
+        self._book.has_new = False
         if self._sweeps:
             return ()
         self._sweeps = True
         return (Later(now + SWEPT, self._sweep),)
 
     def _sweep(self, now: float) -> Effects:
-        """Close what is not used any more."""
+        """Close what is not used any more, and look again while there is anything: what passes
+        gives no occasion."""
         self._sweeps = False
-        self._book.close_idle()
-        if not self._pending.open:
+        closed = self._book.close_idle()
+        for account in closed:
+            self._requests.over.pop(account, None)
+            self._answers.over.pop(account, None)
+        if self._is_at_rest:
             self._substitutes.clear()
-        return ()
+        is_used = any(True for _ in self._book) or len(self._substitutes)
+        again = self._sweep_later(now) if is_used else ()
+        return (*map(Discard, closed), *again)
+
+    @property
+    def _is_at_rest(self) -> bool:
+        """Return whether nothing is owed: neither answers, nor the rest of a frame that passes."""
+        return not (self._pending.open or self._requests.owed or self._answers.owed)
 
     # -- ends --------------------------------------------------------------------------------
 
@@ -494,7 +546,7 @@ class KafkaSession:
         self._requests.over.pop(account, None)
         self._answers.over.pop(account, None)
         if account.action is Action.PRODUCE:
-            return ()
+            return (Discard(account), Resume(Direction.TO_BROKER))
         return (End(EndReason.OPERATOR_CLOSED, detail=denial.text),)
 
     def expiring(self, now: float) -> Effects:
@@ -502,9 +554,13 @@ class KafkaSession:
         return ()
 
     def leave(self, now: float) -> Effects | None:
-        """See `contract.Session`. Take no more requests, and wait for answers to earlier ones."""
-        self._is_leaving = self._requests.stops = True
-        return None if self._pending.waits_only_for(LONG) else ()
+        """See `contract.Session`. Take no more requests, and wait for the rest of one that passes,
+        and for answers to earlier ones. One that waits is decided again, as it may be answered."""
+        if not self._is_leaving:
+            self._is_leaving = self._requests.stops = True
+            return (Resume(Direction.TO_BROKER),)
+        passes = self._requests.owed or self._answers.owed
+        return None if self._pending.waits_only_for(LONG) and not passes else ()
 
     def _asked_while_leaving(self, frame: bytes) -> Effects:
         """Send clients back to where they began if they understand it (KIP-1102), and leave all

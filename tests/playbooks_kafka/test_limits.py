@@ -1,0 +1,239 @@
+"""Limits: nothing is held, the next request stays unread, and answers say for how long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.wire.account import Account, Action
+from gateway.wire.contract import Denial, Refusal
+from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.session import LONGEST_QUESTION, LONGEST_WAIT, LONGEST_WAIT_IN_GROUP
+from gateway.wire.services import Again, LookupOutcome
+
+from .frames import (
+    FETCH,
+    HEARTBEAT,
+    METADATA,
+    PRODUCE,
+    ask,
+    batch,
+    described,
+    fetch,
+    fetched,
+    known,
+    metadata,
+    produce,
+    produced,
+    tell,
+    told,
+)
+from .script import KafkaServices, Play
+
+
+def limited(lease: int = 2, **settings: Any) -> Play:
+    """Return a pair whose topics get an allowance of so many messages."""
+    play = Play(**settings)
+    play.services.lease = lease
+    return play
+
+
+# -- what is sent ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", [3, 9, 12, 13])
+def test_the_request_above_a_limit_passes_and_the_next_one_waits_for_the_grant(
+    version: int,
+) -> None:
+    play = limited(known=("a", "b"))
+    first, second = produce(version, 1, a=batch(5)), produce(version, 2, b=batch(1))
+    behind = metadata(12, 3)
+    assert play.client(first, second, behind) == first
+    assert play.waits == LONGEST_WAIT
+    assert play.awaited == {play.account("a")}
+    play.grant(play.account("a"), 10)
+    assert play.broker_got() == second + behind
+
+
+def test_what_is_fetched_above_a_limit_keeps_the_next_fetch_waiting_alone() -> None:
+    play = limited()
+    play.client(fetch(12, 1, "a"))
+    play.broker(fetched(12, 1, a=batch(5)))
+    others = produce(9, 2, b=batch(1)) + metadata(12, 3)
+    assert play.client(others, fetch(12, 4, "b"), metadata(12, 5)) == others
+    assert play.is_waiting
+    play.grant(play.account("a"), 10)
+    assert play.broker_got() == fetch(12, 4, "b") + metadata(12, 5)
+
+
+def test_a_grant_that_is_not_enough_has_the_request_wait_on() -> None:
+    play = limited()
+    play.client(produce(9, 1, a=batch(5), b=batch(5)), produce(9, 2, a=batch(1)))
+    play.grant(play.account("a"), 10)
+    assert play.broker_got() == b""
+    assert play.awaited == {play.account("b")}
+    play.grant(play.account("b"), 10)
+    assert play.broker_got() == produce(9, 2, a=batch(1))
+
+
+@pytest.mark.parametrize("in_group", [False, True])
+def test_who_has_waited_for_long_goes_on_in_debt(in_group: bool) -> None:
+    play = limited()
+    longest = LONGEST_WAIT_IN_GROUP if in_group else LONGEST_WAIT
+    if in_group:
+        play.client(ask(HEARTBEAT, 4, 9, GroupId="g"))
+        play.broker(tell(HEARTBEAT, 4, 9))
+    play.client(produce(9, 1, a=batch(5)), produce(9, 2, a=batch(1)), produce(9, 3, a=batch(1)))
+    assert play.waits == longest
+    play.after(longest - 0.1)
+    assert play.broker_got() == b""
+    play.after(0.1)
+    assert play.broker_got() == produce(9, 2, a=batch(1))
+    assert play.waits == longest, "the next one waits as long again"
+
+
+def test_a_topic_that_may_be_lent_a_message_does_not_wait() -> None:
+    play = limited()
+    play.client(produce(9, 1, a=batch(5)))
+    play.services.lending = {play.account("a")}
+    play.account("a").messages_ceiling = play.account("a").messages
+    assert play.client(produce(9, 2, a=batch(1))) == produce(9, 2, a=batch(1))
+
+
+def test_a_request_whose_topic_is_revoked_waits_no_longer() -> None:
+    play = limited()
+    play.client(produce(9, 1, a=batch(5)), produce(9, 2, b=batch(1)))
+    play.revoke(play.account("a"))
+    assert play.broker_got() == produce(9, 2, b=batch(1))
+    assert play.awaited == set()
+
+
+# -- what answers say ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(3, known(PRODUCE).response.last + 1))
+@pytest.mark.parametrize(("due", "expected"), [(0.0, 0), (0.0015, 2), (3.0, 3000), (900.0, 20_000)])
+def test_the_answer_says_for_how_long_the_client_is_held(
+    version: int, due: float, expected: int
+) -> None:
+    play = limited(known=("a",))
+    play.client(produce(version, 1, a=batch(5)))
+    play.services.due[play.account("a")] = due
+    said = produced(version, 1, a=0)
+    heard = play.broker(said)
+    assert len(heard) == len(said)
+    assert told(PRODUCE, version, heard)["ThrottleTimeMs"] == expected
+
+
+def test_a_broker_that_says_more_is_believed() -> None:
+    play = limited()
+    play.client(produce(9, 1, a=batch(5)))
+    play.services.due[play.account("a")] = 1.0
+    heard = play.broker(tell(PRODUCE, 9, 1, ThrottleTimeMs=7000))
+    assert told(PRODUCE, 9, heard)["ThrottleTimeMs"] == 7000
+
+
+def test_an_answer_below_the_limit_says_nothing() -> None:
+    play = Play()
+    play.client(produce(9, 1, a=batch(5)))
+    said = produced(9, 1, a=0)
+    assert play.broker(said) == said
+
+
+# -- lookups ---------------------------------------------------------------------------------------
+
+
+def paced(delay: float | Again | Denial) -> Play:
+    services = KafkaServices()
+    services.paced = {Action.LOOKUP}
+    services.delay = delay
+    return Play(services)
+
+
+def test_a_lookup_waits_for_its_rate_and_is_counted_once() -> None:
+    play = paced(2.0)
+    assert play.client(metadata(12, 1), metadata(12, 2)) == b""
+    assert play.waits == 2.0
+    play.after(2.0)
+    assert play.broker_got() == metadata(12, 1)
+    assert len(play.services.counted) == 2, "the second one is counted by now"
+
+
+def test_a_lookup_asks_again_when_it_is_told_to() -> None:
+    again = Again(0.5, 0.0)
+    play = paced(again)
+    play.client(metadata(12, 1))
+    play.services.delay = 0.0
+    play.after(0.5)
+    assert play.broker_got() == metadata(12, 1)
+    assert play.services.again == [None, again]
+
+
+def test_a_lookup_that_would_wait_too_long_is_refused_topic_by_topic() -> None:
+    play = paced(Denial(Refusal.TOO_OFTEN, "no"))
+    assert play.client(metadata(12, 1, "a", "b")) == b""
+    heard = told(METADATA, 12, play.client_got())
+    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert [(it["Name"], it["ErrorCode"]) for it in heard["Topics"]] == [("a", code), ("b", code)]
+    assert play.services.outcomes == {LookupOutcome.REFUSED: 1}
+
+
+def _owing(play: Play) -> Account:
+    """Have the client go on in debt; return the account, whose grant is still awaited."""
+    play.services.lease = 1
+    play.client(produce(9, 1, b=batch(2)), produce(9, 2, b=batch(2)))
+    play.after(LONGEST_WAIT)
+    play.broker_got()
+    return play.account("b")
+
+
+def test_a_grant_does_not_have_a_lookup_go_on_before_its_time() -> None:
+    play = paced(0.0)
+    account = _owing(play)
+    play.services.delay = 5.0
+    play.client(metadata(12, 3))
+    play.grant(account, 100)
+    assert play.broker_got() == b""
+    play.after(5.0)
+    assert play.broker_got() == metadata(12, 3)
+
+
+def test_a_lookup_whose_topics_must_be_asked_for_is_counted_once() -> None:
+    play = paced(0.0)
+    play.services.forbidden = set()
+    play.services.undecided = {"a"}
+    play.client(metadata(12, 1, "a"))
+    play.finish()
+    assert play.broker_got() == metadata(12, 1, "a")
+    assert len(play.services.counted) == 1
+
+
+def test_a_lookup_that_waits_for_its_rate_and_for_rights_is_counted_once() -> None:
+    play = paced(1.0)
+    play.services.forbidden = set()
+    play.services.undecided = {"a"}
+    play.client(metadata(12, 1, "a"))
+    play.after(1.0)
+    assert play.broker_got() == b""
+    play.after(LONGEST_QUESTION)
+    assert len(play.broker_got()) == len(metadata(12, 1, "a"))
+    assert len(play.services.counted) == 1
+
+
+def test_lookups_that_are_answered_are_counted() -> None:
+    play = Play()
+    play.client(metadata(12, 1), metadata(12, 2))
+    play.broker(described(12, 1), described(12, 2))
+    assert play.services.outcomes == {LookupOutcome.CONNECT: 2}
+
+
+def test_fetches_are_not_counted_twice_when_they_wait() -> None:
+    play = limited()
+    play.client(fetch(12, 1, "a"))
+    play.broker(fetched(12, 1, a=batch(3)))
+    play.client(fetch(12, 2, "a"))
+    play.grant(play.account("a"), 100)
+    said = tell(FETCH, 12, 2)
+    assert play.broker(said) == said
+    assert play.account("a").messages == 3

@@ -1,0 +1,373 @@
+"""Topics: each has an account, or its error in the place that answers have for it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from gateway.errors import PeerError
+from gateway.wire.account import Right
+from gateway.wire.contract import Denial, Refusal
+from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.session import LONGEST_QUESTION, SWEPT
+
+from .frames import (
+    BY_ID,
+    FETCH,
+    METADATA,
+    PRODUCE,
+    SHARE_FETCH,
+    ask,
+    asked,
+    batch,
+    correlations,
+    described,
+    fetch,
+    fetched,
+    id_of,
+    known,
+    metadata,
+    named,
+    produce,
+    produced,
+    tell,
+    told,
+)
+from .script import KafkaServices, Play
+
+PRODUCES = range(known(PRODUCE).request.first, known(PRODUCE).request.last + 1)
+FETCHES = range(known(FETCH).request.first, known(FETCH).request.last + 1)
+
+
+def guarded(*forbidden: str, right: Right = Right.PRODUCE) -> KafkaServices:
+    services = KafkaServices()
+    services.forbidden = {(right, name) for name in forbidden}
+    return services
+
+
+def in_pieces(play: Play, data: bytes, piece: int) -> bytes:
+    return b"".join(play.client(data[at : at + piece]) for at in range(0, len(data), piece))
+
+
+# -- Produce ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("piece", [1, 11, 10_000])
+@pytest.mark.parametrize("version", PRODUCES)
+def test_a_denied_topic_is_another_one_to_the_broker_and_itself_to_the_client(
+    version: int, piece: int
+) -> None:
+    play = Play(guarded("denied"), known=("a", "denied"))
+    said = produce(version, 1, a=batch(3), denied=batch(5))
+    reached = in_pieces(play, said, piece)
+    assert len(reached) == len(said)
+    topics = asked(reached)["TopicData"]
+    assert {key: topics[0][key] for key in named(version, "a")} == named(version, "a")
+    substitute = {key: topics[1][key] for key in named(version, "denied")}
+    assert substitute != named(version, "denied")
+    responses = [
+        {**named(version, "a"), "PartitionResponses": [{"BaseOffset": 7}]},
+        {**substitute, "PartitionResponses": [{"ErrorCode": 3, "BaseOffset": -1}]},
+    ]
+    heard = told(PRODUCE, version, play.broker(tell(PRODUCE, version, 1, Responses=responses)))
+    denied = {**named(version, "denied")}
+    assert [heard["Responses"][1][key] for key in denied] == list(denied.values())
+    errors = [it["PartitionResponses"][0]["ErrorCode"] for it in heard["Responses"]]
+    assert errors == [0, ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    account = play.account("a")
+    assert (account.messages, account.receipts, account.errors) == (3, 1, 0)
+    assert [it.topic for it in play.services.admitted] == ["a"]
+    assert play.broker_got() == b"", "nobody asks for the id that stands for a denied topic"
+
+
+@pytest.mark.parametrize(
+    ("refusal", "code"),
+    [
+        (Refusal.UNAUTHORIZED, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        (Refusal.FULL, ErrorCode.POLICY_VIOLATION),
+        (Refusal.TOO_MANY, ErrorCode.POLICY_VIOLATION),
+    ],
+)
+def test_a_topic_that_is_not_admitted_is_denied_with_the_reason(
+    refusal: Refusal, code: ErrorCode
+) -> None:
+    play = Play()
+    play.services.admit = lambda action, subject, *, again=False: Denial(refusal, "no")
+    reached = play.client(produce(9, 1, a=batch(1)))
+    (topic,) = asked(reached)["TopicData"]
+    responses = [{"Name": topic["Name"], "PartitionResponses": [{"ErrorCode": 17}]}]
+    heard = told(PRODUCE, 9, play.broker(tell(PRODUCE, 9, 1, Responses=responses)))
+    (answer,) = heard["Responses"]
+    assert answer["Name"] == "a"
+    assert answer["PartitionResponses"][0]["ErrorCode"] == code
+
+
+def test_an_error_of_the_broker_is_counted() -> None:
+    play = Play()
+    play.client(produce(9, 1, a=batch(3), b=batch(1)))
+    play.broker(produced(9, 1, a=19, b=0))
+    assert [(it.topic, it.errors, it.outstanding) for it in play.services.admitted] == [
+        ("a", 1, 0),
+        ("b", 0, 0),
+    ]
+
+
+def test_an_id_that_is_not_known_is_asked_for_and_known_then() -> None:
+    """The request passes while it comes, so its client has to try again."""
+    play = Play()
+    said = produce(BY_ID, 1, a=batch(1))
+    first = play.client(said)
+    assert len(first) == len(said)
+    (topic,) = asked(first)["TopicData"]
+    assert topic["TopicId"] != id_of("a")
+    other = {"TopicId": topic["TopicId"], "PartitionResponses": [{"ErrorCode": 100}]}
+    heard = play.broker(tell(PRODUCE, BY_ID, 1, Responses=[other]))
+    (answer,) = told(PRODUCE, BY_ID, heard)["Responses"]
+    assert answer["TopicId"] == id_of("a")
+    assert answer["PartitionResponses"][0]["ErrorCode"] == ErrorCode.UNKNOWN_TOPIC_ID
+    own = play.broker_got()
+    assert [it["TopicId"] for it in asked(own)["Topics"]] == [id_of("a")]
+    play.client(metadata(12, 2))
+    heard = play.broker(described(12, -1, "a"), described(12, 2))
+    assert correlations(heard) == [2], "the answer to the gateway's own request is swallowed"
+    assert play.client(produce(BY_ID, 3, a=batch(4))) == produce(BY_ID, 3, a=batch(4))
+    assert play.account("a").messages == 4
+
+
+def test_a_question_of_our_own_waits_until_a_request_that_passes_has_its_place() -> None:
+    """It would reach the broker behind the request, whose answer comes first."""
+    play = Play()
+    said = produce(BY_ID, 2, a=batch(1, 500))
+    play.client(metadata(12, 1), said[:300])
+    heard = play.broker(described(12, 1))
+    reached = play.client(said[300:])
+    assert len(reached) == len(said) - 300
+    other = {"TopicId": _other(id_of("a")), "PartitionResponses": [{"ErrorCode": 100}]}
+    heard += play.broker(tell(PRODUCE, BY_ID, 2, Responses=[other]))
+    assert [it["TopicId"] for it in asked(play.broker_got())["Topics"]] == [id_of("a")]
+    heard += play.broker(described(12, -1, "a"))
+    assert correlations(heard) == [1, 2]
+
+
+def _other(id: bytes) -> bytes:
+    """Return what stands for an id."""
+    return bytes(255 - byte for byte in id)
+
+
+# -- Fetch -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", FETCHES)
+def test_a_fetch_of_a_denied_topic_is_denied_by_itself(version: int) -> None:
+    play = Play(guarded("denied", right=Right.CONSUME), known=("a", "denied"))
+    said = fetch(version, 1, "a", "denied")
+    reached = play.client(said)
+    assert len(reached) == len(said)
+    substitute = {k: asked(reached)["Topics"][1][k] for k in named(version, "denied", "Topic")}
+    responses = [
+        {**named(version, "a", "Topic"), "Partitions": [{"Records": batch(2)}]},
+        {**substitute, "Partitions": [{"ErrorCode": 3}]},
+    ]
+    heard = told(FETCH, version, play.broker(tell(FETCH, version, 1, Responses=responses)))
+    denied = named(version, "denied", "Topic")
+    assert [heard["Responses"][1][key] for key in denied] == list(denied.values())
+    errors = [it["Partitions"][0]["ErrorCode"] for it in heard["Responses"]]
+    assert errors == [0, ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+    assert [(it.topic, it.messages) for it in play.services.admitted] == [("a", 2)]
+    assert play.broker_got() == b""
+
+
+def test_a_fetch_waits_for_the_name_of_an_id_and_then_goes_on_as_it_is() -> None:
+    play = Play()
+    said = fetch(16, 1, "a")
+    own = play.client(said, metadata(12, 2))
+    assert [it["TopicId"] for it in asked(own)["Topics"]] == [id_of("a")]
+    assert play.is_waiting
+    assert play.broker(described(12, -1, "a")) == b""
+    assert play.broker_got() == said + metadata(12, 2)
+    assert play.broker(fetched(16, 1, a=batch(2))) == fetched(16, 1, a=batch(2))
+    assert play.account("a").messages == 2
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_fetch_of_an_id_that_nobody_knows_goes_on_at_last(answers: bool) -> None:
+    play = Play()
+    said = fetch(16, 1, "a")
+    play.client(said)
+    if answers:
+        topic = {"TopicId": id_of("a"), "ErrorCode": 100, "Name": None}
+        play.broker(tell(METADATA, 12, -1, Topics=[topic]))
+    else:
+        play.after(LONGEST_QUESTION)
+    reached = play.broker_got()
+    assert len(reached) == len(said)
+    (topic,) = asked(reached)["Topics"]
+    assert topic["TopicId"] != id_of("a")
+
+
+def test_a_fetch_waits_until_it_is_known_whether_it_may() -> None:
+    services = guarded()
+    services.undecided = {"a"}
+    play = Play(services)
+    said = fetch(12, 1, "a")
+    assert play.client(said) == b""
+    play.finish()
+    assert play.broker_got() == said
+
+
+def test_a_fetch_waits_for_a_name_and_then_for_the_right_to_it() -> None:
+    """A fetch session would keep the substitute of a topic that the client may use."""
+    services = guarded()
+    services.undecided = {"a", "b"}
+    play = Play(services, known=("b",))
+    said = fetch(16, 1, "a", "b")
+    play.client(said)
+    play.finish()
+    assert play.broker_got() == b""
+    play.broker(described(12, -1, "a"))
+    assert play.broker_got() == b""
+    play.finish()
+    assert play.broker_got() == said
+
+
+def test_a_grant_does_not_have_a_fetch_go_on_before_its_topics_are_known() -> None:
+    play = Play()
+    play.services.lease = 1
+    play.client(produce(9, 1, b=batch(2)), produce(9, 2, b=batch(2)))
+    play.after(30)  # it goes on in debt, and its account is still awaited
+    play.client(fetch(16, 3, "a"))
+    play.broker_got()
+    play.grant(play.account("b"), 100)
+    assert play.broker_got() == b""
+    play.broker(produced(9, 1, b=0), produced(9, 2, b=0), described(12, -1, "a"))
+    assert play.broker_got() == fetch(16, 3, "a")
+
+
+def test_an_error_of_a_fetch_that_is_tried_again_is_one_that_consumers_know() -> None:
+    """Java's throw IllegalStateException at a code that brokers do not give them there."""
+    services = guarded()
+    services.undecided = {"a"}
+    play = Play(services)
+    play.client(fetch(12, 1, "a"))
+    play.after(LONGEST_QUESTION)
+    (topic,) = asked(play.broker_got())["Topics"]
+    responses = [{"Topic": topic["Topic"], "Partitions": [{"ErrorCode": 3}]}]
+    heard = told(FETCH, 12, play.broker(tell(FETCH, 12, 1, Responses=responses)))
+    assert heard["Responses"][0]["Partitions"][0]["ErrorCode"] == 6
+
+
+# -- share groups ----------------------------------------------------------------------------------
+
+
+def test_what_a_member_of_a_share_group_gets_is_counted() -> None:
+    play = Play(known=("a",))
+    play.client(ask(SHARE_FETCH, 1, 1, GroupId="g", Topics=[{"TopicId": id_of("a")}]))
+    partitions = [{"Records": batch(3)}, {"Records": batch(4)}]
+    said = tell(SHARE_FETCH, 1, 1, Responses=[{"TopicId": id_of("a"), "Partitions": partitions}])
+    assert play.broker(said) == said
+    assert (play.account("a").messages, play.account("a").bytes) == (7, 2 * len(batch(3)))
+
+
+def test_a_denied_topic_of_a_share_group_is_not_asked_for_by_its_substitute() -> None:
+    play = Play(guarded("a", right=Right.CONSUME), known=("a",))
+    topics = [{"TopicId": id_of("a"), "Partitions": [{"PartitionIndex": 0}]}]
+    reached = play.client(ask(SHARE_FETCH, 1, 1, GroupId="g", Topics=topics))
+    (topic,) = asked(reached)["Topics"]
+    partitions = [{"ErrorCode": 100, "Records": None}]
+    said = [{"TopicId": topic["TopicId"], "Partitions": partitions}]
+    heard = told(SHARE_FETCH, 1, play.broker(tell(SHARE_FETCH, 1, 1, Responses=said)))
+    assert heard["Responses"][0]["TopicId"] == id_of("a")
+    assert play.broker_got() == b""
+
+
+# -- sweeps ----------------------------------------------------------------------------------------
+
+
+def test_an_account_that_is_not_used_is_closed() -> None:
+    play = Play()
+    play.client(produce(9, 1, a=batch(1), b=batch(1)))
+    play.broker(produced(9, 1, a=0, b=0))
+    for number in range(2, 5):
+        play.after(SWEPT)
+        play.client(produce(9, number, a=batch(1)))
+        play.broker(produced(9, number, a=0))
+    assert [it.topic for it in play.services.released] == ["b"]
+    play.client(produce(9, 9, b=batch(1)))
+    assert play.account("b").messages == 1
+
+
+def test_an_account_of_a_request_without_messages_is_closed_too() -> None:
+    play = Play()
+    play.client(produce(9, 1, a=b""), produce(9, 2, 0, b=b""))
+    play.broker(produced(9, 1, a=0))
+    for number in range(3, 6):
+        play.after(SWEPT)
+        play.client(metadata(12, number))
+        play.broker(described(12, number))
+    assert {it.topic for it in play.services.released} == {"a", "b"}
+
+
+def test_a_sweep_within_an_answer_leaves_its_substitutes() -> None:
+    play = Play(guarded("denied", right=Right.CONSUME))
+    reached = play.client(fetch(12, 1, "a", "denied"))
+    other = asked(reached)["Topics"][1]["Topic"]
+    responses = [
+        {"Topic": "a", "Partitions": [{"Records": batch(2, 500)}]},
+        {"Topic": other, "Partitions": [{"ErrorCode": 3}]},
+    ]
+    said = tell(FETCH, 12, 1, Responses=responses)
+    heard = play.broker(said[:200])
+    play.after(SWEPT)
+    heard += play.broker(said[200:])
+    assert told(FETCH, 12, heard)["Responses"][1]["Topic"] == "denied"
+
+
+def test_a_sweep_within_a_request_leaves_its_substitutes() -> None:
+    play = Play(guarded("denied"))
+    play.client(metadata(12, 1))
+    play.broker(described(12, 1))
+    said = produce(9, 2, denied=batch(1), a=batch(2, 500))
+    reached = play.client(said[:200])
+    play.after(SWEPT)
+    reached += play.client(said[200:])
+    other = asked(reached)["TopicData"][0]["Name"]
+    responses = [{"Name": other, "PartitionResponses": [{"ErrorCode": 17}]}]
+    heard = told(PRODUCE, 9, play.broker(tell(PRODUCE, 9, 2, Responses=responses)))
+    assert heard["Responses"][0]["Name"] == "denied"
+
+
+def test_an_account_that_is_closed_as_idle_holds_nobody() -> None:
+    """Nobody grants it anything any more."""
+    play = Play()
+    play.services.lease = 2
+    play.client(produce(9, 1, a=batch(2)))
+    play.broker(produced(9, 1, a=0))
+    for number in range(2, 5):
+        play.after(SWEPT)
+        play.client(metadata(12, number))
+        play.broker(described(12, number))
+    assert [it.topic for it in play.services.released] == ["a"]
+    assert play.client(produce(9, 9, b=batch(1))) == produce(9, 9, b=batch(1))
+    assert not play.is_waiting
+
+
+# -- bounds ----------------------------------------------------------------------------------------
+
+
+def test_too_many_denied_topics_are_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.wire.kafka.substitutes.MOST", 3)
+    play = Play(guarded(*"abcd"))
+    play.client(produce(9, 1, a=batch(1), b=batch(1), c=batch(1)))
+    with pytest.raises(PeerError):
+        play.client(produce(9, 2, a=batch(1), d=batch(1)))
+
+
+def test_accounts_take_bytes_of_the_budget_and_give_them_back() -> None:
+    play = Play()
+    play.budget.size = 8000
+    for number in range(20):
+        with suppress(PeerError):
+            play.client(produce(9, number, 0, **{f"t{number}": batch(1)}))
+    assert 0 < len(play.services.admitted) < 20
+    play.close()
