@@ -278,7 +278,7 @@ class Requests(_Scanner):
         """Count a whole request of the usual form, and return its length; 0: it has another form,
         or a topic without an account."""
         size, _, version, correlation = REQUEST.unpack_from(chunk, pos)
-        until = pos + SIZE.size + size
+        until: int = pos + SIZE.size + size
         found = None
         if until <= end:
             found = quick.produced(chunk, pos + REQUEST.size, until, version)
@@ -288,7 +288,7 @@ class Requests(_Scanner):
         sent = [(table[it.topic], it) for it in found.topics]
         accounts = [account for account, it in sent if self._counted(account, it.messages, it.size)]
         self._sent(Asked(PRODUCE, version, correlation, tuple(accounts)), found.acks)
-        return SIZE.size + size
+        return until - pos
 
     def _pass(self, size: int, version: int, correlation: int) -> None:
         self._traffic = Traffic()

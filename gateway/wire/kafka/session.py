@@ -160,7 +160,7 @@ class KafkaSession:
         over = self._answers.over
         self._requests = Requests(self._book, self._pending, self._substitutes, over)
         self._requests.stops = client.guessed is not None
-        self._answering = Answering(listener, client, self._book, self._substitutes)
+        self._answering = Answering(listener, client, self._book, self._substitutes, over)
         self._asks = 0  # questions that the next request has waited for
         self._asks_until = 0.0  # when it goes on without answers
         self._unanswered = 0  # questions of the gateway's own, to the broker and to others
