@@ -1,5 +1,5 @@
 """`python -m tests.fuzz`: all targets under atheris, then hostile peers around a gateway, then what
-reaches brokers, judged by their own decoders.
+reaches brokers, judged by their own decoders, and Kafka's targets on as many frames.
 
 Exit status 1 where something was found. `--keep` takes what was found to be new into the corpus.
 """
@@ -16,9 +16,10 @@ from tests.oracle.long import judge_many
 from tests.oracle.oracle import MissingToolError
 
 from .fuzzer import MISSING, keep, run
+from .kafka import storm
 from .live.siege import run as besiege
 from .report import Row, table
-from .targets import TARGETS
+from .targets import KAFKA, TARGETS
 
 _say = partial(print, flush=True)
 
@@ -34,6 +35,8 @@ def main() -> int:
         _say(f"== live: {options.frames:,} frames; the gateway's log: {folder / 'gateway.log'}")
         rows.append(besiege(folder, options.frames, options.seed, _say))
         rows += _judged(options)
+        _say(f"== kafka: {options.frames:,} frames")
+        rows.append(storm(KAFKA, options.frames, options.seed, _say))
     _say(table(rows))
     return any(row.findings for row in rows)
 
@@ -42,7 +45,10 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=60.0, help="of each target (60)")
     parser.add_argument(
-        "--frames", type=int, default=10_000_000, help="through a gateway, and judged (10^7)"
+        "--frames",
+        type=int,
+        default=10_000_000,
+        help="through a gateway, judged, and of Kafka (10^7)",
     )
     parser.add_argument("--seed", type=int, default=1, help="of what hostile peers say (1)")
     parser.add_argument("--only", choices=TARGETS, action="append", help="these targets")

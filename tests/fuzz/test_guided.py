@@ -9,7 +9,15 @@ import pytest
 from .fuzzer import MISSING, run
 from .targets import TARGETS
 
-RUNS = {"scanner": 1500, "metadata": 3000, "opening": 8000, "session": 6000, "parsers": 40_000}
+RUNS = {
+    "scanner": 1500,
+    "metadata": 3000,
+    "opening": 8000,
+    "session": 6000,
+    "parsers": 40_000,
+    "kafka_session": 800,
+    "kafka_opening": 1000,
+}
 """Some seconds of each."""
 
 

@@ -18,13 +18,15 @@ from .corpora import CORPUS, inputs, pack
 from .grammar import frame_of
 from .pair import Pair
 from .source import Source
-from .targets import LONGEST_INPUT, TARGETS
+from .targets import KAFKA, LONGEST_INPUT, TARGETS
 
 BOUND = 300_000
 """Bytes of all that is kept: `python -m tests.fuzz --keep` keeps what covers something new."""
 
 
 every_target = pytest.mark.parametrize("target", TARGETS)
+quick_target = pytest.mark.parametrize("target", [it for it in TARGETS if it not in KAFKA])
+"""Those of Kafka have whole bodies in each frame, and fewer inputs (`test_kafka`)."""
 
 
 @every_target
@@ -49,14 +51,14 @@ def test_an_archive_is_the_same_for_the_same_inputs(tmp_path: Path) -> None:
     assert inputs("scanner", tmp_path) == packed
 
 
-@every_target
+@quick_target
 @examples(300)
 @given(data=st.binary(max_size=400))
 def test_whatever_bytes_there_are(target: str, data: bytes) -> None:
     assert TARGETS[target](data) >= 0
 
 
-@every_target
+@quick_target
 def test_noise(target: str) -> None:
     noise = random.Random(1)
     assert sum(TARGETS[target](noise.randbytes(noise.randrange(400))) for _ in range(1500)) > 0
@@ -78,7 +80,7 @@ def test_each_command_with_all_kinds_of_values(kind: Kind, direction: Direction)
 few = st.sampled_from(b"\x00\x01\x02\x03\x07\x08\x0f\x10\x1f\x3f\x7f\x80\xaf\xb0\xc0\xff")
 
 
-@every_target
+@quick_target
 @examples(300)
 @given(data=st.lists(few, max_size=400).map(bytes))
 def test_few_choices_again_and_again(target: str, data: bytes) -> None:

@@ -209,7 +209,9 @@ class Play:
             end = len(chunk)
             if self._at_border[direction]:
                 end = min(end, scanner.owed)
+            size = len(chunk)
             cleared = scanner.scan(chunk, 0, end)
+            assert len(chunk) == size, "what passes has another length"
             self.sent[direction] += chunk[:cleared]
             self._carry[direction] = bytes(chunk[cleared:])
             if not scanner.owed:
@@ -434,12 +436,15 @@ class Talk:
                 yield answered(step)
 
     def _peeked(self, peer: Peer, count: int) -> Iterator[StepResult]:
-        heard = self._heard[peer]
-        if heard and isinstance(heard[0], Denial):
-            yield heard.popleft()
-        seen = b"".join(it for it in heard if isinstance(it, bytes))
-        if len(seen) >= count:
-            yield seen[:count]
+        seen = b""
+        for heard in self._heard[peer]:
+            if isinstance(heard, Denial):
+                yield heard
+                return
+            seen += heard
+            if len(seen) >= count:
+                yield seen[:count]
+                return
 
     def peeks(self, seen: bytes) -> None:
         """Let the client's first bytes be seen, of a frame that has not come whole."""

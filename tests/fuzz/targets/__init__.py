@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .kafka import kafka_opening, kafka_session
 from .opening import opening
 from .parsers import parsers
 from .scanner import scanner, walked
@@ -14,12 +15,15 @@ from .session import session
 
 Target = Callable[[bytes], int]
 
+KAFKA: dict[str, Target] = {"kafka_session": kafka_session, "kafka_opening": kafka_opening}
+
 TARGETS: dict[str, Target] = {
     "scanner": scanner,
     "metadata": walked,
     "opening": opening,
     "session": session,
     "parsers": parsers,
+    **KAFKA,
 }
 
 LONGEST_INPUT = 1024
