@@ -28,15 +28,8 @@ from gateway.telemetry.latency import ListenerLatencies
 from gateway.telemetry.spans import CONNECTION, Span, Spans
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import (
-    Credential,
-    Denial,
-    Origin,
-    Principal,
-    Refusal,
-    ScramSecret,
-    Settle,
-)
+from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
+from gateway.wire.scram import ScramSecret
 from gateway.wire.services import Again, LookupOutcome, LookupTimes, Undecided
 from gateway.wire.stopwatch import Latencies
 from gateway.wire.subject import Caller, Subject, TopicName

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from gateway.errors import ConfigurationError
 from gateway.identity.names import is_proper
-from gateway.wire.contract import (
+from gateway.wire.scram import (
     LEAST_ITERATIONS,
     MOST_ITERATIONS,
     SCRAM_HASHES,

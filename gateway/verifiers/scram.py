@@ -13,7 +13,8 @@ from gateway.identity.scram import Phantoms, Users, read_users
 from gateway.identity.verified import Verified
 from gateway.verifiers import Log, Needs
 from gateway.verifiers.users import UserFile
-from gateway.wire.contract import Denial, Refusal, ScramSecret
+from gateway.wire.contract import Denial, Refusal
+from gateway.wire.scram import ScramSecret
 
 WRONG = Denial(Refusal.UNAUTHENTICATED, "name or password not accepted")
 

@@ -8,14 +8,8 @@ from typing import NamedTuple, Protocol
 
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import (
-    Credential,
-    Denial,
-    Origin,
-    Principal,
-    ScramSecret,
-    Settle,
-)
+from gateway.wire.contract import Credential, Denial, Origin, Principal, Settle
+from gateway.wire.scram import ScramSecret
 from gateway.wire.stopwatch import Latencies
 from gateway.wire.subject import Caller, Subject, TopicName
 

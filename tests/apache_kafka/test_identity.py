@@ -12,7 +12,7 @@ import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from gateway.wire.contract import scram_keys
+from gateway.wire.scram import scram_keys
 from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.gateways import KafkaPlan
 from tests.apache_kafka.secured import SASL, USERS

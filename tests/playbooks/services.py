@@ -13,15 +13,8 @@ from gateway.control.seats import Seat, Seats
 from gateway.telemetry.latency import ListenerLatencies, TenantLatencies
 from gateway.wire.account import ENDLESS, Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import (
-    Credential,
-    Denial,
-    Origin,
-    Principal,
-    Refusal,
-    ScramSecret,
-    Settle,
-)
+from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
+from gateway.wire.scram import ScramSecret
 from gateway.wire.services import Again, LookupOutcome, LookupTimes, Undecided
 from gateway.wire.subject import Caller, Subject, TopicName
 from tests.support.subjects import CONNECTION, HOST

@@ -12,15 +12,7 @@ import pytest
 from gateway.wire.account import Action
 from gateway.wire.address import Address
 from gateway.wire.budget import Budget
-from gateway.wire.contract import (
-    Credential,
-    Denial,
-    Dial,
-    EndReason,
-    Origin,
-    Refusal,
-    scram_keys,
-)
+from gateway.wire.contract import Credential, Denial, Dial, EndReason, Origin, Refusal
 from gateway.wire.kafka.context import CLIENT_SIZE, Listener
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.greeting import HEAD
@@ -30,6 +22,7 @@ from gateway.wire.kafka.sasl.handshake import (
     UNSUPPORTED_SASL_MECHANISM,
 )
 from gateway.wire.kafka.versions import Offer
+from gateway.wire.scram import scram_keys
 from gateway.wire.services import Again
 from tests.playbooks.services import BROKER_1, ORIGIN
 from tests.unit.wire.kafka.sasl.doubles import SHA_256, SHA_512

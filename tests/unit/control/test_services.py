@@ -23,8 +23,9 @@ from gateway.policy.rules import Rule
 from gateway.telemetry.figures import ClusterFigures
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.contract import Credential, Denial, Principal, Refusal, ScramSecret, Settle
+from gateway.wire.contract import Credential, Denial, Principal, Refusal, Settle
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
+from gateway.wire.scram import ScramSecret
 from gateway.wire.services import Again
 from gateway.wire.subject import NOBODY, Caller, Subject
 from tests.support.subjects import subject_of, topic_of

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gateway.errors import ConfigurationError
 from gateway.identity.scram import Phantoms, Users, line, read_users
-from gateway.wire.contract import MOST_ITERATIONS, ScramSecret, scram_keys
+from gateway.wire.scram import MOST_ITERATIONS, ScramSecret, scram_keys
 
 SHA_256, SHA_512 = "SCRAM-SHA-256", "SCRAM-SHA-512"
 MECHANISMS = pytest.mark.parametrize("mechanism", [SHA_256, SHA_512])

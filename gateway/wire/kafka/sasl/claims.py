@@ -10,8 +10,8 @@ import binascii
 import json
 from base64 import urlsafe_b64decode
 
-from gateway.wire.contract import SCRAM_HASHES
 from gateway.wire.kafka.sasl import bearer, plain, scram
+from gateway.wire.scram import SCRAM_HASHES
 
 ROUNDS = {plain.MECHANISM: 1, bearer.MECHANISM: 1, **dict.fromkeys(SCRAM_HASHES, 2)}
 """By mechanism: tokens of the client until the broker has accepted it."""

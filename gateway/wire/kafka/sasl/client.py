@@ -14,8 +14,9 @@ from collections.abc import Collection, Generator, Mapping
 from functools import lru_cache
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Credential, ScramKeys, scram_keys
+from gateway.wire.contract import Credential
 from gateway.wire.kafka.sasl import bearer, plain, scram
+from gateway.wire.scram import ScramKeys, scram_keys
 
 SHOWN_BY = {
     "basic": ("SCRAM-SHA-512", "SCRAM-SHA-256", plain.MECHANISM),

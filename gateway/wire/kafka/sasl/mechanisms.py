@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Collection
 
-from gateway.wire.contract import SCRAM_HASHES
 from gateway.wire.kafka.sasl import bearer, plain, scram
 from gateway.wire.kafka.sasl.exchange import (
     LARGEST_TOKEN,
@@ -13,6 +12,7 @@ from gateway.wire.kafka.sasl.exchange import (
     Exchange,
     Verifier,
 )
+from gateway.wire.scram import SCRAM_HASHES
 
 METHODS = {
     plain.MECHANISM: "basic",

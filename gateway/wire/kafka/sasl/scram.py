@@ -17,13 +17,7 @@ from base64 import b64decode, b64encode
 from typing import NamedTuple
 
 from gateway.errors import PeerError
-from gateway.wire.contract import (
-    LEAST_ITERATIONS,
-    MOST_ITERATIONS,
-    SCRAM_HASHES,
-    Principal,
-    ScramKeys,
-)
+from gateway.wire.contract import Principal
 from gateway.wire.kafka.sasl import names
 from gateway.wire.kafka.sasl.exchange import (
     LARGEST_TOKEN,
@@ -33,6 +27,7 @@ from gateway.wire.kafka.sasl.exchange import (
     Verifier,
     challenged,
 )
+from gateway.wire.scram import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_HASHES, ScramKeys
 
 NONCE = 18
 """Random bytes of a nonce of ours: as many as cannot be guessed, in 24 characters."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from gateway.identity.scram import Phantoms, line, read_users
-from gateway.wire.contract import Credential, Denial, Principal, Refusal, ScramSecret, Settle
+from gateway.wire.contract import Credential, Denial, Principal, Refusal, Settle
 from gateway.wire.kafka.sasl.exchange import Accepted, Challenge, Exchange, Verifier
 from gateway.wire.kafka.sasl.mechanisms import begin
+from gateway.wire.scram import ScramSecret
 from tests.playbooks.services import FakeServices
 
 WRONG = Denial(Refusal.UNAUTHENTICATED, "wrong")

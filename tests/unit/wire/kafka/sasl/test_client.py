@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from gateway.errors import PeerError
 from gateway.identity.scram import line, read_users
-from gateway.wire.contract import Credential, Denial, Principal, ScramSecret, scram_keys
+from gateway.wire.contract import Credential, Denial, Principal
 from gateway.wire.kafka.sasl import client as client_side
 from gateway.wire.kafka.sasl.bearer import REFUSED, UNDERSTOOD
 from gateway.wire.kafka.sasl.client import Proving, chosen, client
 from gateway.wire.kafka.sasl.exchange import Accepted, Challenge, Exchange, Verifier
 from gateway.wire.kafka.sasl.mechanisms import begin
+from gateway.wire.scram import ScramSecret, scram_keys
 from tests.unit.wire.kafka.sasl.doubles import SHA_256, SHA_512, SaslServices
 
 OURS = Credential("basic", b"alice:secret")

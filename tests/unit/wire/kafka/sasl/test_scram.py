@@ -8,14 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.contract import (
-    LEAST_ITERATIONS,
-    MOST_ITERATIONS,
-    Denial,
-    Principal,
-    ScramSecret,
-    scram_keys,
-)
+from gateway.wire.contract import Denial, Principal
 from gateway.wire.kafka.sasl import scram
 from gateway.wire.kafka.sasl.exchange import LARGEST_TOKEN, MALFORMED, Accepted
 from gateway.wire.kafka.sasl.scram import (
@@ -27,6 +20,7 @@ from gateway.wire.kafka.sasl.scram import (
     written_challenge,
     written_first,
 )
+from gateway.wire.scram import LEAST_ITERATIONS, MOST_ITERATIONS, ScramSecret, scram_keys
 from tests.unit.wire.kafka.sasl.doubles import (
     NONCE,
     SHA_256,

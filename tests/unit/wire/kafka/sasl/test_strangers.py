@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.errors import PeerError
-from gateway.wire.contract import SCRAM_HASHES, Credential, Denial
+from gateway.wire.contract import Credential, Denial
 from gateway.wire.kafka.frames import request
 from gateway.wire.kafka.sasl.client import Proving, client
 from gateway.wire.kafka.sasl.handshake import (
@@ -21,6 +21,7 @@ from gateway.wire.kafka.sasl.handshake import (
     token_of,
 )
 from gateway.wire.kafka.sasl.mechanisms import METHODS
+from gateway.wire.scram import SCRAM_HASHES
 from tests.unit.wire.kafka.sasl.doubles import NONCE, verified
 
 PIECES = [
