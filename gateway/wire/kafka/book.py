@@ -33,43 +33,59 @@ STRAY = Account(Action.PRODUCE)
 """Stands in for topics whose names no broker accepts. Nothing is counted on it."""
 
 
+Tables = tuple[dict[bytes, Account], ...]
+"""Accounts by name, and by id, of their topics. Names of 16 bytes are told apart from ids so."""
+
+
 class Book:
     """`wanted`: ids whose names have to be asked for. `undecided`: questions about rights that have
     to be asked. `has_new`: an account was opened since the session last decided anything."""
 
-    __slots__ = ("_client", "_ids", "_open", "_seen", "_services", "has_new", "undecided", "wanted")
+    __slots__ = (
+        "_client",
+        "_consumed",
+        "_ids",
+        "_produced",
+        "_seen",
+        "_services",
+        "has_new",
+        "undecided",
+        "wanted",
+    )
 
     def __init__(self, services: Services, client: Client, ids: TopicIds) -> None:
         self._services = services
         self._client = client
         self._ids = ids
-        # By topic, as frames name it. Names of 16 bytes are told apart from ids.
-        self._open: dict[Action, tuple[dict[bytes, Account], dict[bytes, Account]]] = {
-            action: ({}, {}) for action in RIGHTS
-        }
+        self._produced: Tables = ({}, {})
+        self._consumed: Tables = ({}, {})
         self._seen: dict[Account, int] = {}  # frames at the last look, of accounts
         self.has_new = False
-        self.wanted: set[bytes] = set()
+        self.wanted: dict[bytes, None] = {}  # a set would take 150 bytes more
         self.undecided: list[Callable[[], Awaitable[None]]] = []
 
     def __iter__(self) -> Iterator[Account]:
-        return (it for tables in self._open.values() for table in tables for it in table.values())
+        return (it for table in self._tables for it in table.values())
 
-    def open(self, action: Action) -> tuple[dict[bytes, Account], dict[bytes, Account]]:
+    @property
+    def _tables(self) -> Tables:
+        return (*self._produced, *self._consumed)
+
+    def open(self, action: Action) -> Tables:
         """Return the open accounts, by name and by id of their topics."""
-        return self._open[action]
+        return self._produced if action is Action.PRODUCE else self._consumed
 
     def name(self, id: bytes, *, wanted: bool = True) -> bytes | None:
         """Return the name of a topic; None: it is not known. `wanted`: it is asked for then."""
         name = self._ids.name(id)
         if name is None and wanted and len(self.wanted) < MOST_WANTED:
-            self.wanted.add(id)
+            self.wanted[id] = None
         return name
 
     def use(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
         """Return the account of a topic, opening it at its first use; or the error code that
         refuses the topic."""
-        table = self._open[action][by_id]
+        table = self.open(action)[by_id]
         account = table.get(topic)
         if account is not None:
             return account
@@ -107,32 +123,29 @@ class Book:
         """Close accounts that have counted nothing since the last look; return them."""
         seen: dict[Account, int] = {}
         closed: list[Account] = []
-        for tables in self._open.values():
-            for table in tables:
-                for topic, account in list(table.items()):
-                    awaits = account.action is Action.PRODUCE and account.outstanding
-                    if self._seen.get(account) == account.messages and not awaits:
-                        self._close(table, topic)
-                        closed.append(account)
-                    else:
-                        seen[account] = account.messages
+        for table in self._tables:
+            for topic, account in list(table.items()):
+                awaits = account.action is Action.PRODUCE and account.outstanding
+                if self._seen.get(account) == account.messages and not awaits:
+                    self._close(table, topic)
+                    closed.append(account)
+                else:
+                    seen[account] = account.messages
         self._seen = seen
         return closed
 
     def withdraw(self, account: Account) -> None:
         """Close one account; the next use of its topic is admitted anew, or refused."""
-        for tables in self._open.values():
-            for table in tables:
-                for topic in [topic for topic, it in table.items() if it is account]:
-                    self._close(table, topic)
+        for table in self._tables:
+            for topic in [topic for topic, it in table.items() if it is account]:
+                self._close(table, topic)
 
     def close(self) -> bool:
         """Close some accounts; return whether there are more."""
         self._seen.clear()
-        for tables in self._open.values():
-            for table in tables:
-                for topic in list(islice(table, CLOSED_AT_ONCE)):
-                    self._close(table, topic)
+        for table in self._tables:
+            for topic in list(islice(table, CLOSED_AT_ONCE)):
+                self._close(table, topic)
         return any(True for _ in self)
 
     def _close(self, table: dict[bytes, Account], topic: bytes) -> None:

@@ -124,6 +124,9 @@ class Shape(NamedTuple):
     topic: bytes
 
 
+_NOTHING, _UNASKED = Traffic(), Asked(PRODUCE, 0, 0)
+"""What stands in place of a frame that passes, while none does."""
+
 _SHAPELESS = Shape(b"", -1, 0, b"")
 
 _INDEX = 4
@@ -167,9 +170,9 @@ class Requests(_Scanner):
         self._book = book
         self._pending = pending
         self._substitutes = substitutes
-        self._traffic = Traffic()
+        self._traffic = _NOTHING
         self._accounts: list[Account] = []  # of the request that passes, by topic
-        self._asked = Asked(PRODUCE, 0, 0)
+        self._asked = _UNASKED
         self._produced, self._consumed = map(book.open, (Action.PRODUCE, Action.CONSUME))
         self._shape = _SHAPELESS
         self.fetches = fetches
@@ -367,7 +370,7 @@ class Answers(_Scanner):
         self._book = book
         self._pending = pending
         self._substitutes = substitutes
-        self._traffic = Traffic()
+        self._traffic = _NOTHING
         self._version = 0
         self._consumed = book.open(Action.CONSUME)
         self.over: dict[Account, None] = {}
