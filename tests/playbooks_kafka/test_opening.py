@@ -24,7 +24,7 @@ from gateway.wire.contract import (
 from gateway.wire.kafka.context import CLIENT_SIZE, Listener
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.greeting import HEAD
-from gateway.wire.kafka.opening import MOST_TRIES, open_pair
+from gateway.wire.kafka.opening import MOST_GREETINGS, open_pair
 from gateway.wire.kafka.sasl.handshake import (
     SASL_AUTHENTICATION_FAILED,
     UNSUPPORTED_SASL_MECHANISM,
@@ -114,7 +114,7 @@ def test_a_client_that_takes_no_version_is_refused() -> None:
     talk = opening(listener())
     later = bytearray(HELLO)
     later[6:8] = (77).to_bytes(2)
-    talk.client(*[bytes(later)] * MOST_TRIES)
+    talk.client(*[bytes(later)] * MOST_GREETINGS)
     talk.refused(EndReason.CLIENT_VIOLATION)
 
 

@@ -262,17 +262,8 @@ UNASKED = {
 }
 """Places of topics of which an answer tells nothing."""
 
-STREAMS = pytest.mark.xfail(
-    strict=True,
-    reason="the topics of a topology are not judged, and brokers create some: which right it needs "
-    "is to be decided, and stands in the docs",
-)
 
-
-@pytest.mark.parametrize(
-    ("key", "version"),
-    [pytest.param(*it, marks=STREAMS if it[0] == 88 else ()) for it in EVERY_VERSION],
-)
+@pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
 def test_no_topic_of_a_request_is_overlooked(key: int, version: int) -> None:
     needs = NEEDS[key]
     if needs.cluster or key in NOT_JUDGED:

@@ -51,12 +51,18 @@ _NO_ERROR = bytes(2)
 
 
 class Answering:
-    """Changes the answers of one connection."""
+    """Changes the answers of one connection. `over`: gets accounts that have used up their
+    allowance to consume."""
 
-    __slots__ = ("_book", "_client", "_ids", "_services", "_settings", "_substitutes")
+    __slots__ = ("_book", "_client", "_ids", "_over", "_services", "_settings", "_substitutes")
 
     def __init__(
-        self, listener: Listener, client: Client, book: Book, substitutes: Substitutes
+        self,
+        listener: Listener,
+        client: Client,
+        book: Book,
+        substitutes: Substitutes,
+        over: dict[Account, None],
     ) -> None:
         self._settings = listener.settings
         self._services = listener.settings.services
@@ -64,6 +70,7 @@ class Answering:
         self._client = client
         self._book = book
         self._substitutes = substitutes
+        self._over = over
 
     def answer(self, asked: Asked, frame: bytes, throttle: int) -> bytes:
         """Return an answer as the client gets it. `throttle`: milliseconds that it has to wait.
@@ -129,6 +136,8 @@ class Answering:
                 if told:
                     account.count(told)
                     account.bytes += size
+                if account.held:
+                    self._over[account] = None
 
     def _used(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
         if self._substitutes.original(topic) is not None:

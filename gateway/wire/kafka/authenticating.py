@@ -47,6 +47,12 @@ from gateway.wire.plugin import Mode
 MOST_ROUNDS = 8
 """Requests of a client before it says who it is: ApiVersions in up to three versions, and again."""
 
+MOST_TRIES = 2
+"""Connections that are made to find out which mechanisms a broker has: it names them when it is
+asked for another one, and closes."""
+
+MECHANISMS = tuple(dict.fromkeys(it for found in SHOWN_BY.values() for it in found))
+
 BARE = 0
 """The version of SaslHandshake after which tokens have no request around them."""
 
@@ -71,7 +77,7 @@ class Known(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """A client that is not. `told`: it has been told so, as far as the protocol has words."""
+    """A client that is not known, and why. It has been told so, as far as the protocol can."""
 
     denial: Denial
 
@@ -238,9 +244,9 @@ def reach(
     principal: str | None,
     shown: Credential | None = None,
 ) -> Generator[Step, StepResult, Dialled | Denial]:
-    """Dial a broker, any one if `target` is None, and show it the gateway's credential, or the
-    client's if that is forwarded. Raises `PeerError` if the broker violates the protocol.
-    `principal`: the client's name. `shown`: what it has shown."""
+    """Dial a broker, any one if `target` is None, and authenticate there: by the credential that
+    the client has `shown` where it is forwarded, else by the gateway's. Raises `PeerError` if the
+    broker violates the protocol. `principal`: the client's name."""
     credential = _credential(listener, shown)
     if isinstance(credential, Denial):
         return credential
@@ -315,12 +321,6 @@ def _show(credential: Credential, mechanism: str) -> Generator[Step, StepResult,
     except StopIteration:
         return None
 
-
-MOST_TRIES = 2
-"""Connections that are made to find out which mechanisms a broker has: it names them when it is
-asked for another one, and closes."""
-
-MECHANISMS = tuple(dict.fromkeys(it for found in SHOWN_BY.values() for it in found))
 
 _SHOWN_BY_NOTHING = ("none", "", "tls")
 """Methods of credentials that are not shown in the protocol."""

@@ -30,7 +30,7 @@ MOST_WANTED = 1000
 RIGHTS = {Action.PRODUCE: Right.PRODUCE, Action.CONSUME: Right.CONSUME}
 
 STRAY = Account(Action.PRODUCE)
-"""Counts what no broker accepts, and what is not open any more."""
+"""Stands in for topics whose names no broker accepts. Nothing is counted on it."""
 
 
 class Book:
@@ -67,7 +67,8 @@ class Book:
         return name
 
     def use(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
-        """Return the account of a topic, which is opened at its first use; or why not."""
+        """Return the account of a topic, opening it at its first use; or the error code that
+        refuses the topic."""
         table = self._open[action][by_id]
         account = table.get(topic)
         if account is not None:

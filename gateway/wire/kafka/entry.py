@@ -20,7 +20,8 @@ class KafkaEntry:
     listener: Listener
 
     def frame_length(self, head: bytes | bytearray) -> int:
-        """See `contract.Entry`. A negative size is read as one that is too large."""
+        """See `contract.Entry`. The size is read unsigned, so a negative one is refused as too
+        large."""
         if len(head) < 4:
             return 0
         total: int = _total(head)[0]

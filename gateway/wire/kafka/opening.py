@@ -54,7 +54,7 @@ from gateway.wire.plugin import Mode
 from gateway.wire.services import Again
 from gateway.wire.subject import Caller, Subject
 
-MOST_TRIES = 3
+MOST_GREETINGS = 3
 """Versions of ApiVersions that a client may try; real ones take the one that they are told."""
 
 _NODES_VERSION = 1
@@ -115,7 +115,7 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
 def _greeting() -> Generator[Step, StepResult, Greeting | Refused]:
     """Receive the client's first request, unless it is another one than ApiVersions."""
     known = _api(API_VERSIONS)
-    for _ in range(MOST_TRIES):
+    for _ in range(MOST_GREETINGS):
         seen = yield Peek(Peer.CLIENT, HEAD.size)
         if not isinstance(seen, bytes):
             return silent(seen)
@@ -186,7 +186,8 @@ def _pair(listener: Listener, client: Client, greeted: Greeting) -> Opening:
         dialled = yield from reach(listener, target, principal, client.credential)
         if isinstance(dialled, Denial):
             return _undialled(dialled)
-        client.guessed = dialled.address if target is None else None
+        if client.node is not None and target is None:
+            client.guessed = dialled.address
         if not greeted.frame:
             return Opened(KafkaSession(listener, client))
         yield Transmit(Peer.BROKER, greeted.frame)

@@ -74,8 +74,8 @@ class Pending:
         return b""
 
     def next(self, correlation: int) -> Asked:
-        """Return the request that the broker's next answer is for. Raises `PeerError` if it has
-        another correlation id: nobody could tell whose answer it is."""
+        """Return the oldest request that the broker has not answered, to which its next answer
+        belongs. Raises `PeerError` if the correlation ids differ: nobody could tell whose it is."""
         first = self._line[0] if self._line else b""
         if isinstance(first, bytes):
             raise PeerError("an answer without a request")

@@ -36,11 +36,45 @@ _AFTER_LENGTH = 12
 
 
 class Produced(NamedTuple):
-    """What a Produce request has. `lead`: bytes before its partition, if it has just one."""
+    """What a Produce request has."""
 
     acks: int
     topics: list[Portion]
-    lead: int
+
+
+class Lead(NamedTuple):
+    """What stands before the one partition of a Produce request, in `size` bytes."""
+
+    size: int
+    acks: int
+    topic: bytes
+
+
+def lead(chunk: bytearray, at: int, end: int, version: int) -> Lead | None:
+    """Return what a request begins with whose client id begins at `at`; None: it has not all come,
+    or the request has several partitions, or another form."""
+    began = at
+    try:
+        client = _short(chunk, at)[0]
+        if client > LONGEST_CLIENT:
+            return None
+        at += 2 + (client if client > 0 else 0)
+        if chunk[at] or chunk[at + 1] or chunk[at + 8] != _ONE:
+            return None
+        acks = _short(chunk, at + 2)[0]
+        at += 9
+        size = ID if version >= BY_ID else chunk[at]
+        topic = bytes(chunk[at : at + ID] if version >= BY_ID else chunk[at + 1 : at + size])
+        at += size
+        if not 0 < size < 128 or chunk[at] != _ONE or at >= end:
+            return None
+        return Lead(at + 1 - began, acks, topic)
+    except (IndexError, struct.error):
+        return None
+
+
+_ONE = 2
+"""The compact length of one element."""
 
 
 def batch(chunk: bytearray, at: int, until: int) -> tuple[int, int] | None:
@@ -77,7 +111,6 @@ def produced(  # noqa: C901 - flat, as it runs for each request
     chunk: bytearray, at: int, end: int, version: int
 ) -> Produced | None:
     """Return what a request has whose client id begins at `at`; None: read it otherwise."""
-    began = at
     try:
         client = _short(chunk, at)[0]
         if client > LONGEST_CLIENT:
@@ -90,8 +123,6 @@ def produced(  # noqa: C901 - flat, as it runs for each request
         count = chunk[at + 8] - 1
         at += 9
         topics: list[Portion] = []
-        lead = 0
-        is_alone = count == 1
         while count > 0:
             count -= 1
             if version >= BY_ID:
@@ -107,7 +138,6 @@ def produced(  # noqa: C901 - flat, as it runs for each request
             at += 1
             if not 0 <= partitions < 127:
                 return None
-            lead = at - began if is_alone and partitions == 1 else 0
             total = told = 0
             while partitions > 0:
                 partitions -= 1
@@ -129,9 +159,7 @@ def produced(  # noqa: C901 - flat, as it runs for each request
                 return None
             at += 1
             topics.append(Portion(topic, total, told))
-        if at + 1 != end or chunk[at] or count:
-            return None
-        return Produced(acks, topics, lead)
+        return Produced(acks, topics) if at + 1 == end and not chunk[at] and not count else None
     except (IndexError, struct.error):
         return None
 

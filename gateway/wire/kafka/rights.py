@@ -107,7 +107,7 @@ NEEDS = {
     77: Needs(groups=("GroupIds[]",)),
     78: Needs(Right.CONSUME, (*_IDS, "ForgottenTopicsData/TopicId"), _GROUP),
     79: Needs(Right.CONSUME, _IDS, _GROUP),
-    88: Needs(groups=_GROUP),
+    88: _CLUSTER,  # brokers create topics of any name for it
     89: Needs(groups=("GroupIds[]",)),
     90: Needs(Right.LOOKUP, ("Groups/Topics/TopicName",), ("Groups/GroupId",)),
     91: Needs(Right.CONSUME, ("Topics/TopicName",), _GROUP),

@@ -176,6 +176,17 @@ class Requests(_Scanner):
         self.stops = False
         self.over: dict[Account, None] = {}
 
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`. Mostly a chunk is one request of a known shape."""
+        if self._stream is None and not (self._rest or self.stops or self.raw):
+            pos = self._run(self._shape, chunk, start, end)
+            if pos >= end:
+                self.stop = 0
+                self._rest = pos - end
+                return end
+            start = pos
+        return super().scan(chunk, start, end)
+
     def go_on(self, head: bytes) -> None:
         """Let the request pass at whose head the session was asked."""
         size, _, version, correlation = REQUEST.unpack(head)
@@ -198,31 +209,34 @@ class Requests(_Scanner):
         if self.stops or self._pending.is_full:
             self.stop = REQUEST.size
             return 0
-        shape, at, until = self._shape, pos + REQUEST.size, pos + SIZE.size + size
-        if version == shape.version and chunk.startswith(shape.lead, at, end):
-            passed = self._run(shape, chunk, pos, end) - pos
+        if version >= quick.FLEXIBLE[PRODUCE]:
+            shape = self._shape_of(chunk, pos, end)
+            passed = 0 if shape is None else self._run(shape, chunk, pos, end) - pos
+            passed = passed or self._at_once(chunk, pos, end)
             if passed:
                 return passed
-        if until <= end and version >= quick.FLEXIBLE[PRODUCE]:
-            found = quick.produced(chunk, at, until, version)
-            if found is not None and self._whole(found, version, correlation):
-                self._learn(chunk, at, found, version)
-                return SIZE.size + size
         self._pass(size, version, correlation)
         return REQUEST.size
 
     # -- Produce -----------------------------------------------------------------------------
 
-    def _learn(self, chunk: bytearray, at: int, found: quick.Produced, version: int) -> None:
-        """Learn the shape of a request with one partition."""
-        if found.lead:
-            lead = bytes(chunk[at : at + found.lead])
-            self._shape = Shape(lead, version, found.acks, found.topics[0].topic)
+    def _shape_of(self, chunk: bytearray, pos: int, end: int) -> Shape | None:
+        """Return the shape of a request: the last one if it has that; None: it has several
+        partitions, or is otherwise unusual."""
+        _, _, version, _ = REQUEST.unpack_from(chunk, pos)
+        at, shape = pos + REQUEST.size, self._shape
+        if version == shape.version and chunk.startswith(shape.lead, at, end):
+            return shape
+        found = quick.lead(chunk, at, end, version)
+        if found is None:
+            return None
+        self._shape = Shape(bytes(chunk[at : at + found.size]), version, found.acks, found.topic)
+        return self._shape
 
     def _run(self, shape: Shape, chunk: bytearray, pos: int, end: int) -> int:
-        """Pass the requests of a known shape that begin at `pos`, and return the offset behind
-        them; `pos`: none passes. The end of the last one may not have come. Flat, because most
-        bytes of small requests pass here."""
+        """Pass the requests of one shape that begin at `pos`, and return the offset behind them;
+        `pos`: none passes. The end of the last one may not have come. Flat, because most bytes of
+        small requests pass here."""
         account = self._produced[shape.version >= quick.BY_ID].get(shape.topic)
         if account is None:
             return pos
@@ -233,7 +247,7 @@ class Requests(_Scanner):
         room = self._pending.room
         while pos <= last and room > 0:
             size, key, said, correlation = REQUEST.unpack_from(chunk, pos)
-            until = pos + SIZE.size + size
+            until: int = pos + SIZE.size + size
             if key != PRODUCE or said != version:
                 break
             if not chunk.startswith(lead, pos + REQUEST.size, end):
@@ -260,15 +274,21 @@ class Requests(_Scanner):
                 break
         return pos
 
-    def _whole(self, found: quick.Produced, version: int, correlation: int) -> bool:
-        """Count a request that is read, if all its topics have accounts."""
+    def _at_once(self, chunk: bytearray, pos: int, end: int) -> int:
+        """Count a whole request of the usual form, and return its length; 0: it has another form,
+        or a topic without an account."""
+        size, _, version, correlation = REQUEST.unpack_from(chunk, pos)
+        until: int = pos + SIZE.size + size
+        found = None
+        if until <= end:
+            found = quick.produced(chunk, pos + REQUEST.size, until, version)
         table = self._produced[version >= quick.BY_ID]
-        if not all(it.topic in table for it in found.topics):
-            return False
+        if found is None or not all(it.topic in table for it in found.topics):
+            return 0
         sent = [(table[it.topic], it) for it in found.topics]
         accounts = [account for account, it in sent if self._counted(account, it.messages, it.size)]
         self._sent(Asked(PRODUCE, version, correlation, tuple(accounts)), found.acks)
-        return True
+        return until - pos
 
     def _pass(self, size: int, version: int, correlation: int) -> None:
         self._traffic = Traffic()

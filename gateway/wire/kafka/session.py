@@ -75,8 +75,8 @@ LONGEST_WAIT = 20.0
 their requests answered within 30, or send them again on another connection."""
 
 LONGEST_WAIT_IN_GROUP = 2.0
-"""The same on a connection that has the heartbeats of a group, after some of which it has lost its
-member: clients that use one connection for all are given 10 seconds."""
+"""The same on a connection that carries a group's heartbeats: a member that is silent for ten
+seconds may lose its place, and some clients use one connection for everything."""
 
 FULL_WAIT = 0.05
 """Seconds until a client is read again that has too many requests without an answer."""
@@ -160,7 +160,7 @@ class KafkaSession:
         over = self._answers.over
         self._requests = Requests(self._book, self._pending, self._substitutes, over)
         self._requests.stops = client.guessed is not None
-        self._answering = Answering(listener, client, self._book, self._substitutes)
+        self._answering = Answering(listener, client, self._book, self._substitutes, over)
         self._asks = 0  # questions that the next request has waited for
         self._asks_until = 0.0  # when it goes on without answers
         self._unanswered = 0  # questions of the gateway's own, to the broker and to others

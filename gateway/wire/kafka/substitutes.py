@@ -50,7 +50,7 @@ class Substitutes:
         return self._other(topic, error, by_id=True)
 
     def original(self, other: bytes) -> Original | None:
-        """Return what this stands for; None: nothing."""
+        """Return the topic that a substitute stands for, with its error; None: this is none."""
         return self._originals.get(other)
 
     def clear(self) -> None:

@@ -60,12 +60,11 @@ class Portion(NamedTuple):
 
 @dataclass(slots=True)
 class Traffic:
-    """What a frame carries. `acks`: of a request, how many replicas must have it; 0: the broker
-    does not answer. `throttle`: milliseconds that an answer says at least."""
+    """What a frame carries. `acks` (of a request): replicas that must have it; with 0 the broker
+    sends no answer. `throttle` (of an answer): milliseconds that it must say at least."""
 
     acks: int = 0
     throttle: int = 0
-    transaction: bytes | None = None
     portions: list[Portion] = field(default_factory=list)
 
 
@@ -110,7 +109,7 @@ class _Form(NamedTuple):
 def produced(version: int, traffic: Traffic, judge: Judge = _as_it_is) -> Reader:
     """Read the body of a Produce request. What the client may not use is in no portion."""
     form = _Form.of(PRODUCE, version)
-    traffic.transaction = yield from text(form.text)
+    yield from text(form.text)  # the transactional id
     traffic.acks = yield from number(2)
     yield from skip(4)  # how long the broker may take
     for _ in range((yield from _count(form))):

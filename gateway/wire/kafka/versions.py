@@ -3,9 +3,9 @@
 What only brokers and controllers ask each other is not offered at all. Features of the cluster, and
 tagged fields that are not known, stay in the answer.
 
-Source: KIP-35 and KIP-511. Brokers tell the truth about Produce from version 0 on only to old
-clients' code: they have taken none below 3 since Kafka 4.0, but librdkafka compresses only where it
-sees these (KAFKA-18659), so their least version stays.
+Source: KIP-35 and KIP-511. Since Kafka 4.0 brokers take Produce from version 3 on, and still say
+that they take 0: librdkafka compresses only where it sees the old versions (KAFKA-18659). So the
+least version of Produce stays as the broker says it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ UNSUPPORTED_VERSION = 35
 
 HIDDEN = {
     80: "administrators tell addresses of controllers, which nobody behind a gateway can know",
-    81: "the same",
+    81: "administrators name controllers by it too",
     **dict.fromkeys(range(83, 88), "brokers keep the state of share groups by it"),
 }
 """What brokers offer to everybody and clients do not get, with the reason."""
