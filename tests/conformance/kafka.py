@@ -215,6 +215,15 @@ REQUESTS = (
             for records in RECORDS.values()
         ),
     ),
+    Sample(
+        "requests that begin alike",
+        tuple(
+            _request(version, "a", *records, acks=acks)
+            for version in PRODUCES[-5:]
+            for acks in (1, 0)
+            for records in (RECORDS["one"], RECORDS["one"], (batch(0), 0), (batch(9, 200), 9))
+        ),
+    ),
     Sample("large ones", tuple(_request(it, "a", batch(5, 70_000), 5) for it in PRODUCES)),
     Sample("several topics", _several(x=batch(1), y=batch(2))),
     Sample("no topic", _with(Acks=1)),

@@ -363,6 +363,37 @@ def test_too_many_denied_topics_are_a_violation(monkeypatch: pytest.MonkeyPatch)
         play.client(produce(9, 2, a=batch(1), d=batch(1)))
 
 
+def test_topics_that_differ_in_their_first_letter_alone_are_told_apart() -> None:
+    names = [f"{letter}-events" for letter in "abcdefghijklmnopqrstuvwxyz"]
+    play = Play(guarded(*names))
+    reached = play.client(produce(9, 1, **dict.fromkeys(names, b"")))
+    others = [it["Name"] for it in asked(reached)["TopicData"]]
+    responses = [{"Name": it, "PartitionResponses": [{"ErrorCode": 17}]} for it in others]
+    heard = told(PRODUCE, 9, play.broker(tell(PRODUCE, 9, 1, Responses=responses)))
+    assert [it["Name"] for it in heard["Responses"]] == names
+
+
+def test_a_topic_that_is_denied_for_two_reasons_has_the_one_of_each_request() -> None:
+    services = guarded("a")
+    services.forbidden = {(Right.PRODUCE, "a"), (Right.CONSUME, "a")}
+    play = Play(services)
+    services.forbid = lambda right, subject: Denial(  # type: ignore[method-assign]
+        Refusal.UNAUTHORIZED if right is Right.PRODUCE else Refusal.FULL, "no"
+    )
+    first, second = (
+        asked(play.client(produce(9, 1, a=batch(1))))["TopicData"][0]["Name"],
+        asked(play.client(fetch(12, 2, "a")))["Topics"][0]["Topic"],
+    )
+    responses = [{"Name": first, "PartitionResponses": [{"ErrorCode": 17}]}]
+    heard = told(PRODUCE, 9, play.broker(tell(PRODUCE, 9, 1, Responses=responses)))
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert heard["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == code
+    responses = [{"Topic": second, "Partitions": [{"ErrorCode": 3}]}]
+    heard = told(FETCH, 12, play.broker(tell(FETCH, 12, 2, Responses=responses)))
+    code = ErrorCode.POLICY_VIOLATION
+    assert heard["Responses"][0]["Partitions"][0]["ErrorCode"] == code
+
+
 def test_accounts_take_bytes_of_the_budget_and_give_them_back() -> None:
     play = Play()
     play.budget.size = 8000

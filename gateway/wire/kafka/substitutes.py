@@ -5,9 +5,15 @@ not taken out of it: it becomes a name of the same length that no broker accepts
 one that no topic has. The broker answers with an error for this topic alone, and the answer gets
 the name back, with the error that says why. Nothing has to be held, and nothing of the other topics
 changes.
+
+A topic may be denied for one reason in one request, and for another in the next one, while neither
+is answered. So it has a substitute for each error.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
 
 from gateway.errors import PeerError
 from gateway.wire.kafka.traffic import Original
@@ -17,7 +23,7 @@ MOST = 10_000
 frame may have."""
 
 _NO_NAMES = b"/:;,+=*?!#$%&@~^"
-"""Bytes that no topic's name has. Which one comes first tells names apart that differ there."""
+"""Bytes that no topic's name has. Which ones come first tells names apart that differ there."""
 
 _INVERTED = bytes(255 - byte for byte in range(256))
 
@@ -28,7 +34,7 @@ class Substitutes:
     __slots__ = ("_originals", "_others")
 
     def __init__(self) -> None:
-        self._others: dict[bytes, bytes] = {}
+        self._others: dict[tuple[bytes, int], bytes] = {}
         self._originals: dict[bytes, Original] = {}
 
     def __len__(self) -> int:
@@ -53,18 +59,25 @@ class Substitutes:
         self._originals.clear()
 
     def _other(self, topic: bytes, error: int, *, by_id: bool) -> bytes:
-        other = self._others.get(topic)
+        other = self._others.get((topic, error))
         if other is None:
             if len(self._others) >= MOST:
                 raise PeerError(f"more than {MOST} topics without a right to them")
-            other = topic.translate(_INVERTED) if by_id else self._free(topic)
-            self._others[topic] = other
-        self._originals[other] = Original(topic, error)
+            choices = _other_ids(topic) if by_id else _other_names(topic)
+            other = next((it for it in choices if it not in self._originals), None)
+            if other is None:
+                raise PeerError("too many topics of like names without a right to them")
+            self._others[topic, error] = other
+            self._originals[other] = Original(topic, error)
         return other
 
-    def _free(self, topic: bytes) -> bytes:
-        for first in _NO_NAMES:
-            other = bytes([first]) + topic[1:]
-            if other not in self._originals:
-                return other
-        raise PeerError("too many topics of like names without a right to them")
+
+def _other_names(topic: bytes) -> Iterator[bytes]:
+    yield from (bytes([first]) + topic[1:] for first in _NO_NAMES)
+    if len(topic) > 1:
+        yield from (bytes(two) + topic[2:] for two in product(_NO_NAMES, repeat=2))
+
+
+def _other_ids(topic: bytes) -> Iterator[bytes]:
+    other = topic.translate(_INVERTED)
+    return (other[:-1] + bytes([other[-1] ^ change]) for change in range(256))

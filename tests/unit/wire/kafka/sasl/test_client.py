@@ -52,8 +52,9 @@ def converse(mechanism: str, proving: Proving, services: SaslServices) -> Accept
 # -- against the gateway's own other side --
 
 NAMES = st.text(
-    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters=":"), min_size=1, max_size=20
-)
+    st.characters(exclude_categories=["Cs", "Cc"], exclude_characters=":#"), min_size=1, max_size=20
+).filter(lambda name: name == name.strip())
+"""As a file of users may have them."""
 PASSWORDS = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=40
 )
