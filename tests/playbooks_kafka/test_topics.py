@@ -378,7 +378,7 @@ def test_a_topic_that_is_denied_for_two_reasons_has_the_one_of_each_request() ->
     services.forbidden = {(Right.PRODUCE, "a"), (Right.CONSUME, "a")}
     play = Play(services)
     services.forbid = lambda right, subject: Denial(  # type: ignore[method-assign]
-        Refusal.UNAUTHORIZED if right is Right.PRODUCE else Refusal.FULL, "no"
+        Refusal.FULL if right is Right.PRODUCE else Refusal.UNAUTHORIZED, "no"
     )
     first, second = (
         asked(play.client(produce(9, 1, a=batch(1))))["TopicData"][0]["Name"],
@@ -386,11 +386,21 @@ def test_a_topic_that_is_denied_for_two_reasons_has_the_one_of_each_request() ->
     )
     responses = [{"Name": first, "PartitionResponses": [{"ErrorCode": 17}]}]
     heard = told(PRODUCE, 9, play.broker(tell(PRODUCE, 9, 1, Responses=responses)))
-    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    code = ErrorCode.POLICY_VIOLATION
     assert heard["Responses"][0]["PartitionResponses"][0]["ErrorCode"] == code
     responses = [{"Topic": second, "Partitions": [{"ErrorCode": 3}]}]
     heard = told(FETCH, 12, play.broker(tell(FETCH, 12, 2, Responses=responses)))
-    code = ErrorCode.POLICY_VIOLATION
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert heard["Responses"][0]["Partitions"][0]["ErrorCode"] == code
+
+
+def test_a_consumer_gets_an_error_that_a_fetch_may_have() -> None:
+    play = Play(guarded("a"))
+    play.services.forbid = lambda *_: Denial(Refusal.FULL, "no")  # type: ignore[method-assign]
+    name = asked(play.client(fetch(12, 2, "a")))["Topics"][0]["Topic"]
+    responses = [{"Topic": name, "Partitions": [{"ErrorCode": 3}]}]
+    heard = told(FETCH, 12, play.broker(tell(FETCH, 12, 2, Responses=responses)))
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert heard["Responses"][0]["Partitions"][0]["ErrorCode"] == code
 
 

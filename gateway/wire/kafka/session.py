@@ -457,6 +457,8 @@ class KafkaSession:
         if found.principal is None:
             return self._own(found.data)
         self._client.principal = found.principal
+        if self._listener.settings.mode is not Mode.VERIFY:  # when it ends is the broker's affair
+            return self._own(found.data)
         left = self._services.left(found.principal)
         return (*self._own(found.data), Prolong(now + left))
 
