@@ -396,7 +396,7 @@ def test_a_topic_that_is_denied_for_two_reasons_has_the_one_of_each_request() ->
 
 def test_a_consumer_gets_an_error_that_a_fetch_may_have() -> None:
     play = Play(guarded("a"))
-    play.services.forbid = lambda *_: Denial(Refusal.FULL, "no")  # type: ignore[method-assign]
+    play.services.forbid = lambda *_: Denial(Refusal.FULL, "no")
     name = asked(play.client(fetch(12, 2, "a")))["Topics"][0]["Topic"]
     responses = [{"Topic": name, "Partitions": [{"ErrorCode": 3}]}]
     heard = told(FETCH, 12, play.broker(tell(FETCH, 12, 2, Responses=responses)))
