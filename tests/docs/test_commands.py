@@ -152,7 +152,7 @@ def edited(command: str, edits: Mapping[str, str]) -> str:
     if re.match(UNTIL_ENDED, command):
         own = "" if "--brokers" in command else SANDBOX_PORTS if " sandbox" in command else ""
         return f"timeout --preserve-status -s TERM 3 {command}{own}"
-    if re.fullmatch(r"(GATEWAY_\S+ )?make run(-real)?", command):
+    if re.fullmatch(r"(GATEWAY_\S+ )?make run(-real|-kafka)?", command):
         return f"{command.replace('make', f'make -C {ROOT}')} SECONDS=2"
     if " demo " in command:
         return f"{command} --seconds 2"
