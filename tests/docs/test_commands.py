@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from gateway.config.init import write
-from tests.real.brokers.ports import free_ports
+from tests.real.brokers.ports import free_ports, free_range
 from tests.support.named_files import contents
 from tests.support.sandbox import Sandbox
 
@@ -110,7 +110,8 @@ class Scene(NamedTuple):
 
 @pytest.fixture
 def scene(tmp_path: Path, sandbox: Sandbox) -> Scene:
-    clients, admin, console, control = map(str, free_ports(HOST, 4))
+    admin, console, control = map(str, free_ports(HOST, 3))
+    clients = str(free_range(HOST, 3))  # and those of Kafka's brokers, behind it
     environment = {
         "GATEWAY_BROKERS": sandbox.service_url,
         "GATEWAY_BIND": f"{HOST}:{clients}",
