@@ -12,13 +12,16 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-real install test test-fast test-real test-deploy lint bench fuzz soak faults shaping suites matrix diagram chart metrics proto clean
+.PHONY: help run run-kafka run-real install test test-fast test-real test-deploy lint bench fuzz soak faults shaping suites matrix diagram chart metrics proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 run: $(RUNNABLE) ## see it: brokers in memory, the gateway, real clients, a live table; SECONDS=20 ends by itself
 	@$(BIN)/gateway demo $(if $(SECONDS),--seconds $(SECONDS))
+
+run-kafka: $(RUNNABLE) ## the same of Kafka, where a rule limits one topic
+	@$(BIN)/gateway demo --protocol kafka $(if $(SECONDS),--seconds $(SECONDS))
 
 run-real: $(RUNNABLE) ## the same on a real Pulsar, which Maven fetches the first time (240 MB)
 	@$(BIN)/python -m tests.real.run $(if $(SECONDS),--seconds $(SECONDS))

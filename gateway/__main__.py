@@ -77,7 +77,12 @@ def _init(options: Options) -> int:
 def _demo(options: Options) -> int:
     from gateway.lab.demo.command import run
 
-    return run(seconds=options.seconds, brokers=options.brokers, picture=options.picture)
+    return run(
+        seconds=options.seconds,
+        brokers=options.brokers,
+        picture=options.picture,
+        protocol=options.protocol,
+    )
 
 
 def _top(options: Options) -> int:
@@ -208,6 +213,12 @@ def _init_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _demo_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--protocol",
+        choices=sorted(sandbox_options.BROKERS, reverse=True),
+        default=sandbox_options.PULSAR,
+        help="what brokers and clients speak (default: %(default)s)",
+    )
     parser.add_argument(
         "--seconds", type=float, metavar="N", help="end after N seconds (default: at Ctrl-C)"
     )

@@ -6,7 +6,6 @@ import fcntl
 import json
 import os
 import pty
-import re
 import select
 import shutil
 import signal
@@ -15,136 +14,26 @@ import subprocess
 import sys
 import termios
 import time
-import urllib.request
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
-from gateway.lab.demo.plan import FLOWS, MOVABLE, short_name
-from gateway.lab.demo.ports import HOST, VARIABLE, Ports
+from gateway.lab.demo.plan import MOVABLE, short_name
+from gateway.lab.demo.ports import HOST, VARIABLE
+
+from .running import ROOT, STOP_SECONDS, Demo, any_ports, assert_all_equal, running, until
 
 pytestmark = pytest.mark.long
-
-ROOT = Path(__file__).resolve().parents[2]
-STOP_SECONDS = 40.0
-"""Seconds after which an expected event has failed."""
-
-
-class Ended(NamedTuple):
-    status: int
-    out: str
-    err: str
-
-    def counts(self) -> dict[str, list[str]]:
-        """Return the numbers of the last table by topic, with the verdict last."""
-        rows = [line.split() for line in self.out.splitlines()]
-        topics = {short_name(flow.topic) for flow in FLOWS}
-        return {row[0]: row[1:] for row in rows if row and row[0] in topics}
-
-
-class Demo:
-    """A running demonstration on its own ports. Its output goes to files, so that no reader is
-    needed.
-    """
-
-    def __init__(self, folder: Path, *arguments: str, ports: Ports | None = None) -> None:
-        self.ports = ports or Ports(*_free_ports())
-        self._files = folder / "out", folder / "err"
-        with self._files[0].open("wb") as out, self._files[1].open("wb") as err:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "gateway", "demo", *arguments],
-                cwd=ROOT,
-                env=os.environ | {VARIABLE: ",".join(map(str, self.ports))},
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-            )
-
-    @property
-    def out(self) -> str:
-        return self._files[0].read_text()
-
-    def ended(self) -> Ended:
-        status = self.process.wait(STOP_SECONDS)
-        return Ended(status, self.out, self._files[1].read_text())
-
-    def has_traffic(self) -> bool:
-        """Return whether messages of all topics passed."""
-        with suppress(OSError):
-            port = self.ports.admin
-            paths = "metrics", "metrics/topics"
-            text = "".join(self.request("GET", port, path) for path in paths)
-            out = re.findall(
-                r'gateway_topic_messages_total\{.*topic="(\S+?)".*to_client".* [1-9]', text
-            )
-            return {short_name(flow.topic) for flow in FLOWS} <= {_whole(topic) for topic in out}
-        return False
-
-    def request(self, method: str, port: int, path: str) -> str:
-        request = urllib.request.Request(f"http://{HOST}:{port}/{path}", method=method)
-        with urllib.request.urlopen(request, timeout=5) as answer:
-            text: str = answer.read().decode()
-            return text
-
-    def child(self, word: str) -> int:
-        """Return its child process with this word in the command line."""
-        threads = Path(f"/proc/{self.process.pid}/task").glob("*/children")
-        for pid in " ".join(thread.read_text() for thread in threads).split():
-            if word in Path(f"/proc/{pid}/cmdline").read_text().split("\0"):
-                return int(pid)
-        raise AssertionError(f"no child {word}")
-
-
-def _whole(topic: str) -> str:
-    return re.sub(r"-partition-\d+$", "", short_name(topic))
-
-
-def _free_ports() -> list[int]:
-    listeners = [socket.create_server((HOST, 0)) for _ in Ports._fields]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
-
-
-def _until(reached: Callable[[], bool], demo: Demo) -> None:
-    deadline = time.monotonic() + STOP_SECONDS
-    while not reached():
-        assert demo.process.poll() is None, demo.ended()
-        assert time.monotonic() < deadline, demo.out
-        time.sleep(0.05)
-
-
-@contextmanager
-def _demo(folder: Path, *arguments: str) -> Iterator[Demo]:
-    demo = Demo(folder, *arguments)
-    try:
-        yield demo
-    finally:
-        # SIGTERM also stops its children; a kill would leave them.
-        demo.process.terminate()
-        demo.process.wait(STOP_SECONDS)
-
-
-def _assert_all_equal(ended: Ended) -> None:
-    """Each topic's clients and the gateway counted the same, in and out."""
-    counts = ended.counts()
-    assert counts.keys() == {short_name(flow.topic) for flow in FLOWS}
-    for sent, receipts, received, doubled, lost, came, went, verdict in counts.values():
-        assert sent == receipts == received == came == went
-        assert (doubled, lost, verdict) == ("0", "0", "equal")
-        assert sent != "0"
 
 
 def test_clients_and_gateway_count_the_same(tmp_path: Path) -> None:
     picture = tmp_path / "demo.svg"
-    with _demo(tmp_path, "--seconds", "3", "--picture", str(picture)) as demo:
+    with running(tmp_path, "--seconds", "3", "--picture", str(picture)) as demo:
         ended = demo.ended()
     assert (ended.status, ended.err) == (0, "")
-    _assert_all_equal(ended)
+    assert_all_equal(ended)
     assert "messages made the round trip" in ended.out
     assert ended.out.count("Try next") == 1, "the last table is shown, without waiting for a fifth"
     assert "\x1b" not in ended.out
@@ -152,8 +41,8 @@ def test_clients_and_gateway_count_the_same(tmp_path: Path) -> None:
 
 
 def test_a_signal_ends_in_order_and_a_moved_topic_loses_nothing(tmp_path: Path) -> None:
-    with _demo(tmp_path) as demo:
-        _until(demo.has_traffic, demo)
+    with running(tmp_path) as demo:
+        until(demo.has_traffic, demo)
         before = _owner(demo)
         path = f"move?topic={short_name(MOVABLE)}&assigned=true"
         demo.request("POST", demo.ports.control, path)
@@ -178,8 +67,8 @@ def _owner(demo: Demo) -> str:
 def test_a_dead_child_is_reported_and_the_other_is_stopped(
     tmp_path: Path, word: str, name: str
 ) -> None:
-    with _demo(tmp_path) as demo:
-        _until(demo.has_traffic, demo)
+    with running(tmp_path) as demo:
+        until(demo.has_traffic, demo)
         children = [demo.child("run"), demo.child("gateway.lab.demo.load")]
         os.kill(demo.child(word), signal.SIGKILL)
         ended = demo.ended()
@@ -191,11 +80,11 @@ def test_a_dead_child_is_reported_and_the_other_is_stopped(
 
 @pytest.mark.long
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
-    with _demo(tmp_path) as demo:
-        _until(demo.has_traffic, demo)
+    with running(tmp_path) as demo:
+        until(demo.has_traffic, demo)
         os.kill(demo.child("gateway.lab.demo.load"), signal.SIGSTOP)  # the load cannot finish
         demo.process.send_signal(signal.SIGINT)
-        _until(lambda: "the clients finish" in demo.out, demo)
+        until(lambda: "the clients finish" in demo.out, demo)
         demo.process.send_signal(signal.SIGTERM)
         ended = demo.ended()
     assert (ended.status, ended.err) == (1, "")
@@ -206,7 +95,7 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_ctrl_c_under_make_ends_make_with_0(tmp_path: Path) -> None:
     """A terminal sends Ctrl-C to make too, which would end with an error."""
-    ports = ",".join(map(str, _free_ports()))
+    ports = ",".join(map(str, any_ports()))
     makefile = tmp_path / "Makefile"
     makefile.write_text(f"run:\n\t@{VARIABLE}={ports} {sys.executable} -m gateway demo\n")
     with _terminal() as (screen, terminal):
@@ -251,7 +140,7 @@ def _read_until(screen: int, wanted: bytes) -> bytes:
 
 def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     with socket.create_server((HOST, 0)) as taken:
-        ports = Ports(*_free_ports())._replace(control=taken.getsockname()[1])
+        ports = any_ports()._replace(control=taken.getsockname()[1])
         ended = Demo(tmp_path, ports=ports).ended()
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith(f"cannot listen on {HOST}:{ports.control}: address already in use")
@@ -259,7 +148,7 @@ def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
 
 
 def test_unreachable_brokers_are_reported_in_one_line(tmp_path: Path) -> None:
-    ended = Demo(tmp_path, "--brokers", f"pulsar://{HOST}:{_free_ports()[0]}").ended()
+    ended = Demo(tmp_path, "--brokers", f"pulsar://{HOST}:{any_ports().clients}").ended()
     assert (ended.status, ended.out) == (2, "")
     assert ended.err.startswith("cannot connect to any broker")
     assert ended.err.count("\n") == 1

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from gateway.config.init import write
-from tests.real.brokers.ports import free_ports
+from tests.real.brokers.ports import free_ports, free_range
 from tests.support.named_files import contents
 from tests.support.sandbox import Sandbox
 
@@ -110,7 +110,8 @@ class Scene(NamedTuple):
 
 @pytest.fixture
 def scene(tmp_path: Path, sandbox: Sandbox) -> Scene:
-    clients, admin, console, control = map(str, free_ports(HOST, 4))
+    admin, console, control = map(str, free_ports(HOST, 3))
+    clients = str(free_range(HOST, 3))  # and those of Kafka's brokers, behind it
     environment = {
         "GATEWAY_BROKERS": sandbox.service_url,
         "GATEWAY_BIND": f"{HOST}:{clients}",
@@ -152,7 +153,7 @@ def edited(command: str, edits: Mapping[str, str]) -> str:
     if re.match(UNTIL_ENDED, command):
         own = "" if "--brokers" in command else SANDBOX_PORTS if " sandbox" in command else ""
         return f"timeout --preserve-status -s TERM 3 {command}{own}"
-    if re.fullmatch(r"(GATEWAY_\S+ )?make run(-real)?", command):
+    if re.fullmatch(r"(GATEWAY_\S+ )?make run(-real|-kafka)?", command):
         return f"{command.replace('make', f'make -C {ROOT}')} SECONDS=2"
     if " demo " in command:
         return f"{command} --seconds 2"

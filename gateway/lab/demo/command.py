@@ -13,10 +13,14 @@ import trio
 from gateway.errors import ConfigurationError
 from gateway.lab.demo import ports
 from gateway.lab.demo.children import ChildError
+from gateway.lab.demo.plan import KAFKA, PULSAR
 from gateway.lab.demo.terminal import foreground
 
-PACKAGES = ("pulsar", "rich", "starlette", "hypercorn")
+PACKAGES = ("rich", "starlette", "hypercorn")
 """Packages that the demonstration needs beyond the gateway's."""
+
+CLIENTS = {PULSAR: "pulsar", KAFKA: "confluent_kafka"}
+"""The package of the clients by protocol, which it needs too."""
 
 REACH_SECONDS = 3.0
 """Time in which a given broker must accept a connection."""
@@ -24,28 +28,34 @@ REACH_SECONDS = 3.0
 FAILED = 1
 
 
-def run(*, seconds: float | None, brokers: str | None, picture: Path | None) -> int:
+def run(
+    *,
+    seconds: float | None,
+    brokers: str | None,
+    picture: Path | None,
+    protocol: str = PULSAR,
+) -> int:
     """Run the demonstration; return 0 if messages made the round trip and all counts agree, else 1.
 
     Raises `ConfigurationError` if a package is missing, a port in use, or a broker unreachable.
     """
-    selected = ports.read_ports(os.environ)
-    _require_packages()
+    selected = ports.read_ports(os.environ, protocol)
+    _require_packages(protocol)
     _check_options(seconds, picture)
-    _check_addresses(selected, brokers)
+    _check_addresses(selected, brokers, protocol)
 
     try:
         # Imported after the check of its packages.
         from gateway.lab.demo.show import Settings, perform
 
         with foreground(os.environ):
-            return trio.run(perform, Settings(selected, seconds, brokers, picture))
+            return trio.run(perform, Settings(selected, seconds, brokers, picture, protocol))
     except (BaseExceptionGroup, KeyboardInterrupt) as failure:
         return _report_failure(failure)
 
 
-def _require_packages() -> None:
-    missing = [name for name in PACKAGES if find_spec(name) is None]
+def _require_packages(protocol: str) -> None:
+    missing = [name for name in (CLIENTS[protocol], *PACKAGES) if find_spec(name) is None]
     if missing:
         raise ConfigurationError(
             f"gateway demo needs packages that are not installed ({', '.join(missing)}). "
@@ -60,7 +70,13 @@ def _check_options(seconds: float | None, picture: Path | None) -> None:
         raise ConfigurationError(f"--picture: there is no folder {picture.parent}")
 
 
-def _check_addresses(selected: ports.Ports, brokers: str | None) -> None:
+def _check_addresses(selected: ports.Ports, brokers: str | None, protocol: str) -> None:
+    if protocol == KAFKA:
+        # Which ids real brokers have, and which topics, the demonstration cannot know.
+        if brokers is not None:
+            raise ConfigurationError(f"--brokers goes with --protocol {PULSAR}")
+        ports.require_free(selected[:3] + selected.kafka_brokers)
+        return
     if brokers is None:
         ports.require_free(selected)
         return

@@ -1,12 +1,16 @@
 """The demonstration's load: topics, rates and sizes, as frozen values.
 
-Three tenants share the gateway. Two send modestly; `noisy` imports in bursts and sends large
-messages. The total stays far below one core, since the demonstration runs beside other work.
+Of Pulsar three tenants share the gateway. Two send modestly; `noisy` imports in bursts and sends
+large messages. Kafka has no tenants: of its three topics one would send more than a rule lets it.
+The total stays far below one core, since the demonstration runs beside other work.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+PULSAR, KAFKA = "pulsar", "kafka"
+"""What brokers and clients speak; the schemes of their URLs."""
 
 SCHEME = "persistent://"
 
@@ -24,7 +28,8 @@ class Flow:
 
     `rate`: messages a second while busy. `size`: bytes of a payload. `partitions`: 0 for an
     unpartitioned topic. Several `consumers` share a subscription. With `cycle`, the flow is busy
-    for the first `busy` seconds of every `cycle` seconds, and silent otherwise.
+    for the first `busy` seconds of every `cycle` seconds, and silent otherwise. `limit`: messages a
+    second that a rule lets its producer send; 0 without a rule.
     """
 
     topic: str
@@ -35,6 +40,7 @@ class Flow:
     batched: bool = False
     busy: float = 1.0
     cycle: float = 0.0
+    limit: int = 0
 
     def due(self, elapsed: float) -> int:
         """Return the total number of messages to be sent `elapsed` seconds after the start."""
@@ -66,6 +72,15 @@ FLOWS = (
     Flow("persistent://noisy/import/files", rate=6, size=100_000),
 )
 
+KAFKA_FLOWS = (
+    Flow("orders", rate=150, size=400, consumers=2, partitions=2),
+    Flow("readings", rate=400, size=120, partitions=2, batched=True),
+    Flow("import", rate=800, size=1_000, limit=200),
+)
+
+FLOWS_OF = {PULSAR: FLOWS, KAFKA: KAFKA_FLOWS}
+"""The flows by protocol."""
+
 MOVABLE = FLOWS[1].topic
 """The topic that the reader is told to move: with two consumers sharing it, most can go wrong."""
 
@@ -81,5 +96,12 @@ def namespaces(flows: tuple[Flow, ...] = FLOWS) -> list[str]:
 
 
 def short_name(topic: str) -> str:
-    """Return a topic's name without its scheme: `tenant/namespace/topic`."""
+    """Return a topic's name without its scheme: `tenant/namespace/topic`, of Kafka `topic`."""
     return topic.removeprefix(SCHEME)
+
+
+def tenant_and_rest(topic: str) -> tuple[str, str]:
+    """Return a topic's tenant, and its name without that. Kafka has no tenants: rules and metrics
+    call all of it `kafka`."""
+    tenant, slash, rest = short_name(topic).partition("/")
+    return (tenant, rest) if slash else (KAFKA, tenant)

@@ -8,38 +8,60 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from gateway.errors import ConfigurationError
+from gateway.lab.demo.plan import KAFKA, PULSAR
 from gateway.wire.address import LAST_PORT, Address, parse_url, split_urls
 from gateway.wire.pulsar.urls import SCHEMES
 
 HOST = "127.0.0.1"
+
+KAFKA_BROKERS = 2
+"""Brokers of Kafka, each of which has a port of the gateway."""
 
 VARIABLE = "GATEWAY_DEMO_PORTS"
 """Selects other ports: four numbers separated by commas, in the order of `Ports`."""
 
 
 class Ports(NamedTuple):
-    """The gateway's listener, its admin listener, its console, and the sandbox's control."""
+    """The gateway's listener, its admin listener, its console, and the Pulsar sandbox's control."""
 
     clients: int = 6650
     admin: int = 8080
     console: int = 8090
     control: int = 16680
 
+    @property
+    def kafka_brokers(self) -> tuple[int, ...]:
+        """Return the gateway's port of each of Kafka's brokers: those behind that of clients."""
+        return tuple(range(self.clients + 1, self.clients + 1 + KAFKA_BROKERS))
 
-def read_ports(environment: Mapping[str, str]) -> Ports:
+
+DEFAULTS = {PULSAR: Ports(), KAFKA: Ports(clients=9092)}
+"""The ports by protocol, where nobody names others."""
+
+
+def read_ports(environment: Mapping[str, str], protocol: str = PULSAR) -> Ports:
     """Return the default ports, or those of `GATEWAY_DEMO_PORTS`. Raises `ConfigurationError`."""
     text = environment.get(VARIABLE)
     if not text:
-        return Ports()
+        return DEFAULTS[protocol]
     numbers = [int(part) for part in text.split(",") if part.strip().isdecimal()]
     good = {number for number in numbers if 1 <= number <= LAST_PORT}
     if len(text.split(",")) != len(Ports._fields) or len(good) != len(Ports._fields):
-        usual = ",".join(map(str, Ports()))
+        usual = ",".join(map(str, DEFAULTS[protocol]))
         raise ConfigurationError(
             f"{VARIABLE} is wrong: name four different ports, like {usual}, "
             "for clients, admin, console and control"
         )
-    return Ports(*numbers)
+    ports = Ports(*numbers)
+    if protocol == KAFKA and not good.isdisjoint(ports.kafka_brokers):
+        raise ConfigurationError(
+            f"{VARIABLE} is wrong: the {KAFKA_BROKERS} ports behind {ports.clients} are for brokers"
+        )
+    if protocol == KAFKA and ports.kafka_brokers[-1] > LAST_PORT:
+        raise ConfigurationError(
+            f"{VARIABLE} is wrong: {ports.clients} has no {KAFKA_BROKERS} ports behind it"
+        )
+    return ports
 
 
 def brokers(urls: str) -> tuple[Address, ...]:

@@ -22,7 +22,7 @@ from rich.console import RenderableType
 from gateway.admin.routes import METRICS, TOPICS
 from gateway.lab.demo import figures, stage, summary, table
 from gateway.lab.demo.children import STOP_SECONDS, Child
-from gateway.lab.demo.plan import COUNTS, FLOWS, READY
+from gateway.lab.demo.plan import COUNTS, FLOWS_OF, PULSAR, READY
 from gateway.lab.demo.ports import Ports
 from gateway.lab.demo.screen import console, draw, screen
 from gateway.lab.demo.tally import ClientCounts
@@ -36,13 +36,14 @@ SCRAPE_SECONDS = 1.0
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The user's options. `seconds` of load, None until a signal; `brokers`: a service URL, None
-    for the sandbox; `picture`: a file for the last table.
+    for the sandbox; `picture`: a file for the last table; `protocol`: what all speak.
     """
 
     ports: Ports
     seconds: float | None = None
     brokers: str | None = None
     picture: Path | None = None
+    protocol: str = PULSAR
 
 
 async def perform(settings: Settings) -> int:
@@ -78,7 +79,8 @@ class _Demo:
         self._settings = settings
         self._console = console()
         self._begin = 0.0
-        self._witness = figures.Witness()
+        self._flows = FLOWS_OF[settings.protocol]
+        self._witness = figures.Witness(self._flows)
         self._last: RenderableType | None = None
 
     def say(self, text: str) -> None:
@@ -87,15 +89,16 @@ class _Demo:
 
     async def perform(self) -> int:
         """Run the whole course; return the exit status."""
-        given, ports = self._settings.brokers, self._settings.ports
-        async with stage.brokers(given, ports) as upstream, AsyncExitStack() as children:
+        settings, ports = self._settings, self._settings.ports
+        started = stage.brokers(settings.brokers, ports, settings.protocol)
+        async with started as upstream, AsyncExitStack() as children:
             folder = Path(children.enter_context(tempfile.TemporaryDirectory()))
             clients = None
             with self.scope:
                 self.say(f"starting the gateway in front of {upstream.service_url}")
                 gateway = await children.enter_async_context(stage.gateway(upstream, ports, folder))
                 self.say("starting the clients")
-                clients = await children.enter_async_context(stage.clients(ports, folder))
+                clients = await children.enter_async_context(stage.clients(upstream, ports, folder))
                 await stage.read_report(clients, READY, stage.OPEN_SECONDS)
                 await self._show(upstream, gateway, clients)
             if not self._begin or clients is None:
@@ -137,12 +140,14 @@ class _Demo:
             seconds=now.at - self._begin,
             rates=figures.rates(recent[0], now),
             owners=self._witness.owners,
-            expected=[flow.topic for flow in FLOWS],
+            expected=[flow.topic for flow in self._flows],
+            limits={flow.topic: flow.limit for flow in self._flows if flow.limit},
             connections=now.connections,
             passed=(sum(it.messages_in for it in topics), sum(it.messages_out for it in topics)),
             ports=self._settings.ports,
-            brokers="two sandbox brokers" if upstream.control else upstream.service_url,
+            brokers="two sandbox brokers" if upstream.is_sandbox else upstream.service_url,
             movable=upstream.control is not None,
+            protocol=upstream.protocol,
         )
 
     # -- the end -----------------------------------------------------------------------------

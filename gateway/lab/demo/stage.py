@@ -7,20 +7,23 @@ import json
 import sys
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import trio
 import yaml
 
-from gateway.lab.demo import plan
 from gateway.lab.demo import ports as demo_ports
 from gateway.lab.demo.children import Child, running
 from gateway.lab.demo.figures import without_partition
-from gateway.lab.demo.ports import HOST, Ports
+from gateway.lab.demo.plan import FLOWS_OF, KAFKA, PULSAR
+from gateway.lab.demo.ports import HOST, KAFKA_BROKERS, Ports
+
+if TYPE_CHECKING:
+    from gateway.lab.kafka.cluster import KafkaCluster
 
 START_SECONDS = 20.0
 """For the gateway to become ready. It needs one on an idle machine."""
@@ -40,24 +43,57 @@ RESPONSE_SECONDS = 5.0
 GRACE = "3s"
 """How long the drain waits for the user's clients; the demonstration's are gone by then."""
 
+RULES = "rules.yaml"
+"""The file of rules, beside that of the configuration."""
+
 _POLL_SECONDS = 0.05
 _OK = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The brokers. `control`: port of the sandbox's control; None for other brokers."""
+    """The brokers. `control`: port of the Pulsar sandbox's control; `cluster`: what the Kafka
+    sandbox keeps; None for other brokers.
+    """
 
     service_url: str
     control: int | None = None
+    cluster: KafkaCluster | None = None
+
+    @property
+    def is_sandbox(self) -> bool:
+        return self.control is not None or self.cluster is not None
+
+    @property
+    def protocol(self) -> str:
+        return PULSAR if self.cluster is None else KAFKA
+
+
+def brokers(
+    given: str | None, ports: Ports, protocol: str
+) -> AbstractAsyncContextManager[Upstream]:
+    """Yield the given brokers, or a sandbox that runs as long as the context."""
+    if given is not None:
+        return nullcontext(Upstream(given))
+    return _kafka_sandbox() if protocol == KAFKA else _pulsar_sandbox(ports)
 
 
 @asynccontextmanager
-async def brokers(given: str | None, ports: Ports) -> AsyncIterator[Upstream]:
-    """Yield the given brokers, or a sandbox that runs as long as the context."""
-    if given is not None:
-        yield Upstream(given)
-        return
+async def _kafka_sandbox() -> AsyncIterator[Upstream]:
+    from gateway.lab.kafka.server import KafkaSandbox, KafkaSettings
+    from gateway.wire.address import Address
+
+    sandbox = KafkaSandbox(KafkaSettings(brokers=(Address(HOST, 0),) * KAFKA_BROKERS))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sandbox.serve)
+        for flow in FLOWS_OF[KAFKA]:
+            sandbox.cluster.create(flow.topic, flow.partitions or 1)
+        yield Upstream(sandbox.service_url, cluster=sandbox.cluster)
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def _pulsar_sandbox(ports: Ports) -> AsyncIterator[Upstream]:
     # Not needed in front of real brokers.
     from gateway.lab.sandbox.server import Sandbox, SandboxSettings
     from gateway.wire.address import Address
@@ -66,7 +102,7 @@ async def brokers(given: str | None, ports: Ports) -> AsyncIterator[Upstream]:
     sandbox = Sandbox(SandboxSettings(brokers=(free, free), control=Address(HOST, ports.control)))
     async with trio.open_nursery() as nursery:
         await nursery.start(sandbox.serve)
-        for flow in plan.FLOWS:
+        for flow in FLOWS_OF[PULSAR]:
             if flow.partitions:
                 name = quote(flow.topic, safe="")
                 path = f"/topics?name={name}&partitions={flow.partitions}"
@@ -84,15 +120,17 @@ async def gateway(upstream: Upstream, ports: Ports, folder: Path) -> AsyncIterat
     """
     file = folder / "gateway.yaml"
     file.write_text(yaml.safe_dump(configuration(upstream, ports), sort_keys=False))
+    if upstream.cluster is not None:
+        (folder / RULES).write_text(yaml.safe_dump(rules(), sort_keys=False))
     command = [sys.executable, "-m", "gateway", "run", str(file)]
     async with running("the gateway", command, folder / "gateway.log") as child:
         await _until_ready(child, ports.admin)
         yield child
 
 
-def clients(ports: Ports, folder: Path) -> AbstractAsyncContextManager[Child]:
+def clients(upstream: Upstream, ports: Ports, folder: Path) -> AbstractAsyncContextManager[Child]:
     """Run the demonstration's clients, whose reports `read_report` reads."""
-    url = f"pulsar://{HOST}:{ports.clients}"
+    url = f"{upstream.protocol}://{HOST}:{ports.clients}"
     command = [sys.executable, "-m", "gateway.lab.demo.load", url]
     return running("the client process", command, folder / "clients.log", piped=True)
 
@@ -109,6 +147,8 @@ async def owners(upstream: Upstream) -> dict[str, str]:
 
     Empty if the brokers are not a sandbox.
     """
+    if upstream.cluster is not None:
+        return leaders(upstream.cluster)
     if upstream.control is None:
         return {}
     status, text = await request("GET", upstream.control, "/topics")
@@ -124,6 +164,14 @@ def owner_numbers(topics: Mapping[str, Any], service_url: str) -> dict[str, str]
     for topic in sorted(topics):
         found[without_partition(topic)].append(numbers.get(topics[topic]["owner"], "?"))
     return {topic: " ".join(each) for topic, each in found.items()}
+
+
+def leaders(cluster: KafkaCluster) -> dict[str, str]:
+    """Return the leaders of each topic as ids of brokers, of partitions `1 2`."""
+    return {
+        name: " ".join(str(partition.leader) for partition in topic.partitions)
+        for name, topic in cluster.topics.items()
+    }
 
 
 async def request(method: str, port: int, path: str) -> tuple[int, str]:
@@ -160,8 +208,21 @@ async def _until_ready(child: Child, port: int) -> None:
 
 def configuration(upstream: Upstream, ports: Ports) -> dict[str, Any]:
     """Return the content of the gateway's configuration file."""
-    broker_ports = {address.port for address in demo_ports.brokers(upstream.service_url)}
-    listener = {"name": "demo", "bind": f"{HOST}:{ports.clients}", "cluster": "demo"}
+    listener: dict[str, Any] = {
+        "name": "demo",
+        "bind": f"{HOST}:{ports.clients}",
+        "cluster": "demo",
+    }
+    more: dict[str, Any] = {}
+    if upstream.cluster is None:
+        broker_ports = {address.port for address in demo_ports.brokers(upstream.service_url)}
+    else:
+        nodes = upstream.cluster.nodes
+        broker_ports = {address.port for address in nodes.values()}
+        first, *_ = ports.kafka_brokers
+        advertised = {"host": HOST, "ids": ",".join(map(str, nodes)), "first_port": first}
+        listener |= {"protocol": KAFKA, "advertise": {"ports": advertised}}
+        more = {"rules": RULES}
     # Brokers may advertise other hosts than the user named. Any host is right here: only this
     # machine connects.
     targets = {"hosts": ["*"], "ports": sorted(broker_ports)}
@@ -173,4 +234,19 @@ def configuration(upstream: Upstream, ports: Ports) -> dict[str, Any]:
         "console": {"bind": f"{HOST}:{ports.console}"},
         "deadlines": {"grace": GRACE},
         "log": {"format": "console"},
+        **more,
     }
+
+
+def rules() -> dict[str, Any]:
+    """Return the content of the file of rules: the limits of Kafka's flows."""
+    limited = [
+        {
+            "id": flow.topic,
+            "match": {"protocol": KAFKA, "topic": flow.topic},
+            "limit": {"publish": {"messages": f"{flow.limit}/s"}},
+        }
+        for flow in FLOWS_OF[KAFKA]
+        if flow.limit
+    ]
+    return {"version": 1, "rules": limited}

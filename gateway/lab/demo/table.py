@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gateway.lab.demo.figures import Rates, total
-from gateway.lab.demo.plan import MOVABLE, short_name
+from gateway.lab.demo.plan import KAFKA, MOVABLE, PULSAR, short_name, tenant_and_rest
 from gateway.lab.demo.ports import HOST, Ports
 
 WIDTH = 100
@@ -32,7 +32,8 @@ class Board:
     """Contents of the live table at one moment.
 
     `expected`: the demonstration's topics in their order; other topics follow. `owners`: the broker
-    of each topic, if known. `passed`: messages in and out since the start.
+    of each topic, if known. `passed`: messages in and out since the start. `limits`: messages a
+    second that a rule lets a topic's producers send. `protocol`: what a user's own client speaks.
     """
 
     seconds: float
@@ -44,6 +45,8 @@ class Board:
     brokers: str
     movable: bool
     owners: Mapping[str, str] = field(default_factory=dict)
+    limits: Mapping[str, int] = field(default_factory=dict)
+    protocol: str = PULSAR
 
 
 def render(board: Board) -> RenderableType:
@@ -81,7 +84,7 @@ def _topics(board: Board) -> Table:
         table.add_column(heading, cell, justify="right", no_wrap=True)
     names = _order_topics(board)
     for name in names[:ROWS]:
-        tenant, _, topic = short_name(name).partition("/")
+        tenant, topic = tenant_and_rest(name)
         owner = [board.owners.get(name, "")] if board.owners else []
         cells = _cells(board.rates[name])
         table.add_row(tenant, topic, *owner, *cells, style=_style(board, name))
@@ -117,8 +120,8 @@ def _order_topics(board: Board) -> list[str]:
 def _style(board: Board, name: str) -> str:
     if name not in board.expected:
         return _FOREIGN_STYLE
-    tenants = list(dict.fromkeys(short_name(each).partition("/")[0] for each in board.expected))
-    return _STYLES[tenants.index(short_name(name).partition("/")[0]) % len(_STYLES)]
+    tenants = list(dict.fromkeys(tenant_and_rest(each)[0] for each in board.expected))
+    return _STYLES[tenants.index(tenant_and_rest(name)[0]) % len(_STYLES)]
 
 
 def _totals(board: Board) -> Text:
@@ -132,12 +135,11 @@ def _totals(board: Board) -> Text:
 
 def _hints(board: Board) -> list[Text]:
     clients, admin, console, control = board.ports
+    first, *others = _client(board.protocol, f"{HOST}:{clients}")
     hints = [
         Text("Try next", style="bold"),
-        _hint(
-            "your own client", f'import pulsar; client = pulsar.Client("pulsar://{HOST}:{clients}")'
-        ),
-        _hint("", 'client.create_producer("mine").send(b"hello")'),
+        _hint("your own client", first),
+        *(_hint("", line) for line in others),
         _hint("the page", f"http://{HOST}:{console}/"),
         _hint("the metrics", f"curl http://{HOST}:{admin}/metrics"),
     ]
@@ -147,11 +149,29 @@ def _hints(board: Board) -> list[Text]:
             Text("  move a topic to the other broker while it runs; no message is lost:"),
             Text(f"    curl -X POST '{where}'", style="bold", no_wrap=True),
         ]
+    hints += [
+        Text(f"  a rule limits    {short_name(topic)} to {limit} messages a second")
+        for topic, limit in board.limits.items()
+    ]
     return [
         *hints,
         Text(
             "  the end          Ctrl-C: all close in order, and clients and gateway compare counts"
         ),
+    ]
+
+
+def _client(protocol: str, address: str) -> list[str]:
+    """Return lines of Python that send a message."""
+    if protocol == KAFKA:
+        return [
+            "from confluent_kafka import Producer",
+            f'client = Producer({{"bootstrap.servers": "{address}"}})',
+            'client.produce("mine", b"hello"); client.flush()',
+        ]
+    return [
+        f'import pulsar; client = pulsar.Client("pulsar://{address}")',
+        'client.create_producer("mine").send(b"hello")',
     ]
 
 

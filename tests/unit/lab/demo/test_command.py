@@ -12,7 +12,9 @@ import pytest
 from gateway.errors import ConfigurationError
 from gateway.lab.demo import command
 from gateway.lab.demo.children import ChildError
+from gateway.lab.demo.plan import KAFKA, PULSAR
 from gateway.lab.demo.ports import HOST, VARIABLE
+from tests.real.brokers.ports import free_range
 
 
 @pytest.fixture(autouse=True)
@@ -35,15 +37,18 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _mistake(
-    seconds: float | None = None, brokers: str | None = None, picture: Path | None = None
+    seconds: float | None = None,
+    brokers: str | None = None,
+    picture: Path | None = None,
+    protocol: str = PULSAR,
 ) -> str:
     with pytest.raises(ConfigurationError) as raised:
-        command.run(seconds=seconds, brokers=brokers, picture=picture)
+        command.run(seconds=seconds, brokers=brokers, picture=picture, protocol=protocol)
     assert "\n" not in str(raised.value)
     return str(raised.value)
 
 
-@pytest.mark.parametrize("name", command.PACKAGES)
+@pytest.mark.parametrize("name", [*command.PACKAGES, command.CLIENTS[PULSAR]])
 def test_a_missing_package_is_named_with_the_remedy(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
@@ -52,6 +57,31 @@ def test_a_missing_package_is_named_with_the_remedy(
         f"gateway demo needs packages that are not installed ({name}). "
         "Install them with: pip install 'broker-gateway[lab]'; in a checkout: make run"
     )
+
+
+def test_each_protocol_needs_its_own_clients(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        command, "find_spec", lambda it: None if it in command.CLIENTS.values() else find_spec(it)
+    )
+    assert "not installed (confluent_kafka). " in _mistake(protocol=KAFKA)
+    assert "not installed (pulsar). " in _mistake(protocol=PULSAR)
+
+
+def test_kafka_needs_a_port_for_each_broker_and_none_for_the_control(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = free_range(HOST, 3)
+    with socket.create_server((HOST, first + 2)) as taken, socket.create_server((HOST, 0)) as other:
+        control = other.getsockname()[1]
+        ports = (first, *_free_ports(2), control)
+        monkeypatch.setenv(VARIABLE, ",".join(map(str, ports)))
+        address = f"{HOST}:{taken.getsockname()[1]}"
+        assert f"{address}: address already in use" in _mistake(protocol=KAFKA)
+
+
+def test_kafka_has_no_brokers_of_one_s_own() -> None:
+    said = _mistake(brokers="kafka://127.0.0.1:9092", protocol=KAFKA)
+    assert said == "--brokers goes with --protocol pulsar"
 
 
 @pytest.mark.parametrize("seconds", [0, -1, math.nan, math.inf])

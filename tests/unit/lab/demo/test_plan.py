@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.lab.demo.plan import FLOWS, MOVABLE, Flow, namespaces, short_name, tenants
+from gateway.lab.demo.plan import (
+    FLOWS,
+    KAFKA_FLOWS,
+    MOVABLE,
+    Flow,
+    namespaces,
+    short_name,
+    tenant_and_rest,
+    tenants,
+)
 
 
 def test_a_steady_flow_is_due_at_its_rate() -> None:
@@ -18,7 +27,7 @@ def test_a_bursting_flow_is_busy_at_the_start_of_every_cycle() -> None:
     assert owed == [100, 200, 200, 300, 400, 400, 450]
 
 
-@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: short_name(flow.topic))
+@pytest.mark.parametrize("flow", FLOWS + KAFKA_FLOWS, ids=lambda flow: short_name(flow.topic))
 def test_due_messages_never_decrease(flow: Flow) -> None:
     owed = [flow.due(tick / 50) for tick in range(1000)]
     assert owed == sorted(owed)
@@ -47,3 +56,19 @@ def test_one_tenant_is_noisy() -> None:
     for flow in FLOWS:
         volume[short_name(flow.topic).partition("/")[0]] += flow.due(70) * flow.size
     assert volume["noisy"] > 10 * (volume["shop"] + volume["metering"])
+
+
+def test_of_kafka_s_topics_one_would_send_more_than_its_rule_lets_it() -> None:
+    (limited,) = [flow for flow in KAFKA_FLOWS if flow.limit]
+    assert limited.due(1) > limited.limit
+    assert len(KAFKA_FLOWS) > 1
+
+
+@pytest.mark.parametrize("flow", KAFKA_FLOWS, ids=lambda flow: flow.topic)
+def test_each_member_of_a_group_gets_a_partition(flow: Flow) -> None:
+    assert flow.consumers <= (flow.partitions or 1)
+
+
+def test_a_topic_of_kafka_has_the_tenant_that_rules_and_metrics_call_kafka() -> None:
+    assert tenant_and_rest("persistent://shop/orders/placed") == ("shop", "orders/placed")
+    assert tenant_and_rest("orders") == ("kafka", "orders")

@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from gateway.errors import ConfigurationError
+from gateway.lab.demo.plan import KAFKA
 from gateway.lab.demo.ports import (
     HOST,
     VARIABLE,
@@ -28,6 +29,24 @@ def test_other_ports_may_be_set() -> None:
         == read_ports({VARIABLE: " 1, 2,3, 4 "})
         == Ports(1, 2, 3, 4)
     )
+
+
+def test_kafka_s_brokers_have_the_ports_behind_that_of_clients() -> None:
+    assert read_ports({}, KAFKA) == Ports(9092, 8080, 8090, 16680)
+    assert read_ports({VARIABLE: "1,4,5,6"}, KAFKA).kafka_brokers == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("1,3,5,6", "the 2 ports behind 1 are for brokers"),
+        ("65534,1,2,3", "65534 has no 2 ports behind it"),
+    ],
+)
+def test_ports_that_leave_kafka_s_brokers_none_are_explained(text: str, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        read_ports({VARIABLE: text}, KAFKA)
+    read_ports({VARIABLE: text})  # right for Pulsar
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from io import StringIO
 from rich.console import Console, RenderableType
 
 from gateway.lab.demo.figures import Rates
-from gateway.lab.demo.plan import FLOWS, MOVABLE, short_name
+from gateway.lab.demo.plan import FLOWS, KAFKA, MOVABLE, short_name
 from gateway.lab.demo.ports import Ports
 from gateway.lab.demo.table import ROWS, WIDTH, Board, render
 
@@ -99,6 +99,25 @@ def test_hints_contain_the_ports_in_use() -> None:
 
 def test_real_brokers_have_no_control_to_move_topics() -> None:
     assert "move" not in _text(replace(BOARD, movable=False))
+
+
+def test_kafka_has_its_own_client_and_the_limit_of_its_rule() -> None:
+    rates = {"import": Rates(200.0, 199.6, 2e6, 1e6, 1, 1)}
+    board = replace(
+        BOARD,
+        rates=rates,
+        expected=["import"],
+        limits={"import": 200},
+        protocol=KAFKA,
+        movable=False,
+    )
+    text = _text(board)
+    assert _row(text, "kafka", "import") == ["200", "200", "2.00", "1.00", "1", "1"]
+    assert 'Producer({"bootstrap.servers": "127.0.0.1:6650"})' in text
+    assert "import to 200 messages a second" in text
+    assert "pulsar" not in text
+    assert "a rule limits" not in _text(BOARD)
+    assert max(map(len, text.splitlines())) <= WIDTH
 
 
 def test_the_whole_demo_fits_a_usual_terminal() -> None:
