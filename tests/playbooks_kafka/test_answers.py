@@ -14,6 +14,8 @@ from gateway.wire.address import Address
 from gateway.wire.contract import EndReason
 from gateway.wire.kafka import frames
 from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.versions import OF_PRINCIPALS
+from gateway.wire.plugin import Mode
 from tests.playbooks.services import BROKER_1
 
 from .frames import (
@@ -288,3 +290,23 @@ def test_a_throttled_or_cleaned_answer_says_its_new_size() -> None:
     play.client(ask(HEARTBEAT, 4, 1))
     said = tell(HEARTBEAT, 4, 1, ErrorCode=0)
     assert play.broker(said) == said
+
+
+@pytest.mark.parametrize("key", sorted(OF_PRINCIPALS))
+@pytest.mark.parametrize("mode", Mode)
+def test_credentials_of_the_gateways_own_principal_are_given_to_nobody(
+    key: int, mode: Mode
+) -> None:
+    """A delegation token is made for whoever a broker knows, which is the gateway in `verify`."""
+    play = Play(mode=mode)
+    version = known(key).request.first
+    passes = play.client(ask(key, version, 1)) != b""
+    assert passes is (mode is not Mode.VERIFY)
+    assert (play.ended is EndReason.UNKNOWN_COMMAND) is (mode is Mode.VERIFY)
+    play = Play(mode=mode)
+    play.client(ask(API_VERSIONS, 3, 1))
+    told_by_broker = [
+        {"ApiKey": it, "MinVersion": 0, "MaxVersion": 3} for it in (key, API_VERSIONS)
+    ]
+    answer = told(API_VERSIONS, 3, play.broker(tell(API_VERSIONS, 3, 1, ApiKeys=told_by_broker)))
+    assert (key in [it["ApiKey"] for it in answer["ApiKeys"]]) is passes

@@ -54,7 +54,7 @@ class Answering:
     """Changes the answers of one connection. `over`: gets accounts that have used up their
     allowance to consume."""
 
-    __slots__ = ("_book", "_client", "_ids", "_over", "_services", "_settings", "_substitutes")
+    __slots__ = ("_book", "_client", "_listener", "_over", "_services", "_substitutes")
 
     def __init__(
         self,
@@ -64,9 +64,8 @@ class Answering:
         substitutes: Substitutes,
         over: dict[Account, None],
     ) -> None:
-        self._settings = listener.settings
+        self._listener = listener
         self._services = listener.settings.services
-        self._ids = listener.ids
         self._client = client
         self._book = book
         self._substitutes = substitutes
@@ -81,7 +80,7 @@ class Answering:
         schema, version = known.response, asked.version
         before = frame
         if asked.key == METADATA and version >= WITH_IDS:
-            self._ids.learn(schema, version, frame, start)
+            self._listener.ids.learn(schema, version, frame, start)
         if asked.key == PRODUCE:
             self._count(known, asked, frame, start)
         elif asked.key == SHARE_FETCH:
@@ -94,7 +93,7 @@ class Answering:
         if throttle and has_throttle(schema, version):
             frame = throttled(schema, version, frame, start, throttle)
         if asked.key == API_VERSIONS:
-            frame = offered(schema, version, frame, start)
+            frame = offered(schema, version, frame, start, self._listener.hidden)
         elif asked.key in EMPTIED:
             frame = emptied(schema, version, frame, start, EMPTIED[asked.key])
         elif asked.key in REWRITTEN:
@@ -104,7 +103,7 @@ class Answering:
         return SIZE.pack(len(frame) - SIZE.size) + frame[SIZE.size :]
 
     def _advertise(self, node: Node) -> Address:
-        broker = node.address(tls=self._settings.brokers_tls)
+        broker = node.address(tls=self._listener.settings.brokers_tls)
         return self._services.advertise_node(node.id, broker)
 
     def _count(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
@@ -146,7 +145,9 @@ class Answering:
 
     def _clean(self, text: bytes, *, whole: bool) -> bytes:
         told = text.decode(errors="replace")
-        return self._services.clean(told if whole else told[: self._settings.bounds.text]).encode()
+        return self._services.clean(
+            told if whole else told[: self._listener.settings.bounds.text]
+        ).encode()
 
     def _hidden(self) -> Callable[[bytes], bool]:
         """Return whether the client may not know of a topic."""

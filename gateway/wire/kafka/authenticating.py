@@ -232,7 +232,7 @@ def ask_for_versions(listener: Listener) -> Generator[Step, StepResult, None]:
     if isinstance(frame, bytes):
         with suppress(PeerError):  # it is no broker of Kafka
             start = body_of_answer(known, 0, frame)
-            listener.offers = offers_in(known.response, 0, frame, start)
+            listener.offers = offers_in(known.response, 0, frame, start, listener.hidden)
 
 
 # -- brokers -----------------------------------------------------------------------------------

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from gateway.wire.address import Address
 from gateway.wire.budget import Allotment
 from gateway.wire.contract import Credential, Principal
 from gateway.wire.kafka.topics import TopicIds
-from gateway.wire.kafka.versions import Offer
-from gateway.wire.plugin import EntrySettings
+from gateway.wire.kafka.versions import OF_PRINCIPALS, Offer
+from gateway.wire.plugin import EntrySettings, Mode
 from gateway.wire.services import Seat
 from gateway.wire.subject import Subject
 
@@ -27,6 +28,11 @@ class Listener:
     ids: TopicIds = field(default_factory=TopicIds)
     offers: tuple[Offer, ...] = ()
     mechanism: str | None = None
+
+    @property
+    def hidden(self) -> Set[int]:
+        """Return the APIs that are not offered here, beside those that nobody is offered."""
+        return OF_PRINCIPALS if self.settings.mode is Mode.VERIFY else frozenset()
 
 
 @dataclass(slots=True)

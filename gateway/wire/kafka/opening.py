@@ -207,8 +207,8 @@ def versions_for(listener: Listener, head: Head, frame: bytes) -> bytes:
     if correlation(frame) != head.correlation:
         raise PeerError("an answer to another request")
     start = body_of_answer(known, head.version, frame)
-    listener.offers = offers_in(known.response, head.version, frame, start)
-    changed = offered(known.response, head.version, frame, start)
+    listener.offers = offers_in(known.response, head.version, frame, start, listener.hidden)
+    changed = offered(known.response, head.version, frame, start, listener.hidden)
     return SIZE.pack(len(changed) - SIZE.size) + changed[SIZE.size :]
 
 

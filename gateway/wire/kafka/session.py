@@ -220,7 +220,7 @@ class KafkaSession:
     def _asked(self, frame: bytes, now: float) -> Effects:
         if self._is_leaving or self._refused is not None:
             return self._asked_while_leaving(frame)
-        if self._was_misled:
+        if self._is_misled():
             return (End(EndReason.TARGET_REFUSED, detail="this is another broker"),)
         if self._pending.is_full:
             return (Postpone(now + FULL_WAIT),)
@@ -230,7 +230,7 @@ class KafkaSession:
             return self._produce(frame, now)
         head = request(frame)
         known = api(head.key)
-        if known is None or head.body < 0 or not is_offered(head.key):
+        if known is None or head.body < 0 or not self._is_offered(head.key):
             return self._unknown(head)
         if head.key in SASL:
             return self._sasl(head, frame, now)
@@ -281,16 +281,20 @@ class KafkaSession:
         self._asks = 0
         return False
 
-    @property
-    def _was_misled(self) -> bool:
-        """Return whether the client got another broker than it wanted, which is known by now."""
+    def _is_offered(self, key: int) -> bool:
+        return is_offered(key) and key not in self._listener.hidden
+
+    def _is_misled(self) -> bool:
+        """Return whether the client got another broker than it wanted, as far as that is known by
+        now. A guess that was right is one no more."""
         client = self._client
         if client.guessed is None or client.node is None:
             return False
         wanted = self._services.broker(client.node)
         if wanted == client.guessed:
             client.guessed = None
-        return wanted is not None and wanted != client.guessed and client.guessed is not None
+            return False
+        return wanted is not None
 
     def _unknown(self, head: Head) -> Effects:
         """Answer a version of ApiVersions that is too new; brokers close for all others."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from gateway.errors import PeerError
@@ -39,6 +39,11 @@ HIDDEN = {
 }
 """What brokers offer to everybody and clients do not get, with the reason."""
 
+OF_PRINCIPALS = frozenset({38, 39, 40, 41, 50, 51})
+"""APIs about credentials of whoever asks, and of users: delegation tokens, and those of SCRAM.
+Where brokers know the gateway alone, a client would get tokens of the gateway's own principal, so
+none of them is offered."""
+
 MOST = 1000
 """APIs of an answer; Kafka has some ninety."""
 
@@ -62,18 +67,23 @@ class Offer(NamedTuple):
     rest: bytes
 
 
-def offered(schema: Schema, version: int, frame: bytes, start: int) -> bytes:
+def offered(
+    schema: Schema, version: int, frame: bytes, start: int, hidden: Set[int] = frozenset()
+) -> bytes:
     """Return an answer of ApiVersions whose body begins at `start`, with what the gateway offers.
-    Raises `PeerError` if it is torn."""
+    Raises `PeerError` if it is torn. `hidden`: further APIs that it does not offer."""
     found, place, flexible = _place(schema, version, frame, start)
-    told = _common(frame, place, flexible=flexible)
+    told = _common(frame, place, hidden, flexible=flexible)
     return splice(frame, found, [(place, _listed(told, flexible=flexible))])
 
 
-def offers_in(schema: Schema, version: int, frame: bytes, start: int) -> tuple[Offer, ...]:
+def offers_in(
+    schema: Schema, version: int, frame: bytes, start: int, hidden: Set[int] = frozenset()
+) -> tuple[Offer, ...]:
     """Return what the gateway offers because of such an answer. Raises `PeerError`."""
     _, place, flexible = _place(schema, version, frame, start)
-    return tuple(it._replace(rest=b"\0") for it in _common(frame, place, flexible=flexible))
+    told = _common(frame, place, hidden, flexible=flexible)
+    return tuple(it._replace(rest=b"\0") for it in told)
 
 
 def as_offered(version: int, offers: Sequence[Offer]) -> bytes:
@@ -96,9 +106,9 @@ def _place(schema: Schema, version: int, frame: bytes, start: int) -> tuple[Foun
     return found, place, version >= schema.flexible
 
 
-def _common(frame: bytes, place: Place, *, flexible: bool) -> list[Offer]:
+def _common(frame: bytes, place: Place, hidden: Set[int], *, flexible: bool) -> list[Offer]:
     listed = _read(frame, place.start, place.end, flexible)
-    return [ours for it in listed if (ours := _ours(it))]
+    return [ours for it in listed if it.key not in hidden and (ours := _ours(it))]
 
 
 def _listed(offers: Sequence[Offer], *, flexible: bool) -> bytes:
