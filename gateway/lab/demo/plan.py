@@ -72,8 +72,10 @@ FLOWS = (
     Flow("persistent://noisy/import/files", rate=6, size=100_000),
 )
 
+# One member each: where a group moves a partition to another member on a busy machine, this one
+# fetches again what the first had not confirmed, and the gateway counts that twice.
 KAFKA_FLOWS = (
-    Flow("orders", rate=150, size=400, consumers=2, partitions=2),
+    Flow("orders", rate=150, size=400, partitions=2),
     Flow("readings", rate=400, size=120, partitions=2, batched=True),
     Flow("import", rate=800, size=1_000, limit=200),
 )
