@@ -464,7 +464,7 @@ def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -
 
 
 def make_endpoints(listener: model.Listener) -> Endpoints | None:
-    """Return where clients reach each broker; None: brokers have no ids."""
+    """Return the listener's address for each broker; None if its protocol gives brokers no ids."""
     advertise = listener.advertise
     if advertise is None:
         return None

@@ -29,7 +29,7 @@ class Endpoints(Protocol):
         ...
 
     def node(self, reached: Address, server_name: str | None) -> int | None:
-        """Return the id of the broker for which a client came to this address; None: for any."""
+        """Return the id of the broker that this address stands for; None: it stands for any."""
         ...
 
 

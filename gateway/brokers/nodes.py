@@ -7,8 +7,8 @@ from collections import OrderedDict
 from gateway.wire.address import Address
 
 MOST = 4096
-"""Brokers that are remembered, of some 200 bytes each; the largest clusters have some hundreds. The
-one that was named longest ago is forgotten first."""
+"""The most brokers that are remembered; each takes some 200 bytes. The largest clusters have some
+hundreds. Beyond the bound, the broker that was named longest ago is forgotten."""
 
 
 class Nodes:

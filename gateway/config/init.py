@@ -27,7 +27,7 @@ RULES = "rules"
 """The folder beside the configuration for files of rules."""
 
 KAFKA = "kafka"
-"""The one use of a protocol whose clients connect to each broker."""
+"""The use that writes a configuration for Kafka; all others write one for Pulsar."""
 
 _SEAL_BYTES = 32
 """256 random bits, from which a cipher of that strength is derived."""

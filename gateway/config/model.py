@@ -365,8 +365,8 @@ class NodePorts(Part):
     host: Annotated[str, PlainValidator(units.host), Field(examples=["gateway.example"])]
     # Where clients begin. None: the port of `bind`.
     port: Port | None = None
-    # Of brokers. Those of brokers that may be added belong here too: their ports are bound when the
-    # gateway starts. New ones go behind the others, as ports follow this order.
+    # The brokers' ids. Declare those of brokers that may be added too: the gateway binds all ports
+    # when it starts. Append new ids at the end: the order of ids is the order of ports.
     ids: Annotated[tuple[int, ...], PlainValidator(units.ids), Field(examples=["0-2"])]
     # Of the first id. The others follow.
     first_port: Annotated[Port, Field(examples=[9093])]

@@ -53,7 +53,7 @@ _HOST_LENGTH = 253
 # The largest number of a broker behind a readable name.
 _LARGEST_NUMBER = "999999"
 
-# Each has a port, on which the gateway listens.
+# The most ids of one listener: the gateway listens on a port for each.
 MOST_IDS = 1000
 _IDS_HELP = "0-2 or [1, 2, 10-12]"
 

@@ -28,7 +28,7 @@ T = TypeVar("T")
 """What a peer answers that speaks the protocol."""
 
 _UNSURE = frozenset({Stranger.CLOSED, Stranger.SILENT})
-"""Reactions that a TLS server may also show to what is no TLS."""
+"""Answers that tell nothing: a TLS server, too, closes or keeps silent where it is sent no TLS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def spoken_of(answer: T | Stranger | Unreached | Insecure, protocol: str) -> Spo
 
 
 def name_address(broker: Address, address: Address) -> str:
-    """Return a broker's name, and which of its IP addresses it is, for titles of findings."""
+    """Return the title of a broker in findings: its name, and the IP address if it is another."""
     return str(broker) if broker == address else f"{broker} ({address.host})"
 
 

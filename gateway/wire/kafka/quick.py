@@ -63,10 +63,8 @@ def lead(chunk: bytearray, at: int, end: int, version: int) -> Lead | None:
             return None
         acks = _short(chunk, at + 2)[0]
         at += 9
-        size = ID if version >= BY_ID else chunk[at]
-        topic = bytes(chunk[at : at + ID] if version >= BY_ID else chunk[at + 1 : at + size])
-        at += size
-        if not 0 < size < 128 or chunk[at] != _ONE or at >= end:
+        topic, at = _topic(chunk, at, version)
+        if chunk[at] != _ONE or at >= end:
             return None
         return Lead(at + 1 - began, acks, topic)
     except (IndexError, struct.error):
@@ -107,9 +105,7 @@ def batch(chunk: bytearray, at: int, until: int) -> tuple[int, int] | None:
     return messages, size
 
 
-def produced(  # noqa: C901 - flat, as it runs for each request
-    chunk: bytearray, at: int, end: int, version: int
-) -> Produced | None:
+def produced(chunk: bytearray, at: int, end: int, version: int) -> Produced | None:
     """Return what a request has whose client id begins at `at`; None: read it otherwise."""
     try:
         client = _short(chunk, at)[0]
@@ -125,15 +121,7 @@ def produced(  # noqa: C901 - flat, as it runs for each request
         topics: list[Portion] = []
         while count > 0:
             count -= 1
-            if version >= BY_ID:
-                topic = bytes(chunk[at : at + ID])
-                at += ID
-            else:
-                size = chunk[at]
-                if not 0 < size < 128:
-                    return None
-                topic = bytes(chunk[at + 1 : at + size])
-                at += size
+            topic, at = _topic(chunk, at, version)
             partitions = chunk[at] - 1
             at += 1
             if not 0 <= partitions < 127:
@@ -180,14 +168,11 @@ def fetches(chunk: bytearray, at: int, end: int, version: int) -> list[bytes] | 
         topics: list[bytes] = []
         while count > 0:
             count -= 1
-            size = ID if version >= BY_ID else chunk[at]
-            topics.append(
-                bytes(chunk[at : at + ID] if version >= BY_ID else chunk[at + 1 : at + size])
-            )
-            at += size
+            topic, at = _topic(chunk, at, version)
+            topics.append(topic)
             partitions = chunk[at] - 1
             at += 1
-            if not 0 < size < 128 or not 0 <= partitions < 127:
+            if not 0 <= partitions < 127:
                 return None
             while partitions > 0:
                 partitions -= 1
@@ -257,15 +242,7 @@ def fetched(  # noqa: C901 - flat, as it runs for each answer
         topics: list[Portion] = []
         while count > 0:
             count -= 1
-            if version >= BY_ID:
-                topic = bytes(chunk[at : at + ID])
-                at += ID
-            else:
-                size = chunk[at]
-                if not 0 < size < 128:
-                    return None
-                topic = bytes(chunk[at + 1 : at + size])
-                at += size
+            topic, at = _topic(chunk, at, version)
             partitions = chunk[at] - 1
             at += 1
             if not 0 <= partitions < 127:
@@ -301,6 +278,17 @@ def fetched(  # noqa: C901 - flat, as it runs for each answer
         return topics if at + 1 == end and not chunk[at] and not count else None
     except (IndexError, struct.error):
         return None
+
+
+def _topic(chunk: bytearray, at: int, version: int) -> tuple[bytes, int]:
+    """Return a topic, by its name or its id, and where it ends. Raises `IndexError` for a name that
+    is null, or whose length takes more than a byte."""
+    if version >= BY_ID:
+        return bytes(chunk[at : at + ID]), at + ID
+    size = chunk[at]
+    if not 0 < size < 128:
+        raise IndexError
+    return bytes(chunk[at + 1 : at + size]), at + size
 
 
 def _compact(chunk: bytearray, at: int) -> tuple[int, int]:

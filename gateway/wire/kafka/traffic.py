@@ -7,7 +7,6 @@ What has to be different for the other peer is written in place, so nothing of a
 
 - A topic that the client may not use gets another name of the same length, which no broker has; its
   answer gets the name back, and the error (`substitutes`).
-- The time for which the client is held stands at a fixed place.
 - The addresses of new leaders stand at the end of an answer, in a tagged field (KIP-951), and the
   gateway's may be longer or shorter. So the field becomes one that no client knows, full of zeros.
   The client asks for metadata then, as it did before it could be told.
@@ -61,10 +60,9 @@ class Portion(NamedTuple):
 @dataclass(slots=True)
 class Traffic:
     """What a frame carries. `acks` (of a request): replicas that must have it; with 0 the broker
-    sends no answer. `throttle` (of an answer): milliseconds that it must say at least."""
+    sends no answer."""
 
     acks: int = 0
-    throttle: int = 0
     portions: list[Portion] = field(default_factory=list)
 
 
@@ -125,10 +123,7 @@ def produced(version: int, traffic: Traffic, judge: Judge = _as_it_is) -> Reader
 def fetched(version: int, traffic: Traffic, restore: Restore = _as_it_is) -> Reader:
     """Read the body of a Fetch answer."""
     form = _Form.of(FETCH, version)
-    told = yield from number(4)
-    if told < traffic.throttle:
-        yield traffic.throttle.to_bytes(4)
-    yield from skip(6 if version >= 7 else 0)  # error, session
+    yield from skip(4 + (6 if version >= 7 else 0))  # the time of throttling, error, session
     for _ in range((yield from _count(form))):
         topic = yield from _topic(form)
         original = restore(topic)
