@@ -37,8 +37,10 @@ EVERY_VERSION = [
 def ask(
     key: int, version: int, correlation: int = 1, client: bytes | None = CLIENT, /, **fields: Any
 ) -> bytes:
-    """Return a request."""
+    """Return a request. A Fetch is one of a consumer, as long as no replica is named."""
     it = known(key)
+    if key == FETCH and version < 15:
+        fields = {"ReplicaId": -1, **fields}
     body = encode(it.request, version, fields)
     return frames.written(it, version, correlation, client, body)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -175,6 +176,19 @@ def test_a_fetch_of_a_denied_topic_is_denied_by_itself(version: int) -> None:
     errors = [it["Partitions"][0]["ErrorCode"] for it in heard["Responses"]]
     assert errors == [0, ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     assert [(it.topic, it.messages) for it in play.services.admitted] == [("a", 2)]
+    assert play.broker_got() == b""
+
+
+@pytest.mark.parametrize("version", FETCHES)
+def test_a_client_is_no_replica(version: int) -> None:
+    """A broker would judge it by the principal of the gateway."""
+    play = Play()
+    as_replica: dict[str, Any] = (
+        {"ReplicaId": 0} if version < 15 else {"ReplicaState": {"ReplicaId": 0}}
+    )
+    topics = [{**named(version, "a", "Topic"), "Partitions": [{"Partition": 0}]}]
+    with pytest.raises(PeerError, match="replica"):
+        play.client(ask(FETCH, version, 1, Topics=topics, **as_replica))
     assert play.broker_got() == b""
 
 

@@ -162,7 +162,11 @@ def fetches(chunk: bytearray, at: int, end: int, version: int) -> list[bytes] | 
         at += 2 + (client if client > 0 else 0)
         if chunk[at]:  # tagged fields of the head
             return None
-        at += 26 if version < _WITHOUT_REPLICA else 22
+        if version < _WITHOUT_REPLICA:
+            if chunk[at + 1] < 128:  # the id of a replica, which is not negative
+                return None
+            at += 4
+        at += 22
         count = chunk[at] - 1
         at += 1
         topics: list[bytes] = []
