@@ -37,9 +37,9 @@ EVERY_VERSION = [
 def ask(
     key: int, version: int, correlation: int = 1, client: bytes | None = CLIENT, /, **fields: Any
 ) -> bytes:
-    """Return a request. A Fetch is one of a consumer, as long as no replica is named."""
+    """Return a request: of a consumer, as long as no replica is named."""
     it = known(key)
-    if key == FETCH and version < 15:
+    if any(of.name == "ReplicaId" for of in it.request.of(version)):
         fields = {"ReplicaId": -1, **fields}
     body = encode(it.request, version, fields)
     return frames.written(it, version, correlation, client, body)
@@ -110,13 +110,21 @@ def named(version: int, topic: str, field: str = "Name") -> Fields:
     return {"TopicId": id_of(topic)} if version >= BY_ID else {field: topic}
 
 
-def produce(version: int, correlation: int = 1, acks: int = 1, /, **topics: bytes) -> bytes:
+def produce(
+    version: int,
+    correlation: int = 1,
+    acks: int = 1,
+    /,
+    transaction: str | None = None,
+    **topics: bytes,
+) -> bytes:
     """Return a request of Produce with these records, by topic."""
     data = [
         {**named(version, topic), "PartitionData": [{"Index": 0, "Records": records}]}
         for topic, records in topics.items()
     ]
-    return ask(PRODUCE, version, correlation, Acks=acks, TimeoutMs=1000, TopicData=data)
+    body = {"TransactionalId": transaction, "Acks": acks, "TimeoutMs": 1000, "TopicData": data}
+    return ask(PRODUCE, version, correlation, **body)
 
 
 def produced(version: int, correlation: int = 1, /, **errors: int) -> bytes:

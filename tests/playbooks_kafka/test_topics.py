@@ -11,12 +11,15 @@ from gateway.errors import PeerError
 from gateway.wire.account import Right
 from gateway.wire.contract import Denial, Refusal
 from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.replicas import OF_REPLICAS as OF_REPLICAS_LISTED
+from gateway.wire.kafka.schema import Field
 from gateway.wire.kafka.session import LONGEST_QUESTION, SWEPT
 
 from .frames import (
     BY_ID,
     FETCH,
     METADATA,
+    OFFERED,
     PRODUCE,
     SHARE_FETCH,
     ask,
@@ -104,6 +107,41 @@ def test_a_topic_that_is_not_admitted_is_denied_with_the_reason(
     assert answer["PartitionResponses"][0]["ErrorCode"] == code
 
 
+@pytest.mark.parametrize("piece", [1, 11, 10_000])
+@pytest.mark.parametrize("version", PRODUCES)
+def test_a_client_produces_in_no_transaction_of_somebody_else(version: int, piece: int) -> None:
+    play = Play(guarded("group:theirs"), known=("a",))
+    said = produce(version, 1, transaction="theirs", a=batch(3))
+    (topic,) = asked(in_pieces(play, said, piece))["TopicData"]
+    assert topic["PartitionData"][0]["Records"] == batch(3)
+    substitute = {key: topic[key] for key in named(version, "a")}
+    assert substitute != named(version, "a")
+    answer = {**substitute, "PartitionResponses": [{"ErrorCode": 3}]}
+    heard = told(PRODUCE, version, play.broker(tell(PRODUCE, version, 1, Responses=[answer])))
+    (response,) = heard["Responses"]
+    assert {key: response[key] for key in named(version, "a")} == named(version, "a")
+    told_of = response["PartitionResponses"][0]["ErrorCode"]
+    assert told_of == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert play.services.admitted == []
+    own = produce(version, 2, transaction="own", a=batch(3))
+    assert in_pieces(play, own, piece) == own
+
+
+def test_nobody_produces_in_a_transaction_before_it_is_known_whose_it_is() -> None:
+    services = guarded()
+    services.undecided = {"group:own"}
+    play = Play(services)
+    said = produce(9, 1, transaction="own", a=batch(3))
+    (topic,) = asked(play.client(said))["TopicData"]
+    answer = {"Name": topic["Name"], "PartitionResponses": [{"ErrorCode": 17}]}
+    heard = play.broker(tell(PRODUCE, 9, 1, Responses=[answer]))
+    (response,) = told(PRODUCE, 9, heard)["Responses"]
+    assert response["PartitionResponses"][0]["ErrorCode"] == ErrorCode.NOT_LEADER
+    play.finish()
+    again = produce(9, 2, transaction="own", a=batch(3))
+    assert play.client(again) == again
+
+
 def test_an_error_of_the_broker_is_counted() -> None:
     play = Play()
     play.client(produce(9, 1, a=batch(3), b=batch(1)))
@@ -179,17 +217,34 @@ def test_a_fetch_of_a_denied_topic_is_denied_by_itself(version: int) -> None:
     assert play.broker_got() == b""
 
 
-@pytest.mark.parametrize("version", FETCHES)
-def test_a_client_is_no_replica(version: int) -> None:
+OF_REPLICAS = [
+    *((FETCH, version) for version in FETCHES),
+    *((2, version) for version in range(known(2).request.first, known(2).request.last + 1)),
+    *((23, version) for version in range(3, known(23).request.last + 1)),
+]
+
+
+@pytest.mark.parametrize(("key", "version"), OF_REPLICAS)
+def test_a_client_is_no_replica(key: int, version: int) -> None:
     """A broker would judge it by the principal of the gateway."""
     play = Play()
+    is_tagged = key == FETCH and version >= 15
     as_replica: dict[str, Any] = (
-        {"ReplicaId": 0} if version < 15 else {"ReplicaState": {"ReplicaId": 0}}
+        {"ReplicaState": {"ReplicaId": 0}} if is_tagged else {"ReplicaId": 0}
     )
-    topics = [{**named(version, "a", "Topic"), "Partitions": [{"Partition": 0}]}]
     with pytest.raises(PeerError, match="replica"):
-        play.client(ask(FETCH, version, 1, Topics=topics, **as_replica))
+        play.client(ask(key, version, 1, Topics=[], **as_replica))
     assert play.broker_got() == b""
+
+
+def test_other_requests_of_consumers_say_that_they_are_no_replicas() -> None:
+    """A new API that asks on behalf of a replica is judged by nobody until it is listed."""
+    asking = {it.key for it in OFFERED if _has_replica(it.request.fields)}
+    assert asking == OF_REPLICAS_LISTED
+
+
+def _has_replica(fields: tuple[Field, ...]) -> bool:
+    return any(it.name == "ReplicaId" or _has_replica(it.fields) for it in fields)
 
 
 def test_a_fetch_waits_for_the_name_of_an_id_and_then_goes_on_as_it_is() -> None:

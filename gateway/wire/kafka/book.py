@@ -14,9 +14,10 @@ from gateway.wire.account import Account, Action, Right
 from gateway.wire.contract import Denial
 from gateway.wire.kafka.context import Client
 from gateway.wire.kafka.errors import ErrorCode, of_topic
-from gateway.wire.kafka.names import read_topic
+from gateway.wire.kafka.names import read_topic, readable
 from gateway.wire.kafka.topics import TopicIds, is_name
 from gateway.wire.services import Services, Undecided
+from gateway.wire.subject import Subject
 
 ACCOUNT_SIZE = 800
 """Bytes of the budget that an open account takes."""
@@ -105,9 +106,8 @@ class Book:
         assert topic is not None
         subject = self._client.subject.about(topic)
         if self._services.guarded:
-            refused = self._services.forbid(RIGHTS[action], subject)
+            refused = self.forbid(RIGHTS[action], subject)
             if isinstance(refused, Undecided):
-                self.undecided.append(refused.ask)
                 return ErrorCode.NOT_LEADER
             if refused is not None:
                 return _told(action, of_topic(refused.refusal, ErrorCode.NOT_LEADER))
@@ -118,6 +118,26 @@ class Book:
             return _told(action, of_topic(account.refusal, ErrorCode.NOT_LEADER))
         self._client.allotment.take(ACCOUNT_SIZE)
         return account
+
+    def refuses_transaction(self, name: bytes) -> ErrorCode | None:
+        """Return why the client may not produce in a transaction; None: it may. Raises `PeerError`
+        if its name cannot be read."""
+        if not (name and self._services.guarded):
+            return None
+        subject = Subject(self._client.subject.caller, None, readable(name))
+        match self.forbid(Right.PRODUCE, subject):
+            case None:
+                return None
+            case Undecided():
+                return ErrorCode.NOT_LEADER
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+    def forbid(self, right: Right, subject: Subject) -> Denial | Undecided | None:
+        """Return why the client may not do something, and note what has to be asked about it."""
+        refused = self._services.forbid(right, subject)
+        if isinstance(refused, Undecided):
+            self.undecided.append(refused.ask)
+        return refused
 
     def close_idle(self) -> list[Account]:
         """Close accounts that have counted nothing since the last look; return them."""

@@ -13,15 +13,12 @@ from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.traffic import BY_ID
 from gateway.wire.kafka.walk import Place, plan, text_at
 
-_REPLICA = "ReplicaId"
-
-_WANTED = frozenset({"Topic", "TopicId", _REPLICA})
+_WANTED = frozenset({"Topic", "TopicId"})
 
 
 def fetch_of(head: Head, frame: bytes, book: Book, substitutes: Substitutes) -> bytes:
     """Return the request as the broker gets it: the same, if the client may use all its topics.
-    Raises `PeerError` if it is torn, or if the client says that it is a replica: the broker would
-    ask whether the gateway's principal may be one, and move the partition's high watermark."""
+    Raises `PeerError` if it is torn."""
     known = api(FETCH)
     assert known is not None
     schema, by_id = known.request, head.version >= BY_ID[FETCH]
@@ -30,10 +27,6 @@ def fetch_of(head: Head, frame: bytes, book: Book, substitutes: Substitutes) -> 
     for place in (
         plan(schema, head.version, _WANTED, whole=True).walk(frame, head.body, len(frame)).places
     ):
-        if place.name == _REPLICA:
-            if int.from_bytes(frame[place.start : place.end], signed=True) >= 0:
-                raise PeerError("a Fetch of a replica")
-            continue
         topic = _topic(frame, place, by_id=by_id, flexible=flexible)
         used = book.use(Action.CONSUME, topic, by_id=by_id)
         if isinstance(used, ErrorCode):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from gateway.errors import PeerError
 from gateway.wire.kafka.topics import is_name
 from gateway.wire.subject import TopicName
 
@@ -16,6 +17,14 @@ NAMESPACE = "kafka/default"
 
 _CACHED = 4096
 """Names that are read again and again; an entry takes some 300 bytes."""
+
+
+def readable(name: bytes) -> str:
+    """Return a name as a text. Raises `PeerError` if it is not UTF-8."""
+    try:
+        return name.decode()
+    except UnicodeDecodeError as error:
+        raise PeerError("a name that is not UTF-8") from error
 
 
 @lru_cache(_CACHED)

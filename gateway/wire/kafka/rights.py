@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gateway.errors import PeerError
 from gateway.wire.account import Right
 from gateway.wire.contract import Denial
 from gateway.wire.kafka.addresses import METADATA
@@ -19,12 +18,12 @@ from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.context import Client
 from gateway.wire.kafka.errors import ErrorCode, of_topic
 from gateway.wire.kafka.frames import Head
-from gateway.wire.kafka.names import read_topic
+from gateway.wire.kafka.names import read_topic, readable
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.topics import NONE
 from gateway.wire.kafka.walk import Place, plan, text_at
-from gateway.wire.services import Services, Undecided
+from gateway.wire.services import Undecided
 from gateway.wire.subject import Subject
 
 
@@ -46,7 +45,7 @@ _NOTHING = Needs()
 _CLUSTER = Needs(cluster=True)
 
 NEEDS = {
-    0: _NOTHING,  # judged while it passes
+    0: _NOTHING,  # judged while it passes, its transactional id too
     1: _NOTHING,  # judged by `fetching`
     2: Needs(Right.LOOKUP, _NAME),
     3: Needs(Right.LOOKUP, _NAME),
@@ -123,12 +122,9 @@ class Rights:
     """Judges the requests of one connection. `book`: gets what has to be asked for before a request
     can be judged."""
 
-    __slots__ = ("_book", "_client", "_services", "_substitutes")
+    __slots__ = ("_book", "_client", "_substitutes")
 
-    def __init__(
-        self, services: Services, client: Client, book: Book, substitutes: Substitutes
-    ) -> None:
-        self._services = services
+    def __init__(self, client: Client, book: Book, substitutes: Substitutes) -> None:
         self._client = client
         self._book = book
         self._substitutes = substitutes
@@ -165,16 +161,13 @@ class Rights:
         name = text_at(frame, place, flexible=flexible)
         if not name:
             return None  # an idempotent producer, or a consumer without a group
-        subject = Subject(self._client.subject.caller, None, _readable(name))
+        subject = Subject(self._client.subject.caller, None, readable(name))
         if place.name in needs.groups:
             return self._whole(Right.CONSUME, subject, _OF_GROUPS)
         return self._whole(Right.PRODUCE, subject, _OF_TRANSACTIONS)
 
     def _whole(self, right: Right, subject: Subject, error: ErrorCode) -> ErrorCode | None:
-        refused = self._services.forbid(right, subject)
-        if isinstance(refused, Undecided):
-            self._book.undecided.append(refused.ask)
-        return None if refused is None else error
+        return None if self._book.forbid(right, subject) is None else error
 
     def _topic(self, key: int, place: Place, frame: bytes, *, flexible: bool) -> bytes | None:
         """Return the substitute of a topic that the client may not use."""
@@ -193,22 +186,14 @@ class Rights:
         return (self._substitutes.id if by_id else self._substitutes.name)(told, error)
 
     def _denied(self, right: Right, name: bytes) -> ErrorCode | None:
-        topic = read_topic(_readable(name))
+        topic = read_topic(readable(name))
         if topic is None:
             return None  # brokers refuse it
-        refused = self._services.forbid(right, self._client.subject.about(topic))
+        refused = self._book.forbid(right, self._client.subject.about(topic))
         if isinstance(refused, Undecided):
-            self._book.undecided.append(refused.ask)
             return ErrorCode.LEADER_NOT_AVAILABLE
         return of_topic(refused.refusal) if isinstance(refused, Denial) else None
 
 
 _OF_GROUPS = ErrorCode.GROUP_AUTHORIZATION_FAILED
 _OF_TRANSACTIONS = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
-def _readable(name: bytes) -> str:
-    try:
-        return name.decode()
-    except UnicodeDecodeError as error:
-        raise PeerError("a name that is not UTF-8") from error

@@ -154,6 +154,7 @@ class Requests(_Scanner):
         "_shape",
         "_substitutes",
         "_traffic",
+        "_transacts",
         "fetches",
         "over",
         "stops",
@@ -173,6 +174,7 @@ class Requests(_Scanner):
         self._traffic = _NOTHING
         self._accounts: list[Account] = []  # of the request that passes, by topic
         self._asked = _UNASKED
+        self._transacts: ErrorCode | None = None  # why the request may not be in its transaction
         self._produced, self._consumed = map(book.open, (Action.PRODUCE, Action.CONSUME))
         self._shape = _SHAPELESS
         self.fetches = fetches
@@ -297,6 +299,7 @@ class Requests(_Scanner):
         self._traffic = Traffic()
         self._accounts = []
         self._asked = Asked(PRODUCE, version, correlation)
+        self._transacts = None
         self._stream = Stream(self._read(version), size - REQUEST.size + SIZE.size)
 
     def _read(self, version: int) -> Reader:
@@ -307,10 +310,13 @@ class Requests(_Scanner):
         if version >= _REQUEST.flexible:
             yield from skip_tags()
         judge = partial(self._judge, by_id=version >= BY_ID[PRODUCE])
-        yield from produced(version, self._traffic, judge)
+        yield from produced(version, self._traffic, judge, self._judge_transaction)
+
+    def _judge_transaction(self, name: bytes) -> None:
+        self._transacts = self._book.refuses_transaction(name)
 
     def _judge(self, topic: bytes, *, by_id: bool) -> bytes | None:
-        found = self._book.use(Action.PRODUCE, topic, by_id=by_id)
+        found = self._transacts or self._book.use(Action.PRODUCE, topic, by_id=by_id)
         if isinstance(found, ErrorCode):
             other = self._substitutes.id if by_id else self._substitutes.name
             return other(topic, found)

@@ -46,6 +46,7 @@ from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, request
 from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.questions import Questions
 from gateway.wire.kafka.refusing import refused
+from gateway.wire.kafka.replicas import OF_REPLICAS, refuse_replica
 from gateway.wire.kafka.rights import Rights
 from gateway.wire.kafka.sasl.claims import Claim
 from gateway.wire.kafka.sasl.handshake import (
@@ -155,7 +156,7 @@ class KafkaSession:
         self._pending = Pending()
         self._substitutes = Substitutes()
         self._book = Book(self._services, client, listener.ids)
-        self._rights = Rights(self._services, client, self._book, self._substitutes)
+        self._rights = Rights(client, self._book, self._substitutes)
         self._answers = Answers(self._book, self._pending, self._substitutes)
         over = self._answers.over
         self._requests = Requests(self._book, self._pending, self._substitutes, over)
@@ -249,6 +250,8 @@ class KafkaSession:
         """Send a request on, as far as the client has rights to what it names."""
         if self._asks and self._unanswered and now < self._asks_until:
             return (Postpone(self._asks_until),)  # something else has resumed it
+        if head.key in OF_REPLICAS:
+            refuse_replica(known.request, head, frame)
         judged: bytes | ErrorCode = frame
         if head.key == FETCH:
             judged = fetch_of(head, frame, self._book, self._substitutes)

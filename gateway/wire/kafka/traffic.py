@@ -76,11 +76,14 @@ class Original(NamedTuple):
 Judge = Callable[[bytes], bytes | None]
 """Returns what takes the place of a topic that the client may not use; None: it may."""
 
+Note = Callable[[bytes], None]
+"""Is told the transactional id of a request, before its topics are judged."""
+
 Restore = Callable[[bytes], Original | None]
 """Returns what stood in the place of a topic; None: this one."""
 
 
-def _as_it_is(_topic: bytes) -> None:
+def _as_it_is(_told: bytes) -> None:
     return None
 
 
@@ -104,10 +107,14 @@ class _Form(NamedTuple):
         return not self.array
 
 
-def produced(version: int, traffic: Traffic, judge: Judge = _as_it_is) -> Reader:
+def produced(
+    version: int, traffic: Traffic, judge: Judge = _as_it_is, transacts: Note = _as_it_is
+) -> Reader:
     """Read the body of a Produce request. What the client may not use is in no portion."""
     form = _Form.of(PRODUCE, version)
-    yield from text(form.text)  # the transactional id
+    transaction = yield from text(form.text)
+    if transaction is not None:
+        transacts(transaction)
     traffic.acks = yield from number(2)
     yield from skip(4)  # how long the broker may take
     for _ in range((yield from _count(form))):

@@ -326,7 +326,7 @@ class Reports:
 
     def last(self, what: dict[str, Any]) -> NoReturn:
         """Print, and end the process at once: a client with unsent messages would take long to
-        close."""
+        close, and the library can abort while the interpreter takes it down."""
         self(what)
         os._exit(0)
 
@@ -337,7 +337,7 @@ def main() -> None:
     client = connect(asked)
     report = asked.run(client, asked, end, say)
     client.close()
-    say(report)
+    say.last(report)
 
 
 if __name__ == "__main__":
