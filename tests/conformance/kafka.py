@@ -17,13 +17,13 @@ from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.scanning import Answers, Requests
 from gateway.wire.kafka.stream import LONGEST
 from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.topics import TopicIds
 from gateway.wire.kafka.traffic import MOST_TOPICS
 from gateway.wire.kafka.walk import read_unsigned
 from gateway.wire.subject import Caller
 from gateway.wire.subject import Subject as Who
 from tests.conformance.battery import Frame, Lie, Sample, Spec, Subject
-from tests.playbooks.services import FakeServices
 from tests.playbooks_kafka.frames import (
     API_VERSIONS,
     BY_ID,
@@ -42,6 +42,7 @@ from tests.playbooks_kafka.frames import (
     produced,
     tell,
 )
+from tests.playbooks_kafka.script import KafkaServices
 
 LONG = "long" * 60
 OPEN = ("a", "b", LONG)
@@ -87,7 +88,7 @@ def to(key: int, version: int) -> int:
 
 def _book(action: Action, substitutes: Substitutes) -> tuple[Book, dict[str, Account]]:
     """Return a book, and its accounts by their topics; in what names ids, with a plus."""
-    services, ids = FakeServices(), TopicIds()
+    services, ids = KafkaServices(), TopicIds()
     right = Right.PRODUCE if action is Action.PRODUCE else Right.CONSUME
     services.forbidden = {(right, DENIED)}
     for name in (*OPEN, *UNWATCHED, DENIED):
@@ -118,7 +119,7 @@ def _to_broker(*, raw: bool = False) -> Subject:
 def _to_client(*, raw: bool = False) -> Subject:
     substitutes = Substitutes()
     book, accounts = _book(Action.CONSUME, substitutes)
-    scanner = Answers(book, AnyAnswers(), substitutes)
+    scanner = Answers(book, AnyAnswers(), substitutes, Throttle(KafkaServices()))
     scanner.raw = raw
     return Subject(scanner, accounts)
 

@@ -114,8 +114,8 @@ def produce(
     version: int,
     correlation: int = 1,
     acks: int = 1,
-    /,
     transaction: str | None = None,
+    /,
     **topics: bytes,
 ) -> bytes:
     """Return a request of Produce with these records, by topic."""

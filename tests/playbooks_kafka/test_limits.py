@@ -9,7 +9,8 @@ import pytest
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Denial, Refusal
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.session import LONGEST_QUESTION, LONGEST_WAIT, LONGEST_WAIT_IN_GROUP
+from gateway.wire.kafka.session import LONGEST_QUESTION
+from gateway.wire.kafka.throttle import LONGEST_WAIT, LONGEST_WAIT_IN_GROUP
 from gateway.wire.services import Again, LookupOutcome
 
 from .frames import (
@@ -139,6 +140,48 @@ def test_an_answer_below_the_limit_says_nothing() -> None:
     play.client(produce(9, 1, a=batch(5)))
     said = produced(9, 1, a=0)
     assert play.broker(said) == said
+
+
+FETCHES = range(known(FETCH).response.first, known(FETCH).response.last + 1)
+
+
+@pytest.mark.parametrize("version", FETCHES)
+@pytest.mark.parametrize(("due", "expected"), [(0.0, 0), (0.0015, 2), (3.0, 3000), (900.0, 20_000)])
+def test_what_was_fetched_above_a_limit_says_it_too(
+    version: int, due: float, expected: int
+) -> None:
+    play = limited(known=("a",))
+    play.client(fetch(version, 1, "a"))
+    for_whom = play.broker(fetched(version, 1, a=batch(1)))
+    assert told(FETCH, version, for_whom)["ThrottleTimeMs"] == 0
+    play.services.due[play.account("a")] = due
+    play.client(fetch(version, 2, "a"))
+    said = fetched(version, 2, a=batch(5))
+    heard = play.broker(said)
+    assert len(heard) == len(said)
+    assert told(FETCH, version, heard)["ThrottleTimeMs"] == expected
+
+
+@pytest.mark.parametrize("version", FETCHES)
+def test_a_fetched_answer_that_is_cut_says_what_is_owed_of_those_before(version: int) -> None:
+    """Its head has gone when its messages come."""
+    play = limited(known=("a", "b"))
+    play.client(fetch(version, 1, "a"), fetch(version, 2, "b"), fetch(version, 3, "b"))
+    for number, expected in ((1, 0), (2, 3000)):
+        said = fetched(version, number, a=batch(5))
+        heard = play.broker(said[:40]) + play.broker(said[40:])
+        assert told(FETCH, version, heard)["ThrottleTimeMs"] == expected
+        play.services.due[play.account("a")] = 3.0
+
+
+def test_in_a_group_nobody_is_told_to_be_silent_for_long() -> None:
+    play = limited()
+    play.client(ask(HEARTBEAT, 4, 9, GroupId="g"))
+    play.broker(tell(HEARTBEAT, 4, 9))
+    play.client(produce(9, 1, a=batch(5)))
+    play.services.due[play.account("a")] = 900.0
+    heard = told(PRODUCE, 9, play.broker(produced(9, 1, a=0)))
+    assert heard["ThrottleTimeMs"] == 1000 * LONGEST_WAIT_IN_GROUP
 
 
 # -- lookups ---------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ def test_a_topic_that_is_not_admitted_is_denied_with_the_reason(
 @pytest.mark.parametrize("version", PRODUCES)
 def test_a_client_produces_in_no_transaction_of_somebody_else(version: int, piece: int) -> None:
     play = Play(guarded("group:theirs"), known=("a",))
-    said = produce(version, 1, transaction="theirs", a=batch(3))
+    said = produce(version, 1, 1, "theirs", a=batch(3))
     (topic,) = asked(in_pieces(play, said, piece))["TopicData"]
     assert topic["PartitionData"][0]["Records"] == batch(3)
     substitute = {key: topic[key] for key in named(version, "a")}
@@ -123,7 +123,7 @@ def test_a_client_produces_in_no_transaction_of_somebody_else(version: int, piec
     told_of = response["PartitionResponses"][0]["ErrorCode"]
     assert told_of == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert play.services.admitted == []
-    own = produce(version, 2, transaction="own", a=batch(3))
+    own = produce(version, 2, 1, "own", a=batch(3))
     assert in_pieces(play, own, piece) == own
 
 
@@ -131,14 +131,14 @@ def test_nobody_produces_in_a_transaction_before_it_is_known_whose_it_is() -> No
     services = guarded()
     services.undecided = {"group:own"}
     play = Play(services)
-    said = produce(9, 1, transaction="own", a=batch(3))
+    said = produce(9, 1, 1, "own", a=batch(3))
     (topic,) = asked(play.client(said))["TopicData"]
     answer = {"Name": topic["Name"], "PartitionResponses": [{"ErrorCode": 17}]}
     heard = play.broker(tell(PRODUCE, 9, 1, Responses=[answer]))
     (response,) = told(PRODUCE, 9, heard)["Responses"]
     assert response["PartitionResponses"][0]["ErrorCode"] == ErrorCode.NOT_LEADER
     play.finish()
-    again = produce(9, 2, transaction="own", a=batch(3))
+    again = produce(9, 2, 1, "own", a=batch(3))
     assert play.client(again) == again
 
 

@@ -7,7 +7,7 @@ ApiVersions, and topics that the client may not use get their names and errors b
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
@@ -32,7 +32,7 @@ from gateway.wire.kafka.records import counted
 from gateway.wire.kafka.restoring import restored, told, without
 from gateway.wire.kafka.schema import Api, Schema, api
 from gateway.wire.kafka.substitutes import Substitutes
-from gateway.wire.kafka.throttle import has_throttle, throttled
+from gateway.wire.kafka.throttle import Throttle, has_throttle, throttled
 from gateway.wire.kafka.versions import offered
 from gateway.wire.kafka.walk import plan, unsigned
 
@@ -54,7 +54,15 @@ class Answering:
     """Changes the answers of one connection. `over`: gets accounts that have used up their
     allowance to consume."""
 
-    __slots__ = ("_book", "_client", "_listener", "_over", "_services", "_substitutes")
+    __slots__ = (
+        "_book",
+        "_client",
+        "_listener",
+        "_over",
+        "_services",
+        "_substitutes",
+        "_throttle",
+    )
 
     def __init__(
         self,
@@ -62,6 +70,7 @@ class Answering:
         client: Client,
         book: Book,
         substitutes: Substitutes,
+        throttle: Throttle,
         over: dict[Account, None],
     ) -> None:
         self._listener = listener
@@ -69,27 +78,28 @@ class Answering:
         self._client = client
         self._book = book
         self._substitutes = substitutes
+        self._throttle = throttle
         self._over = over
 
-    def answer(self, asked: Asked, frame: bytes, throttle: int) -> bytes:
-        """Return an answer as the client gets it. `throttle`: milliseconds that it has to wait.
-        Raises `PeerError` if the answer is torn."""
+    def answer(self, asked: Asked, frame: bytes) -> bytes:
+        """Return an answer as the client gets it. Raises `PeerError` if the answer is torn."""
         known = api(asked.key)
         assert known is not None
         start = body_of_answer(known, asked.version, frame)
         schema, version = known.response, asked.version
-        before = frame
+        before, counted = frame, asked.accounts
         if asked.key == METADATA and version >= WITH_IDS:
             self._listener.ids.learn(schema, version, frame, start)
         if asked.key == PRODUCE:
             self._count(known, asked, frame, start)
         elif asked.key == SHARE_FETCH:
-            self._count_shared(schema, version, frame, start)
+            counted = tuple(self._count_shared(schema, version, frame, start))
         if asked.key in LISTS and self._services.guarded:
             frame = without(schema, version, frame, start, self._hidden())
         if len(self._substitutes):
             frame = restored(schema, version, frame, start, self._substitutes)
         frame = cleaned(asked.key, schema, version, frame, start, self._clean)
+        throttle = self._throttle.milliseconds(counted) if counted else 0
         if throttle and has_throttle(schema, version):
             frame = throttled(schema, version, frame, start, throttle)
         if asked.key == API_VERSIONS:
@@ -122,8 +132,11 @@ class Answering:
                 account.errors += 1
                 account = None
 
-    def _count_shared(self, schema: Schema, version: int, frame: bytes, start: int) -> None:
-        """Count what a member of a share group gets."""
+    def _count_shared(
+        self, schema: Schema, version: int, frame: bytes, start: int
+    ) -> Iterator[Account]:
+        """Count what a member of a share group gets; yield the accounts that have no allowance
+        left."""
         found = plan(schema, version, _SHARED).walk(frame, start, len(frame))
         account: Account | ErrorCode = STRAY
         for place in found.places:
@@ -137,6 +150,7 @@ class Answering:
                     account.bytes += size
                 if account.held:
                     self._over[account] = None
+                    yield account
 
     def _used(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
         if self._substitutes.original(topic) is not None:

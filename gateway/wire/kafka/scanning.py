@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.schema import Schema, api
 from gateway.wire.kafka.stream import Reader, Stream, length, skip, skip_tags
 from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.throttle import Throttle, tell
 from gateway.wire.kafka.traffic import BY_ID, Traffic, fetched, produced
 
 REQUEST = struct.Struct(">ihhi")
@@ -99,7 +101,7 @@ class _Scanner(ABC):
             if self._stream.left:
                 break
             self._stream = None
-            self._passed()
+            self._passed(chunk)
         self._rest = max(0, pos - end)
         return min(pos, end)
 
@@ -110,8 +112,8 @@ class _Scanner(ABC):
         cut. `size`: bytes behind its size."""
 
     @abstractmethod
-    def _passed(self) -> None:
-        """Count the frame that has passed."""
+    def _passed(self, chunk: bytearray) -> None:
+        """Count the frame that has passed, and which ends in this chunk."""
 
 
 class Shape(NamedTuple):
@@ -323,7 +325,7 @@ class Requests(_Scanner):
         self._accounts.append(found)
         return None
 
-    def _passed(self) -> None:
+    def _passed(self, chunk: bytearray) -> None:
         sent = zip(self._accounts, self._traffic.portions, strict=True)
         accounts = [account for account, it in sent if self._counted(account, it.messages, it.size)]
         self._sent(self._asked._replace(accounts=tuple(accounts)), self._traffic.acks)
@@ -367,17 +369,35 @@ class Requests(_Scanner):
 
 
 class Answers(_Scanner):
-    """Answers: those to Fetch pass. `over`: accounts that have used up their allowance."""
+    """Answers: those to Fetch pass. `over`: accounts that have used up their allowance.
 
-    __slots__ = ("_book", "_consumed", "_pending", "_substitutes", "_traffic", "_version", "over")
+    An answer says for how long the client is held because of it. One that is cut has its head sent
+    on before anybody knows, and says what is owed of earlier ones.
+    """
 
-    def __init__(self, book: Book, pending: Pending, substitutes: Substitutes) -> None:
+    __slots__ = (
+        "_book",
+        "_consumed",
+        "_pending",
+        "_says_at",
+        "_substitutes",
+        "_throttle",
+        "_traffic",
+        "_version",
+        "over",
+    )
+
+    def __init__(
+        self, book: Book, pending: Pending, substitutes: Substitutes, throttle: Throttle
+    ) -> None:
         super().__init__()
         self._book = book
         self._pending = pending
         self._substitutes = substitutes
+        self._throttle = throttle
         self._traffic = _NOTHING
         self._version = 0
+        self._says_at = 0  # where in the chunk the answer that passes says how long; 0: cut off
         self._consumed = book.open(Action.CONSUME)
         self.over: dict[Account, None] = {}
 
@@ -413,7 +433,25 @@ class Answers(_Scanner):
             return 0
         pending.answered()
         self._pass(size, asked.version)
+        self._says_at = self._place_of_throttle(chunk, pos, asked.version)
+        if pos + SIZE.size + size > end:
+            self._tell(chunk, self.over, end)
+            self._says_at = 0
         return ANSWER.size
+
+    def _place_of_throttle(self, chunk: bytearray, pos: int, version: int) -> int:
+        """Return where an answer of Fetch says how long the client is held; 0: nobody can tell."""
+        if version < _ANSWER.flexible:
+            return pos + ANSWER.size
+        at = pos + ANSWER.size
+        return at + 1 if at < len(chunk) and not chunk[at] else 0  # the head has no tagged fields
+
+    def _tell(self, chunk: bytearray, accounts: Iterable[Account], end: int) -> None:
+        """Say how long a client is held that has got messages of these accounts."""
+        if self._says_at and self._says_at + 4 <= end:
+            milliseconds = self._throttle.milliseconds(accounts)
+            if milliseconds:
+                tell(chunk, self._says_at, milliseconds)
 
     def _read_at_once(self, asked: Asked, chunk: bytearray, pos: int, size: int) -> bool:
         """Count a whole answer, if it is of the usual form and nothing in it has to change."""
@@ -434,16 +472,24 @@ class Answers(_Scanner):
         table = self._consumed[version >= quick.BY_ID]
         if not all(it.topic in table for it in found if it.messages):
             return False
-        for it in found:
-            if it.messages:
-                self._count(table[it.topic], it.messages, it.size)
+        held = [
+            account
+            for it in found
+            if it.messages and self._counted(account := table[it.topic], it.messages, it.size)
+        ]
+        if held:
+            self._says_at = at + 1
+            self._tell(chunk, held, end)
         return True
 
-    def _count(self, account: Account, messages: int, size: int) -> None:
+    def _counted(self, account: Account, messages: int, size: int) -> bool:
+        """Count what an answer has of a topic; return whether its allowance is used up."""
         account.count(messages)
         account.bytes += size
         if account.held:
             self.over[account] = None
+            return True
+        return False
 
     def _pass(self, size: int, version: int) -> None:
         self._traffic = Traffic()
@@ -455,14 +501,19 @@ class Answers(_Scanner):
             yield from skip_tags()
         yield from fetched(version, self._traffic, self._substitutes.original)
 
-    def _passed(self) -> None:
+    def _passed(self, chunk: bytearray) -> None:
         by_id = self._version >= BY_ID[FETCH]
+        held: list[Account] = []
         for portion in self._traffic.portions:
             if not portion.messages:
                 continue
             account = self._book.use(Action.CONSUME, portion.topic, by_id=by_id)
-            if isinstance(account, Account) and account is not STRAY:
-                self._count(account, portion.messages, portion.size)
+            if not isinstance(account, Account) or account is STRAY:
+                continue
+            if self._counted(account, portion.messages, portion.size):
+                held.append(account)
+        self._tell(chunk, held, len(chunk))
+        self._says_at = 0
 
 
 def _schemas(key: int) -> tuple[Schema, Schema]:

@@ -9,7 +9,6 @@ to the one before says for how long (KIP-219).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from functools import partial
 
 from gateway.wire.account import Account, Action
@@ -61,6 +60,7 @@ from gateway.wire.kafka.sasl.handshake import (
 from gateway.wire.kafka.scanning import ANSWER, REQUEST, Answers, Requests
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.versions import is_offered, unsupported
 from gateway.wire.kafka.walk import plan
 from gateway.wire.plugin import Mode
@@ -70,14 +70,6 @@ from gateway.wire.subject import Caller, Subject
 IDLE = 620.0
 """Seconds without a byte after which a pair ends. Clients say nothing for up to 9 minutes while
 they have nothing to do, or wait for a group; brokers close after 10."""
-
-LONGEST_WAIT = 20.0
-"""Seconds for which a request waits for allowance at most, and then goes on in debt: clients have
-their requests answered within 30, or send them again on another connection."""
-
-LONGEST_WAIT_IN_GROUP = 2.0
-"""The same on a connection that carries a group's heartbeats: a member that is silent for ten
-seconds may lose its place, and some clients use one connection for everything."""
 
 FULL_WAIT = 0.05
 """Seconds until a client is read again that has too many requests without an answer."""
@@ -130,7 +122,6 @@ class KafkaSession:
         "_book",
         "_claim",
         "_client",
-        "_in_group",
         "_is_leaving",
         "_listener",
         "_paced_until",
@@ -142,6 +133,7 @@ class KafkaSession:
         "_shows_again",
         "_substitutes",
         "_sweeps",
+        "_throttle",
         "_unanswered",
         "_waits_since",
     )
@@ -157,11 +149,14 @@ class KafkaSession:
         self._substitutes = Substitutes()
         self._book = Book(self._services, client, listener.ids)
         self._rights = Rights(client, self._book, self._substitutes)
-        self._answers = Answers(self._book, self._pending, self._substitutes)
+        self._throttle = Throttle(self._services)
+        self._answers = Answers(self._book, self._pending, self._substitutes, self._throttle)
         over = self._answers.over
         self._requests = Requests(self._book, self._pending, self._substitutes, over)
         self._requests.stops = client.guessed is not None
-        self._answering = Answering(listener, client, self._book, self._substitutes, over)
+        self._answering = Answering(
+            listener, client, self._book, self._substitutes, self._throttle, over
+        )
         self._asks = 0  # questions that the next request has waited for
         self._asks_until = 0.0  # when it goes on without answers
         self._unanswered = 0  # questions of the gateway's own, to the broker and to others
@@ -171,7 +166,7 @@ class KafkaSession:
         self._claim: Claim | None = None
         self._shows_again: Reauthentication | None = None
         self._refused: Denial | None = None  # the pair ends when all is answered
-        self._is_leaving = self._in_group = self._sweeps = False
+        self._is_leaving = self._sweeps = False
 
     @property
     def caller(self) -> Caller:
@@ -239,7 +234,7 @@ class KafkaSession:
 
     def _delayed(self, known: Api, head: Head, frame: bytes, now: float) -> Effects | None:
         """Return the effects that have a request wait for a limit; None if it may go on."""
-        self._in_group |= head.key in OF_GROUPS
+        self._throttle.in_group |= head.key in OF_GROUPS
         if head.key in (FETCH, SHARE_FETCH):
             return self._wait(self._answers.over, now)
         if head.key == METADATA and Action.LOOKUP in self._services.paced:
@@ -339,7 +334,7 @@ class KafkaSession:
         """Return the effects that have a request wait for the allowance of all these accounts; None
         if it may go on. Whoever has waited for long goes on in debt."""
         self._waits_since = min(self._waits_since, now)
-        until = self._waits_since + (LONGEST_WAIT_IN_GROUP if self._in_group else LONGEST_WAIT)
+        until = self._waits_since + self._throttle.longest
         waiting: list[Account] = []
         for account in list(over):
             if account.held and not self._services.wants(account):
@@ -384,7 +379,7 @@ class KafkaSession:
             self._sasl_answered(asked, frame)
         if asked.key == METADATA and not asked.is_own:
             self._services.looked_up(LookupOutcome.CONNECT)
-        changed = self._answering.answer(asked, frame, self._throttle(asked))
+        changed = self._answering.answer(asked, frame)
         own = self._pending.answered()
         effect: Effect = Forward() if changed is frame else Replace(changed)
         after: Effects = (Inject(Direction.TO_CLIENT, own),) if own else ()
@@ -401,14 +396,6 @@ class KafkaSession:
         if self._answers.owed:
             return (Later(now + PASSING, self._end_of_refused),)
         return (End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.text),)
-
-    def _throttle(self, asked: Asked) -> int:
-        """Return for how many milliseconds the client should wait."""
-        held = [it for it in asked.accounts if it.held]
-        return math.ceil(1000 * min(LONGEST_WAIT, self._due_in(held))) if held else 0
-
-    def _due_in(self, accounts: Iterable[Account]) -> float:
-        return max(map(self._services.due_in, accounts))
 
     def _found_out(self) -> Effects:
         """Ask the broker for the names of ids that are not known, and others for rights.
