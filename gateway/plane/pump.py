@@ -253,6 +253,9 @@ class Pump:
         if cleared < end:
             if self.scanner.stop:
                 self._stopped(cleared, end, now)
+                # The session may have counted what was decided.
+                if self.note is not None and not self.note(now):
+                    self.note = None
             else:
                 self._keep(memory.view[cleared:end])
         elif start:

@@ -162,8 +162,9 @@ class Stopwatch:
         self.listen: Callable[[], None] = _nobody_listens
         self._draw = draw
         self._opened = 0  # producers, in all
-        self._sends: list[_Sends] = []
-        self._awaited: list[tuple[Account, float, Callable[[], Latencies]]] = []
+        # Tuples, as most connections have none of either, and connections are many.
+        self._sends: tuple[_Sends, ...] = ()
+        self._awaited: tuple[tuple[Account, float, Callable[[], Latencies]], ...] = ()
 
     @property
     def under_way(self) -> int:
@@ -173,24 +174,23 @@ class Stopwatch:
     def opened(self, account: Account, latencies: Latencies) -> None:
         """Time the frames of a producer that is open now, or decide at random not to."""
         self._opened += 1
-        if len(self._sends) < PRODUCERS:
-            self._sends.append(_Sends(account, latencies))
-            return
-        place = self._draw(self._opened)
+        sends = self._sends
+        place = len(sends) if len(sends) < PRODUCERS else self._draw(self._opened)
         if place < PRODUCERS:
-            self._sends[place] = _Sends(account, latencies)
+            own = _Sends(account, latencies)
+            self._sends = (*sends[:place], own, *sends[place + 1 :])
 
     def subscribed(self, account: Account, latencies: Callable[[], Latencies], now: float) -> None:
         """Time the first message of a consumer that asks to be opened. `latencies`: asked when the
         message has come."""
         if len(self._awaited) < CONSUMERS:
-            self._awaited.append((account, now, latencies))
+            self._awaited = (*self._awaited, (account, now, latencies))
             self.listen()
 
     def closed(self, account: Account) -> None:
         """Time nothing more of a producer or consumer."""
-        self._sends = [it for it in self._sends if it.account is not account]
-        self._awaited = [it for it in self._awaited if it[0] is not account]
+        self._sends = tuple(it for it in self._sends if it.account is not account)
+        self._awaited = tuple(it for it in self._awaited if it[0] is not account)
 
     def stop(self) -> None:
         """Call nobody any more: the connection is over."""
@@ -211,10 +211,11 @@ class Stopwatch:
             new = frames - it.seen
             if not new or len(it.under_way) == UNDER_WAY:
                 continue
-            drawn = frames if new == 1 else frames - self._draw(new)
-            it.under_way.append((drawn, came, new * stands_for))
             it.latencies.own.add(now - came, new * stands_for)
-            self.listen()
+            drawn = frames if new == 1 else frames - self._draw(new)
+            if drawn > it.account.receipts:  # one that gets no receipt counts as if it had it
+                it.under_way.append((drawn, came, new * stands_for))
+                self.listen()
 
     def delivered(self, now: float) -> bool:
         """Note that a chunk is on its way to the client. Return whether more is awaited."""
@@ -231,7 +232,7 @@ class Stopwatch:
         for account, since, latencies in self._awaited:
             if account.messages:
                 latencies().first_message.add(now - since)
-        self._awaited = [it for it in self._awaited if not it[0].messages]
+        self._awaited = tuple(it for it in self._awaited if not it[0].messages)
 
 
 def _nobody_listens() -> None:

@@ -28,6 +28,7 @@ from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import Say
 from tests.real.fixtures import StartGateway, or_skip
 from tests.real.gateways import HOST, Gateway
+from tests.real.metrics import scrape, total
 
 pytestmark = pytest.mark.real
 
@@ -78,6 +79,9 @@ def test_clients_send_and_receive(
     counted = started.ask("metrics/topics")[1]
     labels = f'topic="{topic}",direction="to_client"'
     assert f"{labels}}} {len(payloads())}" in counted
+    found = scrape(started.metrics_url)
+    for timed in ("send", "send_own", "lookup"):
+        assert total(found, f"gateway_{timed}_seconds_count") > 0
 
 
 def test_a_client_without_a_right_gets_the_protocols_errors_and_sees_no_topic(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway.telemetry.latency import ListenerLatencies, SlowSends
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Denial, Refusal
 from gateway.wire.kafka.errors import ErrorCode
@@ -220,6 +221,16 @@ def test_a_lookup_that_would_wait_too_long_is_refused_topic_by_topic() -> None:
     code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert [(it["Name"], it["ErrorCode"]) for it in heard["Topics"]] == [("a", code), ("b", code)]
     assert play.services.outcomes == {LookupOutcome.REFUSED: 1}
+
+
+def test_the_answer_to_a_lookup_is_timed() -> None:
+    services = KafkaServices()
+    services.tenants = ListenerLatencies(SlowSends(lambda: 0.0))
+    play = Play(services)
+    play.client(metadata(12, 1))
+    play.now += 0.2
+    play.broker(described(12, 1))
+    assert services.tenants.of("", proven=True).lookup.seconds == pytest.approx(0.2)
 
 
 def _owing(play: Play) -> Account:

@@ -17,6 +17,7 @@ from gateway.wire.kafka.errors import ErrorCode, of_topic
 from gateway.wire.kafka.names import read_topic, readable
 from gateway.wire.kafka.topics import TopicIds, is_name
 from gateway.wire.services import Services, Undecided
+from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Subject
 
 ACCOUNT_SIZE = 800
@@ -49,13 +50,21 @@ class Book:
         "_produced",
         "_seen",
         "_services",
+        "_stopwatch",
         "has_new",
         "undecided",
         "wanted",
     )
 
-    def __init__(self, services: Services, client: Client, ids: TopicIds) -> None:
+    def __init__(
+        self,
+        services: Services,
+        client: Client,
+        ids: TopicIds,
+        stopwatch: Stopwatch | None = None,
+    ) -> None:
         self._services = services
+        self._stopwatch = stopwatch
         self._client = client
         self._ids = ids
         self._produced: Tables = ({}, {})
@@ -117,6 +126,9 @@ class Book:
         if isinstance(account, Denial):
             return _told(action, of_topic(account.refusal, ErrorCode.NOT_LEADER))
         self._client.allotment.take(ACCOUNT_SIZE)
+        if self._stopwatch is not None and action is Action.PRODUCE:
+            # All topics have the one tenant, so that no client invents it.
+            self._stopwatch.opened(account, self._services.latencies(subject, proven=True))
         return account
 
     def refuses_transaction(self, name: bytes) -> ErrorCode | None:
@@ -169,7 +181,10 @@ class Book:
         return any(True for _ in self)
 
     def _close(self, table: dict[bytes, Account], topic: bytes) -> None:
-        self._services.release(table.pop(topic))
+        account = table.pop(topic)
+        if self._stopwatch is not None:
+            self._stopwatch.closed(account)
+        self._services.release(account)
         self._client.allotment.give_back(ACCOUNT_SIZE)
 
 

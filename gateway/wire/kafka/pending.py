@@ -24,7 +24,7 @@ class Asked(NamedTuple):
     """A request that the broker has to answer. Its answer has the form of this version.
 
     `accounts`: what it sent to. `is_own`: the gateway asks, and the client gets no answer. `claim`:
-    whom the client says to be in it.
+    whom the client says to be in it. `since`: when a lookup went on.
     """
 
     key: int
@@ -33,6 +33,7 @@ class Asked(NamedTuple):
     accounts: tuple[Account, ...] = ()
     is_own: bool = False
     claim: Claim | None = None
+    since: float = 0.0
 
 
 class Pending:

@@ -64,7 +64,8 @@ from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.versions import is_offered, unsupported
 from gateway.wire.kafka.walk import plan
 from gateway.wire.plugin import Mode
-from gateway.wire.services import Again, LookupOutcome
+from gateway.wire.services import Again, LookupOutcome, LookupTimes
+from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller, Subject
 
 IDLE = 620.0
@@ -111,7 +112,7 @@ def _is_head_of_produce(frame: bytes) -> bool:
 
 
 class KafkaSession:
-    """See `contract.Session`. `stopwatch`: nothing is timed yet."""
+    """See `contract.Session`."""
 
     __slots__ = (
         "_again",
@@ -136,9 +137,9 @@ class KafkaSession:
         "_throttle",
         "_unanswered",
         "_waits_since",
+        "stopwatch",
     )
 
-    stopwatch = None
     idle = IDLE
 
     def __init__(self, listener: Listener, client: Client) -> None:
@@ -147,7 +148,8 @@ class KafkaSession:
         self._client = client
         self._pending = Pending()
         self._substitutes = Substitutes()
-        self._book = Book(self._services, client, listener.ids)
+        self.stopwatch = Stopwatch() if self._services.timed else None
+        self._book = Book(self._services, client, listener.ids, self.stopwatch)
         self._rights = Rights(client, self._book, self._substitutes)
         self._throttle = Throttle(self._services)
         self._answers = Answers(self._book, self._pending, self._substitutes, self._throttle)
@@ -261,11 +263,12 @@ class KafkaSession:
         self._paced_until = None
         if isinstance(judged, ErrorCode):
             return self._own(refused(known, head, frame, judged))
-        return self._forward(head, frame, judged)
+        self._pending.ask(Asked(head.key, head.version, head.correlation, since=now))
+        return FORWARD if judged is frame else (Replace(judged),)
 
-    def _forward(self, head: Head, frame: bytes, changed: bytes) -> Effects:
-        self._pending.ask(Asked(head.key, head.version, head.correlation))
-        return FORWARD if changed is frame else (Replace(changed),)
+    def _looked_up(self, since: float, now: float) -> None:
+        times = LookupTimes(self._client.subject, since, now, proven=True)
+        self._services.looked_up(LookupOutcome.CONNECT, times if self._services.timed else None)
 
     def _asks_first(self, now: float) -> bool:
         """Return whether a request must wait until what it names is known: once for names, and once
@@ -378,7 +381,7 @@ class KafkaSession:
         if asked.key in SASL:
             self._sasl_answered(asked, frame)
         if asked.key == METADATA and not asked.is_own:
-            self._services.looked_up(LookupOutcome.CONNECT)
+            self._looked_up(asked.since, now)
         changed = self._answering.answer(asked, frame)
         own = self._pending.answered()
         effect: Effect = Forward() if changed is frame else Replace(changed)
