@@ -1,4 +1,5 @@
-"""Reads Produce and Fetch frames of the usual form, which are whole in a chunk, in one go.
+"""Reads Produce and Fetch frames of the usual form in one go: those that are whole in a chunk, and
+the heads of those that have one partition.
 
 `traffic` reads any such frame, in whatever pieces it comes, with a generator that costs some
 microseconds for each of its parts. Most frames are small and whole, and all their lengths take one
@@ -281,6 +282,38 @@ def fetched(  # noqa: C901 - flat, as it runs for each answer
             topics.append(Portion(topic, total, told))
         return topics if at + 1 == end and not chunk[at] and not count else None
     except (IndexError, struct.error):
+        return None
+
+
+class Head(NamedTuple):
+    """What stands before the batches of an answer to Fetch with one partition, in `size` bytes.
+    `batches`: bytes of these."""
+
+    size: int
+    topic: bytes
+    batches: int
+
+
+TAIL = 3
+"""Bytes behind the batches of a frame with one topic and one partition: no tagged fields, three
+times. If others stood there, nobody could read the frame."""
+
+
+def head(chunk: bytearray, at: int, end: int, until: int, version: int) -> Head | None:
+    """Return what an answer to Fetch begins with whose head ends at `at`, and which ends at
+    `until`; None: it has not all come, or the answer has several partitions, or another form."""
+    began = at
+    try:
+        if chunk[at] or chunk[at + 11] != _ONE:
+            return None
+        topic, at = _topic(chunk, at + 12, version)
+        if chunk[at] != _ONE or chunk[at + 31] > 1:  # transactions that were aborted
+            return None
+        size, at = _compact(chunk, at + 36)
+        if at > end or at + size + TAIL != until:
+            return None
+        return Head(at - began, topic, size)
+    except IndexError:
         return None
 
 

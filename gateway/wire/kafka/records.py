@@ -13,7 +13,6 @@ from __future__ import annotations
 import struct
 
 from gateway.errors import PeerError
-from gateway.wire.kafka.stream import Read, Reader, Stream, skip
 from gateway.wire.kafka.walk import Place, read_unsigned
 
 SHORT = 17
@@ -22,52 +21,77 @@ SHORT = 17
 HEAD = 61
 """Bytes of the head of a batch of format 2."""
 
-_LENGTH = struct.Struct(">8xi")
-_COUNT = struct.Struct(">57xi")
+_head = struct.Struct(">8xi4xb").unpack_from  # length, format
+_count = struct.Struct(">57xi").unpack_from
 FORMAT = 2
 
+_AFTER_LENGTH = 12
+"""Bytes of an entry up to where its length begins to count."""
 
-def messages(size: int, *, whole: bool) -> Read:
-    """Read `size` bytes of batches, and return the number of their messages.
 
-    `whole`: no batch may be torn. Raises `PeerError` if one is, or says what cannot be.
-    """
-    count = 0
-    while size >= SHORT:
-        head = yield SHORT
-        rest = _LENGTH.unpack_from(head)[0] + 12 - SHORT
-        size -= SHORT
-        if rest < 0:
-            raise PeerError(f"a batch of {rest + SHORT - 12} bytes")
-        if rest > size:
-            break
-        if head[-1] != FORMAT:
-            count += 1
-            yield from skip(rest)
-        elif rest < HEAD - SHORT:
-            raise PeerError(f"a batch of {rest + SHORT - 12} bytes")
-        else:
-            head += yield HEAD - SHORT
-            told = _COUNT.unpack(head)[0]
-            if told < 0:
-                raise PeerError(f"a batch of {told} messages")
-            count += told
-            yield from skip(rest - HEAD + SHORT)
-        size -= rest
-    if size and whole:
-        raise PeerError("a batch that is torn")
-    yield from skip(size)
-    return count
+class Batches:
+    """Counts the messages of batches; see `stream.Run`. `whole`: none may be torn."""
+
+    __slots__ = ("_whole", "left", "messages", "skips")
+
+    def __init__(self, size: int, *, whole: bool) -> None:
+        self.left = size
+        self.skips = 0
+        self.messages = 0
+        self._whole = whole
+        if size < SHORT:
+            self._tear()
+
+    def take(self, chunk: bytearray, at: int, end: int) -> int:
+        """See `stream.Run`. Raises `PeerError` if a batch is torn, or says what cannot be."""
+        while at < end:
+            if not self.skips:
+                entry = self._entry(chunk, at, end)
+                if not entry:
+                    break
+                self.skips = entry
+            step = min(self.skips, end - at)
+            self.skips -= step
+            self.left -= step
+            at += step
+            if not self.skips and self.left < SHORT:
+                self._tear()
+        return at
+
+    def _entry(self, chunk: bytearray, at: int, end: int) -> int:
+        """Count an entry, and return its length; 0: its head is cut. One that goes on behind the
+        last byte was cut by the broker, and is not counted."""
+        if end - at < SHORT:
+            return 0
+        said, format = _head(chunk, at)
+        length: int = said + _AFTER_LENGTH
+        if length < (HEAD if format == FORMAT else SHORT) and length <= self.left:
+            raise PeerError(f"a batch of {said} bytes")
+        if length > self.left:
+            self._tear()
+            return self.left
+        if format != FORMAT:
+            self.messages += 1
+            return length
+        if end - at < HEAD:
+            return 0
+        (told,) = _count(chunk, at)
+        if told < 0:
+            raise PeerError(f"a batch of {told} messages")
+        self.messages += told
+        return length
+
+    def _tear(self) -> None:
+        """Skip what is left, of which nothing can be counted."""
+        if self.left and self._whole:
+            raise PeerError("a batch that is torn")
+        self.skips = self.left
 
 
 def counted(frame: bytes, place: Place) -> tuple[int, int]:
     """Return the bytes and the messages of batches that stand at a place of a flexible frame, with
     their compact length before them. Raises `PeerError` if they cannot be."""
     length, at = read_unsigned(frame, place.start, place.end)
-    size, told = max(0, length - 1), [0]
-
-    def read() -> Reader:
-        told[0] = yield from messages(size, whole=False)
-
-    Stream(read(), size).feed(bytearray(frame[at : place.end]), 0, size)
-    return size, told[0]
+    batches = Batches(max(0, length - 1), whole=False)
+    batches.take(bytearray(frame[at : place.end]), 0, batches.left)
+    return max(0, length - 1), batches.messages

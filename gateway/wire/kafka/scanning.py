@@ -31,7 +31,7 @@ from gateway.wire.kafka.schema import Schema, api
 from gateway.wire.kafka.stream import Reader, Stream, length, skip, skip_tags
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle, tell
-from gateway.wire.kafka.traffic import BY_ID, Traffic, fetched, produced
+from gateway.wire.kafka.traffic import BY_ID, Traffic, fetched, one_partition, produced
 
 REQUEST = struct.Struct(">ihhi")
 """The head of each request up to its client id: size, API, version, correlation id."""
@@ -133,10 +133,6 @@ _SHAPELESS = Shape(b"", -1, 0, b"")
 
 _INDEX = 4
 """Bytes of a partition's index."""
-
-_TAIL = 3
-"""Bytes behind the batches of a request with one topic and one partition: no tagged fields, three
-times. If others stood there, no broker could read the request."""
 
 
 class Requests(_Scanner):
@@ -259,7 +255,7 @@ class Requests(_Scanner):
                 break
             if not chunk.startswith(lead, pos + REQUEST.size, end):
                 break
-            found = quick.batch(chunk, pos + behind_lead, until - _TAIL)
+            found = quick.batch(chunk, pos + behind_lead, until - quick.TAIL)
             if found is None:
                 break
             messages, total = found
@@ -421,8 +417,8 @@ class Answers(_Scanner):
             return 0
         own = pending.precedes_own_answer
         is_plain = not (own or self._book.has_new or len(self._substitutes))
-        is_plain = is_plain and pos + SIZE.size + size <= end
-        if is_plain and self._read_at_once(asked, chunk, pos, size):
+        is_whole = pos + SIZE.size + size <= end
+        if is_plain and is_whole and self._read_at_once(asked, chunk, pos, size):
             pending.answered()
             return SIZE.size + size
         if asked.key == PRODUCE:
@@ -432,12 +428,28 @@ class Answers(_Scanner):
             self.stop = ANSWER.size
             return 0
         pending.answered()
-        self._pass(size, asked.version)
+        begun = self._begin_one(asked, chunk, pos, end, size) if is_plain and not is_whole else 0
+        if not begun:
+            self._pass(size, asked.version)
         self._says_at = self._place_of_throttle(chunk, pos, asked.version)
-        if pos + SIZE.size + size > end:
+        if not is_whole:
             self._tell(chunk, self.over, end)
             self._says_at = 0
-        return ANSWER.size
+        return begun or ANSWER.size
+
+    def _begin_one(self, asked: Asked, chunk: bytearray, pos: int, end: int, size: int) -> int:
+        """Begin with an answer that is cut, and return the length of what stands before its
+        batches; 0: it has several partitions, or a topic without an account."""
+        at, until, version = pos + ANSWER.size, pos + SIZE.size + size, asked.version
+        if version < quick.FLEXIBLE[FETCH]:
+            return 0
+        found = quick.head(chunk, at, end, until, version)
+        if found is None or found.topic not in self._consumed[version >= quick.BY_ID]:
+            return 0
+        self._traffic, self._version = Traffic(), version
+        read = one_partition(self._traffic, found.topic, found.batches)
+        self._stream = Stream(read, found.batches + quick.TAIL)
+        return ANSWER.size + found.size
 
     def _place_of_throttle(self, chunk: bytearray, pos: int, version: int) -> int:
         """Return where an answer of Fetch says how long the client is held; 0: nobody can tell."""

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.kafka.addresses import FETCH, PRODUCE
-from gateway.wire.kafka.records import messages
+from gateway.wire.kafka.records import Batches
 from gateway.wire.kafka.schema import api
 from gateway.wire.kafka.stream import (
     Read,
@@ -143,6 +143,14 @@ def fetched(version: int, traffic: Traffic, restore: Restore = _as_it_is) -> Rea
         yield from _without_leaders()
 
 
+def one_partition(traffic: Traffic, topic: bytes, size: int) -> Reader:
+    """Read the batches of an answer to Fetch with one partition, from the first of `size` bytes on,
+    and what `quick` knows to stand behind them."""
+    batches = Batches(size, whole=False)
+    yield batches
+    traffic.portions.append(Portion(topic, size, batches.messages))
+
+
 def _count(form: _Form) -> Read:
     count = yield from length(form.array)
     if count > MOST_TOPICS:
@@ -165,7 +173,9 @@ def _partitions(form: _Form, topic: bytes, original: Original | None) -> Reading
         if form.key == FETCH:
             yield from _before_batches(form, original)
         here = max(0, (yield from length(form.array)))
-        told += yield from messages(here, whole=form.key == PRODUCE)
+        batches = Batches(here, whole=form.key == PRODUCE)
+        yield batches
+        told += batches.messages
         size += here
         if form.has_tags:
             yield from skip_tags()

@@ -12,7 +12,13 @@ from gateway.wire.kafka import quick
 from gateway.wire.kafka.addresses import FETCH, PRODUCE
 from gateway.wire.kafka.schema import Schema, api
 from gateway.wire.kafka.stream import Reader, Stream, length, skip, skip_tags
-from gateway.wire.kafka.traffic import Traffic, fetched, produced
+from gateway.wire.kafka.traffic import (
+    WITH_LEADERS,
+    Traffic,
+    fetched,
+    one_partition,
+    produced,
+)
 from gateway.wire.kafka.walk import plan, unsigned
 
 CLIENT = b"\x00\x07rdkafka\x00"
@@ -129,6 +135,40 @@ def test_an_answer_to_fetch_is_read_as_in_pieces_or_not_at_all(version: int) -> 
             assert data == before, "it has something to change"
             taken += 1
     assert taken > TRIALS / 4
+
+
+@pytest.mark.parametrize("version", _versions(FETCH))
+def test_an_answer_that_is_cut_is_read_as_one_that_is_whole_or_not_at_all(version: int) -> None:
+    random = Random(version)
+    taken = 0
+    for _ in range(TRIALS):
+        data = mutated(answer_of_one_partition(version, random), random)
+        cut = random.randrange(len(data))
+        found = quick.head(data, 0, cut, len(data), version)
+        if found is None:
+            continue
+        slowly, quickly = Traffic(), Traffic()
+        is_read = _slowly(_after_tags(version, slowly), data)
+        rest = bytearray(data[found.size :])
+        reader = one_partition(quickly, found.topic, found.batches)
+        assert _slowly(reader, rest) or not is_read
+        if any(data[-quick.TAIL :]):
+            # Older versions have nothing at their end that anybody looks for.
+            assert version < WITH_LEADERS or not is_read, "tagged fields would not fit"
+        elif is_read:
+            assert found.size <= cut
+            assert quickly.portions == slowly.portions
+            taken += 1
+    assert taken > TRIALS / 8
+
+
+def answer_of_one_partition(version: int, random: Random) -> bytes:
+    """An answer to Fetch with one partition, from the tagged fields of its head on."""
+    batches = b"".join(batch(random.randrange(9)) for _ in range(random.randrange(9)))
+    batches += random.choice((b"", batch(5)[:-3]))
+    data = b"\0" + bytes(10) + b"\x02" + named(version, b"a topic") + b"\x02"
+    data += bytes(30) + unsigned(random.randrange(2)) + bytes(4)
+    return data + unsigned(len(batches) + 1) + batches + bytes(quick.TAIL)
 
 
 def answer_to_produce(version: int, random: Random) -> bytes:
