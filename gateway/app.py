@@ -442,6 +442,7 @@ class Application:
                 limited=self._limiting is not None,
                 unknown_pass=listener.unknown == "pass",
                 checksums=listener.checksums == "verify",
+                hides_client_metrics=listener.client_metrics == "hide",
                 tls=listener.tls is not None,
                 brokers_tls=behind.has_tls,
                 shows_passwords=assembly.shows_passwords(behind.credential),

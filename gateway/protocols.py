@@ -39,6 +39,11 @@ VOID = {
             "clients of pulsar have no SCRAM; basic, or leave it out",
         ),
         Void(
+            ("listeners", "client_metrics"),
+            "clients of pulsar tell brokers no metrics; leave it out",
+            value="hide",
+        ),
+        Void(
             ("clusters", "credential", "basic", "without_tls"),
             "brokers of pulsar are shown a password in any case; leave it out",
             value=True,

@@ -430,6 +430,8 @@ class Listener(Part):
     unknown: Literal["pass", "mask"] = "pass"
     # Brokers and consumers verify anyway; here it shows on which side messages are damaged.
     checksums: Literal["pass", "verify"] = "pass"
+    # What clients of Kafka say of themselves to brokers that ask for it (KIP-714).
+    client_metrics: Literal["pass", "hide"] = "pass"
     # After about as long clients are moved, so that gateways that were added get their share.
     # None: connections last as long as clients want.
     connection_age: Annotated[float, _within(units.seconds, "10s", "720h")] | None = None

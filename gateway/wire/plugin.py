@@ -57,10 +57,10 @@ class EntrySettings:
     `proxies`: principals of other gateways, which may act for their clients. `chained`: the brokers
     are another gateway, which gets the names back that it gave. `limited`: rules may limit clients.
     `unknown_pass`: commands unknown to this version pass. `checksums`: verify the checksums of
-    messages. `tls`: clients connect with TLS. `brokers_tls`: a broker's address with TLS is
-    preferred. `shows_passwords`: the gateway's own password may be shown to brokers without TLS.
-    `version`: the version of the gateway that brokers get. `budget`: memory of all
-    sessions of the process together.
+    messages. `hides_client_metrics`: brokers do not learn what clients measure. `tls`: clients
+    connect with TLS. `brokers_tls`: a broker's address with TLS is preferred. `shows_passwords`:
+    the gateway's own password may be shown to brokers without TLS. `version`: the version of the
+    gateway that brokers get. `budget`: memory of all sessions of the process together.
     """
 
     services: Services
@@ -70,6 +70,7 @@ class EntrySettings:
     limited: bool = False
     unknown_pass: bool = True
     checksums: bool = False
+    hides_client_metrics: bool = False
     tls: bool = False
     brokers_tls: bool = False
     shows_passwords: bool = False

@@ -14,7 +14,7 @@ from gateway.wire.address import Address
 from gateway.wire.contract import EndReason
 from gateway.wire.kafka import frames
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.versions import OF_PRINCIPALS
+from gateway.wire.kafka.versions import CLIENT_METRICS, OF_PRINCIPALS
 from gateway.wire.plugin import Mode
 from tests.playbooks.services import BROKER_1
 
@@ -290,6 +290,19 @@ def test_a_throttled_or_cleaned_answer_says_its_new_size() -> None:
     play.client(ask(HEARTBEAT, 4, 1))
     said = tell(HEARTBEAT, 4, 1, ErrorCode=0)
     assert play.broker(said) == said
+
+
+@pytest.mark.parametrize("key", sorted(CLIENT_METRICS))
+@pytest.mark.parametrize("hides", [False, True])
+def test_a_listener_may_hide_what_clients_measure(key: int, hides: bool) -> None:
+    play = Play(hides_client_metrics=hides)
+    assert (play.client(ask(key, 0, 1)) == b"") is hides
+    assert (play.ended is EndReason.UNKNOWN_COMMAND) is hides
+    play = Play(hides_client_metrics=hides)
+    play.client(ask(API_VERSIONS, 3, 1))
+    offers = [{"ApiKey": it, "MinVersion": 0, "MaxVersion": 3} for it in (key, API_VERSIONS)]
+    answer = told(API_VERSIONS, 3, play.broker(tell(API_VERSIONS, 3, 1, ApiKeys=offers)))
+    assert (key in [it["ApiKey"] for it in answer["ApiKeys"]]) is not hides
 
 
 @pytest.mark.parametrize("key", sorted(OF_PRINCIPALS))

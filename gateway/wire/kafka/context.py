@@ -9,7 +9,7 @@ from gateway.wire.address import Address
 from gateway.wire.budget import Allotment
 from gateway.wire.contract import Credential, Principal
 from gateway.wire.kafka.topics import TopicIds
-from gateway.wire.kafka.versions import OF_PRINCIPALS, Offer
+from gateway.wire.kafka.versions import CLIENT_METRICS, OF_PRINCIPALS, Offer
 from gateway.wire.plugin import EntrySettings, Mode
 from gateway.wire.services import Seat
 from gateway.wire.subject import Subject
@@ -22,17 +22,21 @@ CLIENT_SIZE = 4096
 class Listener:
     """`ids`: what brokers said of topics, to any of the listener's clients. `offers`: versions that
     clients are offered, as a broker last said. `mechanism`: by which brokers last accepted the
-    gateway's credential; None: not known."""
+    gateway's credential; None: not known. `hidden`: APIs that are not offered here, beside those
+    that nobody is offered.
+    """
 
     settings: EntrySettings
     ids: TopicIds = field(default_factory=TopicIds)
     offers: tuple[Offer, ...] = ()
     mechanism: str | None = None
+    hidden: Set[int] = field(init=False)
 
-    @property
-    def hidden(self) -> Set[int]:
-        """Return the APIs that are not offered here, beside those that nobody is offered."""
-        return OF_PRINCIPALS if self.settings.mode is Mode.VERIFY else frozenset()
+    def __post_init__(self) -> None:
+        settings = self.settings
+        of_principals = OF_PRINCIPALS if settings.mode is Mode.VERIFY else frozenset()
+        metrics = CLIENT_METRICS if settings.hides_client_metrics else frozenset()
+        self.hidden = of_principals | metrics
 
 
 @dataclass(slots=True)

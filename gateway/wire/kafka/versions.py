@@ -44,6 +44,10 @@ OF_PRINCIPALS = frozenset({38, 39, 40, 41, 50, 51})
 Where brokers know the gateway alone, a client would get tokens of the gateway's own principal, so
 none of them is offered."""
 
+CLIENT_METRICS = frozenset({71, 72})
+"""GetTelemetrySubscriptions and PushTelemetry (KIP-714): a client that is not offered them tells
+brokers nothing of itself."""
+
 MOST = 1000
 """APIs of an answer; Kafka has some ninety."""
 

@@ -40,7 +40,7 @@ def needed(key: int) -> Row:
     return (
         IN_PASSING.get(key) or needs.topics or NOTHING,
         Right.CONSUME if needs.groups else NOTHING,
-        Right.PRODUCE if needs.transactions else NOTHING,
+        Right.PRODUCE if needs.transactions or key == PRODUCE else NOTHING,
         Right.ADMINISTER if needs.cluster else NOTHING,
     )
 
