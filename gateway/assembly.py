@@ -28,6 +28,7 @@ from gateway.identity.credential import (
     PasswordFile,
     TokenFile,
 )
+from gateway.identity.each_principal import EachPrincipal
 from gateway.plane.state import PlaneSettings
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures
@@ -551,6 +552,8 @@ def make_credential(
         return TokenFile(settings.token_file, log)
     if settings.basic is not None:
         return PasswordFile(settings.basic.username, settings.basic.password_file, log)
+    if settings.each_principal is not None:
+        return EachPrincipal(settings.each_principal.passwords_file, log)
     if settings.oauth2 is None:
         return OwnCertificate()
     own = make_oauth(settings.oauth2, log)
@@ -559,8 +562,9 @@ def make_credential(
 
 
 def shows_passwords(settings: model.Credential | None) -> bool:
-    """Return whether the gateway's password may be shown to brokers without TLS."""
-    return settings is not None and settings.basic is not None and settings.basic.without_tls
+    """Return whether passwords may be shown to brokers without TLS."""
+    shown = None if settings is None else settings.basic or settings.each_principal
+    return shown is not None and shown.without_tls
 
 
 def make_oauth(settings: model.OAuth2, log: Callable[..., object]) -> ClientCredentials:

@@ -48,6 +48,10 @@ VOID = {
             "brokers of pulsar are shown a password in any case; leave it out",
             value=True,
         ),
+        Void(
+            ("clusters", "credential", "each_principal"),
+            "brokers of pulsar are told who the client is; basic, or another credential",
+        ),
     ),
     KAFKA.name: (
         Void(

@@ -469,6 +469,14 @@ class Password(Part):
     without_tls: Flag = False
 
 
+class EachPassword(Part):
+    """Names and passwords by which brokers know each client."""
+
+    passwords_file: File
+    # As of `basic`.
+    without_tls: Flag = False
+
+
 class Credential(Part):
     """The gateway's own credential towards brokers, used in the verify modes.
 
@@ -481,9 +489,11 @@ class Credential(Part):
     basic: Password | None = None
     # By the certificate of the cluster's `tls`, which names the gateway to brokers.
     tls: Flag = False
+    # For brokers that cannot be told who the client is: those of Kafka.
+    each_principal: EachPassword | None = None
 
 
-CREDENTIALS = ("token_file", "oauth2", "basic", "tls")
+CREDENTIALS = ("token_file", "oauth2", "basic", "tls", "each_principal")
 """Settings that say what the gateway shows to brokers."""
 
 

@@ -21,6 +21,7 @@ from gateway.brokers.resolver import Log, no_log
 from gateway.control.failures import Failures
 from gateway.control.seats import Seat, Seats
 from gateway.identity.credential import OwnCredential
+from gateway.identity.each_principal import EachPrincipal
 from gateway.policy.access import Access
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures, ListenerFigures
@@ -267,7 +268,9 @@ class ListenerServices:
             return math.inf
         return principal.expires_at - self._wall_clock()
 
-    def credential(self) -> Credential | Denial:
+    def credential(self, principal: str | None = None) -> Credential | Denial:
+        if isinstance(self._cluster.credential, EachPrincipal):
+            return self._cluster.credential.of(principal)
         ours = self._cluster.credential.current()
         if ours is not self._ours:
             self._ours, self._epoch = ours, self._epoch % _LAST_GENERATION + 1

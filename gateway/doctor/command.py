@@ -38,6 +38,7 @@ from gateway.identity.credential import (
     StoredCredential,
     TokenFile,
 )
+from gateway.identity.each_principal import EachPrincipal
 from gateway.protocols import PLUGINS
 from gateway.tls.sides import ClientSide
 from gateway.tls.stream import Shared
@@ -156,6 +157,8 @@ async def _own_credential(cluster: model.Cluster) -> StoredCredential | None:
         if cluster.credential.basic is not None:
             basic = cluster.credential.basic
             return PasswordFile(basic.username, basic.password_file)
+        if cluster.credential.each_principal is not None:
+            return EachPrincipal(cluster.credential.each_principal.passwords_file)
         if cluster.credential.oauth2 is not None:
             return await issuers.own_token(cluster.credential.oauth2)
     except (OSError, ValueError, ConfigurationError):

@@ -93,8 +93,9 @@ class Services(Protocol):
         """Return the seconds until a principal's credential expires; `math.inf`: never."""
         ...
 
-    def credential(self) -> Credential | Denial:
-        """Return the gateway's own credential towards brokers."""
+    def credential(self, principal: str | None = None) -> Credential | Denial:
+        """Return the credential that brokers are shown: the gateway's own, or what they know this
+        client by."""
         ...
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from base64 import b64encode
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,23 @@ def test_a_client_that_the_gateway_knows_is_served_by_brokers_that_know_the_gate
     topic = f"t-{uuid.uuid4().hex[:8]}"
     known = _as("bob", "builder", mechanism)
     assert sorted(librdkafka(_address(started), topic, known)) == sorted(payloads())
+
+
+def test_each_client_may_have_a_name_of_its_own_at_brokers(
+    broker: Kafka, gateway: StartGateway, verifying: KafkaPlan, tmp_path: Path
+) -> None:
+    passwords = tmp_path / "passwords.yaml"
+    passwords.write_text('bob: {username: alice, password: "se:cret"}')
+    each = {"each_principal": {"passwords_file": str(passwords)}}
+    started = gateway(broker, replace(verifying, credential=each))
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    known = _as("bob", "builder", "SCRAM-SHA-256")
+    assert sorted(librdkafka(_address(started), topic, known)) == sorted(payloads())
+    passwords.write_text('carol: {username: alice, password: "se:cret"}')
+    admin = AdminClient({"bootstrap.servers": _address(started), **known})
+    with pytest.raises(confluent_kafka.KafkaException):
+        admin.list_topics(timeout=3)
+    assert "each_principal does not name it" in started.log.read_text()
 
 
 @pytest.mark.parametrize(("user", "password"), [("bob", "wrong"), ("nobody", "builder")])

@@ -146,7 +146,7 @@ class FakeServices:
         """All credentials that expire do so in 100 seconds."""
         return math.inf if principal.expires_at is None else 100.0
 
-    def credential(self) -> Credential | Denial:
+    def credential(self, principal: str | None = None) -> Credential | Denial:
         return self.own
 
     def complete(self, caller: Caller) -> Caller:

@@ -247,7 +247,7 @@ def reach(
     """Dial a broker, any one if `target` is None, and authenticate there: by the credential that
     the client has `shown` where it is forwarded, else by the gateway's. Raises `PeerError` if the
     broker violates the protocol. `principal`: the client's name."""
-    credential = _credential(listener, shown)
+    credential = _credential(listener, principal, shown)
     if isinstance(credential, Denial):
         return credential
     refused = _NO_MECHANISM
@@ -270,14 +270,16 @@ def reach(
     return refused
 
 
-def _credential(listener: Listener, shown: Credential | None) -> Credential | Denial:
+def _credential(
+    listener: Listener, principal: str | None, shown: Credential | None
+) -> Credential | Denial:
     """Return what a broker is shown."""
     match listener.settings.mode:
         case Mode.PASS_THROUGH:
             return _NO_CREDENTIAL
         case Mode.VERIFY_AND_FORWARD:
             return _NOT_FORWARDED if shown is None else shown
-    return listener.settings.services.credential()
+    return listener.settings.services.credential(principal)
 
 
 class _Refused(NamedTuple):

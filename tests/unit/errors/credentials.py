@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.errors.case import Case, config
 
-KINDS = "token_file, oauth2, basic, tls"
+KINDS = "token_file, oauth2, basic, tls, each_principal"
 OAUTH = "client_id: a, client_secret_file: secret"
 
 

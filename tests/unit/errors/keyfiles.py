@@ -6,13 +6,14 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from cryptography.hazmat.primitives.asymmetric.ed448 import Ed448PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tests.unit.errors.case import Case, config, verify
+from tests.unit.errors.case import Case, config, kafka, verify
 
 _PEM = (Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 P256 = generate_private_key(SECP256R1()).public_key().public_bytes(*_PEM)
 ED448 = Ed448PrivateKey.generate().public_key().public_bytes(*_PEM)
 
-CASES = [
+
+FILES = [
     Case(
         "a missing file",
         verify("secret_file: secret"),
@@ -158,3 +159,43 @@ CASES = [
         files={"token": b"x" * 16_385},
     ),
 ]
+
+
+def passwords(name: str, content: bytes, wrong: str) -> Case:
+    """Return the case of a file of passwords by principal."""
+    begins = "The passwords file passwords for the connection to the brokers"
+    return Case(
+        name,
+        kafka(cluster="credential: {each_principal: {passwords_file: passwords}}"),
+        f"{begins} {wrong}. It must hold a username and a password for each principal",
+        files={"passwords": content},
+    )
+
+
+PASSWORDS = [
+    passwords("no principals", b"# nobody", "names nobody"),
+    passwords("principals that are not YAML", b"alice: {", "is not YAML, line 1"),
+    passwords("too many principals", b"#" * (4 << 20 | 1), "has more than 4194304 bytes"),
+    passwords(
+        "a principal that is a number",
+        b"7: {username: a, password: b}",
+        "has a name, number 1, that is no text; put it in quotes",
+    ),
+    passwords(
+        "a principal without a password",
+        b"alice: {username: a}",
+        "has under name 1 no username and password alone",
+    ),
+    passwords(
+        "a password that is a number",
+        b"alice: {username: a, password: 7}",
+        "has under name 1 what is no text; put it in quotes",
+    ),
+    passwords(
+        "a username with a colon",
+        b'alice: {username: "a:b", password: b}',
+        "has under name 1 a username with a colon",
+    ),
+]
+
+CASES = [*FILES, *PASSWORDS]

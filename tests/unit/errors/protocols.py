@@ -27,6 +27,23 @@ ADVERTISE = [
         ),
     ),
     Case(
+        "clients of Pulsar whose metrics are hidden",
+        config(listener="client_metrics: hide"),
+        (
+            f"{LISTENER}.client_metrics: has no effect: clients of pulsar tell brokers no metrics; "
+            "leave it out"
+        ),
+    ),
+    Case(
+        "brokers of Pulsar that know each client by a password",
+        config(cluster="credential: {each_principal: {passwords_file: passwords}}"),
+        (
+            "gateway.yaml:3: clusters.main.credential.each_principal: has no effect: brokers of "
+            "pulsar are told who the client is; basic, or another credential"
+        ),
+        files={"passwords": b"alice: {username: a, password: b}"},
+    ),
+    Case(
         "brokers without ids that have addresses",
         config(listener=f"advertise: {PORTS}"),
         (

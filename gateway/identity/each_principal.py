@@ -1,0 +1,92 @@
+"""Reads the names and passwords by which brokers know each client of the gateway.
+
+The file is a mapping in YAML, read with its safe loader:
+
+    alice: {username: alice-at-kafka, password: ...}
+    "*": {username: guest, password: ...}     # all others; without it they are refused
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import yaml
+
+from gateway.errors import ConfigurationError
+from gateway.identity.credential import NoCredential, TokenFile
+from gateway.wire.contract import Credential, Denial, Refusal
+
+LARGEST = 4 * 1024 * 1024
+"""Bytes: some 50,000 principals."""
+
+OTHERS = "*"
+"""The name that stands for all principals that are not named."""
+
+_UNKNOWN = Denial(
+    Refusal.UNAUTHENTICATED, "brokers do not know the client: each_principal does not name it"
+)
+
+Passwords = Mapping[str, Credential]
+"""Credentials by principal."""
+
+
+class EachPrincipal(TokenFile):
+    """Passwords by principal in a file, which is read again as a token is."""
+
+    what = "passwords file"
+    content = "a username and a password for each principal"
+    _passwords: Passwords = MappingProxyType({})
+
+    def current(self) -> Credential:
+        """Return what the gateway shows for nobody: nothing."""
+        super().current()
+        return NoCredential().current()
+
+    def of(self, principal: str | None) -> Credential | Denial:
+        """Return what brokers are shown for a client."""
+        super().current()
+        found = self._passwords.get(principal or OTHERS) or self._passwords.get(OTHERS)
+        return found or _UNKNOWN
+
+    def _read(self) -> None:
+        with self._path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+        try:
+            self._passwords = read_passwords(content)
+            self.last_error = None
+        except ConfigurationError as error:
+            self.last_error = str(error)
+
+
+def read_passwords(content: bytes) -> Passwords:
+    """Return the passwords of a file. Raises `ConfigurationError`, whose text says what is wrong
+    with the file, without any of its passwords."""
+    if len(content) > LARGEST:
+        raise ConfigurationError(f"has more than {LARGEST} bytes")
+    try:
+        told = yaml.safe_load(content)
+    except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f", line {mark.line + 1}"
+        raise ConfigurationError(f"is not YAML{where}") from None
+    if not isinstance(told, dict) or not told:
+        raise ConfigurationError("names nobody")
+    return {_name(number, name): _one(number, told[name]) for number, name in enumerate(told, 1)}
+
+
+def _name(number: int, name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise ConfigurationError(f"has a name, number {number}, that is no text; put it in quotes")
+    return name
+
+
+def _one(number: int, it: object) -> Credential:
+    if not isinstance(it, dict) or it.keys() != {"username", "password"}:
+        raise ConfigurationError(f"has under name {number} no username and password alone")
+    username, password = it["username"], it["password"]
+    if not all(isinstance(part, str) and part for part in (username, password)):
+        raise ConfigurationError(f"has under name {number} what is no text; put it in quotes")
+    if ":" in username:
+        raise ConfigurationError(f"has under name {number} a username with a colon")
+    return Credential("basic", f"{username}:{password}".encode())
