@@ -82,7 +82,7 @@ soak: $(INSTALLED) ## memory and time under many connections; PARTS="idle stalle
 faults: $(INSTALLED) ## direct beside through the gateway, on a real cluster that fails: 40 minutes; ROUNDS=1
 	@$(BIN)/python -m tests.faults --rounds $(or $(ROUNDS),5)
 
-shaping: $(INSTALLED) ## limits under real clients and a real broker: 35 minutes; ONLY=accuracy, SHORT=1
+shaping: $(INSTALLED) ## limits under real clients and a real broker: 40 minutes; ONLY=accuracy, SHORT=1
 	@$(BIN)/python -m tests.shaping $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short)
 
 suites: $(INSTALLED) ## the tests that client libraries bring along, directly and through the gateway; ONLY=rust, TESTS=seek

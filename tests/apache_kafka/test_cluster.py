@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 import time
 import uuid
-from collections import Counter
 from collections.abc import Callable, Iterator
 
-import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from tests.apache_kafka.broker import Cluster
 from tests.apache_kafka.gateways import TAP, KafkaPlan, Tap
+from tests.apache_kafka.traffic import RATE, Traffic
 from tests.apache_kafka.working import PATIENCE_S
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import Say
@@ -24,10 +22,12 @@ from tests.real.gateways import Gateway
 pytestmark = pytest.mark.real
 
 NODES = 3
-RATE = 500
-"""Messages a second: enough for each request to have several."""
-
 Happening = Callable[[Gateway, Cluster], None]
+
+PARTITIONS = 6
+
+Placed = dict[int, list[int]]
+"""The one broker that has each partition."""
 
 
 @pytest.fixture(scope="module")
@@ -37,56 +37,6 @@ def cluster(artifacts: Artifacts, say: Say) -> Iterator[Cluster]:
     made.start()
     yield made
     made.stop()
-
-
-class Traffic:
-    """Numbered messages to all partitions of a topic, and what a group gets of them."""
-
-    def __init__(self, address: str, topic: str) -> None:
-        self._where = {"bootstrap.servers": address}
-        self._topic = topic
-        self._ends = threading.Event()
-        self.sent = 0
-        self.failed: list[str] = []
-        self.received: Counter[bytes] = Counter()
-        self._threads = [threading.Thread(target=it) for it in (self._send, self._receive)]
-        for it in self._threads:
-            it.start()
-
-    def _send(self) -> None:
-        producer = confluent_kafka.Producer(self._where | {"enable.idempotence": True})
-
-        def done(error: confluent_kafka.KafkaError | None, _: confluent_kafka.Message) -> None:
-            if error is not None:
-                self.failed.append(str(error))
-
-        while not self._ends.is_set():
-            producer.produce(self._topic, b"%d" % self.sent, on_delivery=done)
-            self.sent += 1
-            producer.poll(1 / RATE)
-        if producer.flush(2 * PATIENCE_S):
-            self.failed.append("messages were not delivered")
-
-    def _receive(self) -> None:
-        group = {"group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"}
-        consumer = confluent_kafka.Consumer(self._where | group)
-        consumer.subscribe([self._topic])
-        until = float("inf")
-        while time.monotonic() < until:
-            for it in consumer.consume(1000, 0.2):
-                if not it.error():
-                    self.received[it.value() or b""] += 1
-            if not self._threads[0].is_alive():
-                until = min(until, time.monotonic() + PATIENCE_S)
-                if len(self.received) >= self.sent:
-                    break
-        consumer.close()
-
-    def end(self) -> None:
-        """Send no more, and return when all is received."""
-        self._ends.set()
-        for it in self._threads:
-            it.join()
 
 
 def rest(_gateway: Gateway, _cluster: Cluster) -> None:
@@ -120,21 +70,78 @@ def test_nothing_is_lost_or_doubled_and_no_broker_is_seen(
     started = gateway(cluster, plan)
     topic = f"t-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": _direct(cluster)})
-    for made in admin.create_topics([NewTopic(topic, 6, NODES)]).values():
+    for made in admin.create_topics([NewTopic(topic, PARTITIONS, NODES)]).values():
         made.result(PATIENCE_S)
     tap = Tap(started, plan)
-    traffic = Traffic(f"{TAP}:{started.port}", topic)
-    wait_until(lambda: len(traffic.received) > RATE)
-    happening(started, cluster)
-    reached = traffic.sent + 2 * RATE
-    wait_until(lambda: traffic.sent > reached)
-    traffic.end()
+    with Traffic(f"{TAP}:{started.port}", topic) as traffic:
+        wait_until(lambda: len(traffic.received) > RATE)
+        happening(started, cluster)
+        reached = traffic.sent + 2 * RATE
+        wait_until(lambda: traffic.sent > reached)
+        traffic.end()
     tap.close()
     assert traffic.failed == []
-    lost = traffic.sent - len(traffic.received)
-    doubled = sum(count - 1 for count in traffic.received.values())
-    assert (lost, doubled) == (0, 0)
+    assert traffic.lost_and_doubled == (0, 0)
     assert cluster.traces[0].encode() not in tap.told
+
+
+@pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning")
+def test_partitions_move_and_nothing_is_lost_or_doubled(
+    cluster: Cluster, gateway: StartGateway
+) -> None:
+    """An administrator moves all of them to the next broker twice, through the gateway."""
+    plan = KafkaPlan(host=TAP)
+    started = gateway(cluster, plan)
+    tap, address = Tap(started, plan), f"{TAP}:{started.port}"
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    admin = Admin(address, topic)
+    admin.create(_placed(0))
+    with Traffic(address, topic) as traffic:
+        traffic.go_on()
+        for moves in (1, 2):
+            admin.move(_placed(moves))
+            traffic.go_on()
+        traffic.end()
+    tap.close()
+    admin.close()
+    assert traffic.failed == []
+    assert traffic.lost_and_doubled == (0, 0)
+    assert cluster.traces[0].encode() not in tap.told
+
+
+def _placed(moves: int) -> Placed:
+    """Return where partitions are after so many moves."""
+    return {it: [(it + moves) % NODES + 1] for it in range(PARTITIONS)}
+
+
+class Admin:
+    """Says where the partitions of a topic are, by kafka-python."""
+
+    def __init__(self, address: str, topic: str) -> None:
+        import kafka.admin  # which warns of itself
+
+        self._kafka = kafka
+        self._topic = topic
+        self._client = kafka.KafkaAdminClient(bootstrap_servers=address)
+
+    def create(self, placed: Placed) -> None:
+        """Create the topic."""
+        topic = self._kafka.admin.NewTopic(self._topic, replica_assignments=placed)
+        self._client.create_topics([topic])
+
+    def move(self, placed: Placed) -> None:
+        """Return when each partition has moved, and is led there."""
+        wanted = {self._kafka.TopicPartition(self._topic, it): to for it, to in placed.items()}
+        assert set(self._client.alter_partition_reassignments(wanted).values()) == {None}
+        wait_until(lambda: not self._client.list_partition_reassignments())
+        wait_until(lambda: self._led() == placed)
+
+    def _led(self) -> Placed:
+        (found,) = self._client.describe_topics([self._topic])
+        return {it["partition_index"]: [it["leader_id"]] for it in found["partitions"]}
+
+    def close(self) -> None:
+        self._client.close()
 
 
 def _direct(cluster: Cluster) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from statistics import median
 
+from tests.apache_kafka.greedy import NAMES
 from tests.soak.report import MIB, table
 
 from .results import Passed, Trial
@@ -305,6 +306,18 @@ def _replicas(trial: Trial) -> Iterator[list[str]]:
         ]
 
 
+def kafka(trials: Trials) -> str:
+    groups = _grouped(trials, lambda it: (it.name, it.limit))
+    rows = (_kafka(group) for _, group in sorted(groups.items()))
+    return table(["", "limit", *NAMES], rows)
+
+
+def _kafka(group: Trials) -> list[str]:
+    off = {it.client: it.facts["off"] for it in group}
+    figures = [f"{100 * off[it]:+.2f} %" if it in off else NOTHING for it in NAMES]
+    return [group[0].name, amount(group[0].limit, group[0].unit), *figures]
+
+
 TABLES: Mapping[str, Callable[[Trials], str]] = {
     "accuracy": accuracy,
     "low": low,
@@ -316,6 +329,7 @@ TABLES: Mapping[str, Callable[[Trials], str]] = {
     "transactions": transactions,
     "dispatch": dispatch,
     "replicas": replicas,
+    "kafka": kafka,
 }
 
 
