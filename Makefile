@@ -85,7 +85,7 @@ faults: $(INSTALLED) ## direct beside through the gateway, on a real cluster tha
 shaping: $(INSTALLED) ## limits under real clients and a real broker: 40 minutes; ONLY=accuracy, SHORT=1
 	@$(BIN)/python -m tests.shaping $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short)
 
-suites: $(INSTALLED) ## the tests that client libraries bring along, directly and through the gateway; ONLY=rust, TESTS=seek
+suites: $(INSTALLED) ## the tests that client libraries bring along, directly and through the gateway; ONLY=rust, go, franz or kafka-python, TESTS=seek
 	@$(BIN)/python -m tests.suites $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests "$(TESTS)") \
 		$(if $(REPEAT),--repeat $(REPEAT)) $(if $(CONFIGURATION),--configuration $(CONFIGURATION))
 

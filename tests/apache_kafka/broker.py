@@ -58,6 +58,13 @@ controlled.shutdown.enable=true
 """
 
 
+def kafka_jars(say: Say) -> Path:
+    """Return the folder of a broker's jars, fetched once. Raises MissingToolError without Java or,
+    the first time, Maven; FetchError."""
+    java()
+    return jars_of(HERE / "broker.pom.xml", f"kafka-{VERSION}", "", "44 MB", say)
+
+
 @dataclass(frozen=True)
 class Member:
     """The place of a node in its cluster. `cluster`: its id. `ports`: of all nodes, of brokers and
@@ -96,7 +103,7 @@ class Kafka:
         member: Member | None = None,
     ) -> None:
         """Raises MissingToolError without Java or, the first time, Maven; FetchError."""
-        jars = jars_of(HERE / "broker.pom.xml", f"kafka-{VERSION}", "", "44 MB", say)
+        jars = kafka_jars(say)
         member = member or members(1)[0]
         self.port, self.controller = member.ports[member.id - 1]
         self._log = folder / "kafka.log"

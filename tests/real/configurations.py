@@ -21,7 +21,7 @@ import pytest
 from .artifacts import Artifacts
 from .brokers.tokens import Authority
 from .fixtures import DIRECT, Reach, Route
-from .gateways import Gateway, Plan, Plans, Upstream
+from .gateways import PASS_THROUGH, Gateway, Plan, Plans, Upstream
 
 RULES = Path(__file__).with_name("rules")
 PLAIN, ANOTHER = "plain", "another"
@@ -70,10 +70,9 @@ def features(name: str) -> list[str]:
     return found
 
 
-def configured(name: str, plans: Plans | None) -> Plan:
-    """Return the plan of a configuration; without `plans` there are no tokens to verify. Raises
-    ValueError."""
-    plan = Plan()
+def configured(name: str, plans: Plans | None, plan: Plan = PASS_THROUGH) -> Plan:
+    """Return the plan of a configuration, made from another; without `plans` there are no tokens to
+    verify. Raises ValueError."""
     for feature in features(name):
         plan = FEATURES[feature](plan, plans)
     return plan

@@ -1,7 +1,7 @@
 """`python -m tests.suites`: runs the client libraries' own tests directly and through a gateway,
 and prints their verdicts and differences.
 
-Each way has a broker of its own, a standalone with transactions. The exit status is 1 if a test
+Each way has a broker of its own. The exit status is 1 if a test
 passes directly and fails through the gateway.
 """
 
@@ -13,20 +13,24 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tests.real.artifacts import Artifacts
-from tests.real.brokers.jars import FetchError, MissingToolError, pulsar_jars
-from tests.real.brokers.standalone import Standalone
-from tests.real.clients import wait_until
+from tests.real.brokers.jars import FetchError, MissingToolError
 from tests.real.configurations import PLAIN, configured
-from tests.real.fixtures import has_coordinators
 from tests.real.gateways import HOST, Gateway
-from tests.support.differences import DIRECT, Results
+from tests.support.differences import DIRECT, Results, Verdict
 from tests.support.progress import say
 
+from .franz import Franz
 from .go import Go
+from .kafka_python import KafkaPython
 from .rust import Rust
 from .suite import Addresses, Run, Suite
 
-SUITES: Mapping[str, Suite] = {"rust": Rust(), "go": Go()}
+SUITES: Mapping[str, Suite] = {
+    "rust": Rust(),
+    "go": Go(),
+    "franz": Franz(),
+    "kafka-python": KafkaPython(),
+}
 BUILD = Path(__file__).resolve().parents[2] / "build" / "suites"
 THROUGH = "through"
 WAYS = (DIRECT, THROUGH)
@@ -55,11 +59,13 @@ def _played(name: str, options: argparse.Namespace, artifacts: Artifacts) -> int
     """Run one suite, and return its exit status; a suite without its tools is skipped."""
     suite, results = SUITES[name], Results(WAYS)
     try:
-        jars, sources = pulsar_jars(say), suite.sources(say)
+        suite.system.fetch(say)
+        sources = suite.sources(say)
         for number in range(options.repeat):
             for way in WAYS:
                 say(f"{suite.client}, {way}, run {number + 1} of {options.repeat}")
-                _run(suite, way, jars, sources, options, artifacts, results)
+                for test, verdict in _run(suite, way, sources, options, artifacts).items():
+                    results.add(test, way, verdict)
     except MissingToolError as missing:
         say(f"skipped {name}: {missing}")
         return 0
@@ -70,33 +76,23 @@ def _played(name: str, options: argparse.Namespace, artifacts: Artifacts) -> int
 
 
 def _run(
-    suite: Suite,
-    way: str,
-    jars: Path,
-    sources: Path,
-    options: argparse.Namespace,
-    artifacts: Artifacts,
-    results: Results,
-) -> None:
-    """Run the suite once with a broker (and a gateway) of its own."""
+    suite: Suite, way: str, sources: Path, options: argparse.Namespace, artifacts: Artifacts
+) -> Mapping[str, Verdict]:
+    """Run the suite once with a broker (and a gateway) of its own, and return the verdicts."""
     folder = BUILD / f"{suite.client.replace(' ', '-')}-{way}"
     folder.mkdir(parents=True, exist_ok=True)
-    broker = Standalone(jars, artifacts.directory(f"broker-{way}"), **suite.broker)
     with ExitStack() as running:
-        broker.start()
-        running.callback(broker.stop)
-        wait_until(lambda: has_coordinators(broker))
-        address = broker.service_url.removeprefix("pulsar://")
+        brokers = suite.system.serving(artifacts.directory(f"broker-{way}"), say)
+        serving = running.enter_context(brokers)
+        address = serving.broker.service_url.partition("://")[2]
         if way == THROUGH:
-            plan = configured(options.configuration, None)
-            gateway = Gateway(broker, plan, artifacts.directory("gateway"))
+            plan = configured(options.configuration, None, suite.system.plan())
+            gateway = Gateway(serving.broker, plan, artifacts.directory("gateway"))
             gateway.start()
             running.callback(shutil.copy, gateway.log, folder)
             running.callback(gateway.stop)
             address = f"{HOST}:{gateway.port}"
-        at = Addresses(address, f"{broker.host}:{broker.web_port}")
-        for test, verdict in suite.run(sources, Run(at, folder, options.tests)).items():
-            results.add(test, way, verdict)
+        return suite.run(sources, Run(Addresses(address, serving.web), folder, options.tests))
 
 
 def _told(suite: Suite, results: Results) -> int:

@@ -6,12 +6,12 @@ import re
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tests.real.brokers.jars import Say, cache_root, filled_once, run_tool, tool
 from tests.support.differences import Verdict
 
 from .suite import Run, copied, output_of, rewritten
+from .systems import Pulsar, System
 
 VERSION = "6.9.1"
 SECONDS = 400
@@ -34,7 +34,7 @@ VERDICTS = {"ok": Verdict.PASSED, "FAILED": Verdict.FAILED, "ignored": Verdict.S
 
 class Rust:
     client = f"pulsar (Rust) {VERSION}"
-    broker: Mapping[str, Any] = {"extra": {"transactionCoordinatorEnabled": "true"}}
+    system: System = Pulsar({"extra": {"transactionCoordinatorEnabled": "true"}})
 
     def sources(self, say: Say) -> Path:
         """Fetch the crate, whose build runs protoc."""

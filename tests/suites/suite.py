@@ -7,19 +7,21 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 from tests.real.brokers.jars import Say
 from tests.support.differences import Verdict
+
+from .systems import System
 
 
 @dataclass(frozen=True)
 class Addresses:
     """What tests connect to, each as `host:port`. `broker`: the broker or a gateway; `web`: the
-    REST interface, always the broker's own."""
+    REST interface of Pulsar, always the broker's own."""
 
     broker: str
-    web: str
+    web: str = ""
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,13 @@ class Run:
 
 
 class Suite(Protocol):
-    """`client`: the library and its version; `broker`: keywords of the Standalone that it needs."""
+    """`client`: the library and its version; `system`: the broker that it needs."""
 
     @property
     def client(self) -> str: ...
 
     @property
-    def broker(self) -> Mapping[str, Any]: ...
+    def system(self) -> System: ...
 
     def sources(self, say: Say) -> Path:
         """Return the library with its tests, fetched once. Raises MissingToolError, FetchError."""

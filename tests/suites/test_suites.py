@@ -9,7 +9,7 @@ import pytest
 from tests.real.brokers.jars import MissingToolError
 from tests.support.differences import Verdict
 
-from . import go, rust
+from . import franz, go, kafka_python, rust
 from .__main__ import SUITES, main
 from .suite import output_of, rewritten
 
@@ -28,6 +28,31 @@ GO_SAID = """=== RUN   TestA
     --- PASS: TestA/passes (0.10s)
     --- FAIL: TestA/fails (0.00s)
 FAIL
+"""
+PYTEST_LISTED = """test/integration/test_a.py::test_passes[None]
+test/integration/test_a.py::test_fails
+test/integration/test_a.py::test_hangs
+
+3 tests collected in 0.10s
+"""
+PYTEST_SAID = """collected 5 items
+test/integration/test_a.py::test_passes[None] PASSED [ 20%]
+test/integration/test_a.py::test_fails FAILED        [ 40%]
+test/integration/test_a.py::test_does_not_end_well PASSED [ 60%]
+test/integration/test_a.py::test_does_not_end_well ERROR  [ 60%]
+test/integration/test_a.py::test_is_left_out SKIPPED (too old) [ 80%]
+test/integration/test_a.py::test_hangs
+"""
+FRANZ_SOURCE = """func TestOfAFunction(t *testing.T) {
+	if one() {
+	}
+}
+
+func helper() { newTestClient() }
+
+func TestOfABroker(t *testing.T) {
+	topic, cleanup := tmpTopicPartitions(t, 3)
+}
 """
 
 
@@ -49,6 +74,20 @@ def test_the_output_of_go_is_parsed() -> None:
     }
     assert go.parsed("TestB", "panic: index out of range") == {"TestB": Verdict.UNFINISHED}
     assert go.parsed("TestC", "--- SKIP: TestC (0.00s)") == {"TestC": Verdict.SKIPPED}
+
+
+def test_the_output_of_kafka_python_is_parsed() -> None:
+    assert kafka_python.parsed(PYTEST_LISTED, PYTEST_SAID) == {
+        "test_a.py::test_passes[None]": Verdict.PASSED,
+        "test_a.py::test_fails": Verdict.FAILED,
+        "test_a.py::test_hangs": Verdict.UNFINISHED,
+        "test_a.py::test_does_not_end_well": Verdict.FAILED,
+        "test_a.py::test_is_left_out": Verdict.SKIPPED,
+    }
+
+
+def test_of_franz_those_are_run_that_need_a_broker() -> None:
+    assert franz.needs(FRANZ_SOURCE) == ["TestOfABroker"]
 
 
 def test_a_copy_has_replaced_words_and_the_library_stays(tmp_path: Path) -> None:
@@ -82,7 +121,7 @@ def test_tests_that_hang_are_ended_and_their_output_is_kept(tmp_path: Path) -> N
     assert output_of(command, tmp_path, log, 2, os.environ) == "begun\n" == log.read_text()
 
 
-@pytest.mark.parametrize(("name", "tool"), [("rust", "protoc"), ("go", "go")])
+@pytest.mark.parametrize(("name", "tool"), [("rust", "protoc"), ("go", "go"), ("franz", "go")])
 def test_without_its_tool_a_suite_is_not_run(
     name: str, tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
