@@ -69,7 +69,7 @@ lint: $(INSTALLED) ## style, types, import contracts
 	@mkdir -p build && $(BIN)/lint-imports --no-cache > build/lint-imports.log 2>&1 || \
 		{ cat build/lint-imports.log; exit 1; }
 
-bench: $(INSTALLED) ## beside HAProxy; PEERS=java adds Apache's proxy, PEERS=observed everything on, BESIDE=folder another checkout
+bench: $(INSTALLED) ## beside HAProxy; PEERS=java adds Apache's proxy and Kroxylicious, PEERS=observed everything on, BESIDE=folder another checkout
 	@$(BIN)/python -m tests.bench
 
 fuzz: $(INSTALLED) ## for long: SECONDS=60 of each target, FRAMES=10000000 through a gateway and judged, KEEP=1

@@ -1,10 +1,10 @@
 """`python -m tests.bench`: measures, and prints the table on standard output.
 
-`PEERS=java` adds Apache's proxy, `PEERS=rights` the gateway with rules of rights, `PEERS=observed`
-one that tells all that it can of its clients, and one that tells nothing; `BESIDE=FOLDER` adds the
-gateway of another checkout, so that two versions are compared in one run;
-`BENCH_PYTHON=/usr/bin/python3` runs the gateway with another interpreter. The exit status is also 0
-if the machine lacks something, which is then printed.
+`PEERS=java` adds Apache's proxy for Pulsar and Kroxylicious for Kafka, `PEERS=rights` the gateway
+with rules of rights, `PEERS=observed` one that tells all that it can of its clients, and one that
+tells nothing; `BESIDE=FOLDER` adds the gateway of another checkout, so that two versions are
+compared in one run; `BENCH_PYTHON=/usr/bin/python3` runs the gateway with another interpreter. The
+exit status is also 0 if the machine lacks something, which is then printed.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -22,12 +22,14 @@ from tests.bench.figures import (
     COMPARED,
     EVERYTHING,
     NOTHING,
+    TIMES,
     Line,
     added_line,
     cpu_line,
     latency_line,
     life_line,
     medians,
+    times_line,
 )
 from tests.bench.load import BenchError, Generator, Sample, build
 from tests.bench.machine import Cores, Interpreter, description, descriptors
@@ -48,6 +50,7 @@ from tests.bench.proxies import (
 from tests.bench.rounds import AT_ONCE, DISTURBED, Bench, Life, possible_connections, say
 from tests.bench.rows import (
     EXTRA,
+    KAFKA_LIFE,
     KAFKA_ROWS,
     LIFE,
     ROWS,
@@ -62,6 +65,19 @@ from tests.real.brokers.jars import FetchError, MissingToolError
 from tests.real.brokers.ports import free_ports
 
 BUILD = CHECKOUT / "build" / "bench"
+
+LIVES = {"life": (LIFE, Door.PLAIN), "kafka-life": (KAFKA_LIFE, Door.KAFKA)}
+TLS_LIVES = {"life": (TLS_LIFE, Door.ECDSA)}
+"""Figures and the door of a life, by its key for `--only`."""
+
+Samples = list[tuple[str, Sample]]
+"""By name of the proxy."""
+
+Compared = Callable[[str, list[tuple[str, float]], tuple[str, str], float | None], Line]
+"""Makes a line of the figures of two proxies, as `added_line` does."""
+
+Write = Callable[[Sequence[str], Sequence[str], Sequence[Line]], str]
+"""Makes a table of what is said before it, the names of proxies and lines."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -101,30 +117,43 @@ def _measured(options: argparse.Namespace, folder: Path) -> str:
     plain = (*ROWS, *KAFKA_ROWS, *(EXTRA if options.extra else ()))
     known = TLS_ROWS if options.tls else plain
     rows = [row for row in known if _is_chosen(row.key, options)]
-    life = _is_chosen("life", options)
+    lives = {
+        key: it
+        for key, it in (TLS_LIVES if options.tls else LIVES).items()
+        if _is_chosen(key, options)
+    }
     if options.list:
-        return "\n".join([*(f"{row.key}: {row.title}" for row in rows), "life" if life else ""])
+        return "\n".join([*(f"{row.key}: {row.title}" for row in rows), *lives])
     interpreter, connections = Interpreter.chosen(), possible_connections(descriptors())
     (port,) = free_ports(HOST, 1)
     generator = Generator(build(BUILD, tls=options.tls), f"{HOST}:{port}")
     bench = Bench(generator, Cores.of_this_process(), options.rounds, options.seconds, connections)
     os.sched_setaffinity(0, {bench.cores.load})
     shown = certificates(folder) if options.tls else {}
-    recipes = _recipes(folder, generator.listen, connections, interpreter, shown)
+    doors = {row.door for row in rows} | {door for _, door in lives.values()}
+    recipes = _recipes(folder, generator.listen, connections, interpreter, shown, doors)
     samples = _loads(bench, recipes, rows) if rows else []
     lines = [_line(row, it) for row, it in samples]
-    if life:
-        figures, door = (TLS_LIFE, Door.ECDSA) if options.tls else (LIFE, Door.PLAIN)
+    for figures, door in lives.values():
         lines += _lives(bench, recipes, max(1, min(9, options.rounds)), figures, door)
     write = report.markdown if options.markdown else report.text
     names = [recipe.name for recipe in recipes]
-    tables = [write(_circumstances(bench, recipes, interpreter), names, lines)]
-    for (one, other), goal in COMPARED.items():
-        if samples and {one, other} <= set(names):
-            added = [_added(row, it, (one, other), goal) for row, it in samples]
-            head = f"{one}: more than {other}, the median of all rounds (least to most)"
-            tables.append(write([head], [other, one], added))
-    return "\n\n".join(tables)
+    table = write(_circumstances(bench, recipes, interpreter), names, lines)
+    return "\n\n".join([table, *_comparisons(samples, write)])
+
+
+def _comparisons(samples: Sequence[tuple[Row, Samples]], write: Write) -> Iterator[str]:
+    """Yield a table for each two proxies that are compared, with the rows that both were in."""
+    for said, line, goals in (("more than", added_line, COMPARED), ("times", times_line, TIMES)):
+        for (one, other), goal in goals.items():
+            lines = [
+                _compared(line, row, it, (one, other), goal)
+                for row, it in samples
+                if {one, other} <= {name for name, _ in it}
+            ]
+            if lines:
+                head = f"{one}: {said} {other}, the median of all rounds (least to most)"
+                yield write([head], [other, one], lines)
 
 
 def _is_chosen(key: str, options: argparse.Namespace) -> bool:
@@ -132,7 +161,12 @@ def _is_chosen(key: str, options: argparse.Namespace) -> bool:
 
 
 def _recipes(
-    folder: Path, broker: str, connections: int, interpreter: Interpreter, shown: Shown
+    folder: Path,
+    broker: str,
+    connections: int,
+    interpreter: Interpreter,
+    shown: Shown,
+    doors: Set[Door],
 ) -> list[Recipe]:
     # Some more than are opened: recently closed ones may still count.
     room = connections + 500
@@ -149,19 +183,19 @@ def _recipes(
         for name, observed in ((NOTHING, Observed.NOTHING), (EVERYTHING, Observed.EVERYTHING)):
             one = gateway(folder, broker, room, interpreter, shown, name=name, observed=observed)
             recipes.append(one)
-    if "java" in peers:
+    if "java" in peers and Door.PLAIN in doors:
         from tests.bench import javaproxy
 
         recipes += javaproxy.recipes(folder, broker)
+    if "java" in peers and Door.KAFKA in doors:
+        from tests.bench import kroxylicious
+
+        recipes.append(kroxylicious.recipe(folder, broker))
     if "BESIDE" in os.environ:
         checkout = Path(os.environ["BESIDE"]).resolve()
         beside = gateway(folder, broker, room, interpreter, shown, checkout, BESIDE)
         recipes.append(beside)
     return recipes
-
-
-Samples = list[tuple[str, Sample]]
-"""By name of the proxy."""
 
 
 def _loads(
@@ -172,7 +206,7 @@ def _loads(
         for recipe in recipes:
             say(f"starting {recipe.name}")
             proxies.append(stack.enter_context(running(recipe, bench.cores)))
-        bench.settle(proxies)
+        bench.settle(proxies, rows)
         found = []
         for row in rows:
             samples = bench.load(row, proxies)
@@ -188,12 +222,14 @@ def _line(row: Row, samples: Samples) -> Line:
     return line(row, medians(_values(row, samples)))
 
 
-def _added(row: Row, samples: Samples, compared: tuple[str, str], goal: float | None) -> Line:
+def _compared(
+    line: Compared, row: Row, samples: Samples, compared: tuple[str, str], goal: float | None
+) -> Line:
     """Return the line of one comparison. The goal is one of CPU."""
     title, goal = row.title, goal if row.kind is Kind.RATIO else None
     if row.kind is Kind.LATENCY:
         title = "median round trip of one 1 KB frame"
-    return added_line(title, _values(row, samples), compared, goal)
+    return line(title, _values(row, samples), compared, goal)
 
 
 def _values(row: Row, samples: Samples) -> list[tuple[str, float]]:

@@ -19,11 +19,16 @@ EVERYTHING, NOTHING = "everything on", "everything off"
 BESIDE = "gateway beside"
 """That of another checkout."""
 
+KROXYLICIOUS = "Kroxylicious"
+
 COMPARED: Mapping[tuple[str, str], float | None] = {
     (EVERYTHING, NOTHING): 0.03,
     (OURS, BESIDE): None,
 }
 """Two proxies, and by which part the first one may take more CPU than the second."""
+
+TIMES: Mapping[tuple[str, str], float | None] = {(KROXYLICIOUS, OURS): 3.0}
+"""Two proxies, and how many times the CPU of the second one the first may be held to take."""
 
 DIRECT = "direct"
 """No proxy between: the load generator connects to itself."""
@@ -111,6 +116,23 @@ def added_line(
     cells = {name: f"{readable(median(by_proxy[name]))} us" for name in compared}
     measured = f"{middle:+.1%} ({added[0]:+.1%} to {added[-1]:+.1%})"
     return Line(title, cells, measured, "-" if goal is None else f"<= {goal:+.0%}", verdict)
+
+
+def times_line(
+    title: str, samples: Iterable[tuple[str, float]], compared: tuple[str, str], goal: float | None
+) -> Line:
+    """Return a line of how many times the CPU of the other proxy one takes: the median of all
+    rounds, with the least and the most, as in `added_line`."""
+    by_proxy = by_name(samples)
+    one, other = (by_proxy[name] for name in compared)
+    times = sorted(value / base for value, base in zip(one, other, strict=True))
+    middle = median(times)
+    verdict = Verdict.NONE
+    if goal is not None:
+        verdict = Verdict.MET if middle >= goal else Verdict.MISSED
+    cells = {name: f"{readable(median(by_proxy[name]))} us" for name in compared}
+    measured = f"{middle:.2f} ({times[0]:.2f} to {times[-1]:.2f})"
+    return Line(title, cells, measured, "-" if goal is None else f">= {goal:g}", verdict)
 
 
 def life_line(figure: LifeFigure, values: Medians) -> Line:

@@ -28,6 +28,8 @@
  *                        the kind of the frames. Kafka's: requests of Produce (in a stream nobody
  *                        answers them), or answers to Fetch, each of which --frame is the size of.
  *                        With --hello the client asks for ApiVersions first
+ *     --current 0|1      Kafka: Produce 12 and Fetch 17, as clients of today send, instead of 9 and 12;
+ *                        the client asks for Metadata too, since Fetch 17 has a topic's id alone
  *     --dir up|down      for stream: from the client to the server, or back
  *     --frame N          bytes of a frame
  *     --mix A,B,C        instead: random sizes of these, each with 0 to 15 bytes more
@@ -42,6 +44,8 @@
  *     --resume 0|1       for shake: all but the first resume its session
  *     --groups LIST      with --tls: the groups that are offered (P-256), the first with a key
  *     --ccpu N --scpu N  the cores of the client and of the server
+ *     --renumbers 0|1    the proxy numbers the requests of a connection one after another, from what
+ *                        the server gets in the opening on, so its answers are numbered alike
  *     --pids A,B         processes whose CPU time and memory are printed
  *
  * It prints one JSON object, and ends by itself.
@@ -86,6 +90,8 @@ typedef struct {
     size_t off;                    /* sender: offset in the block */
     uint64_t budget;               /* client: bytes that it may still send */
     uint64_t owed;                 /* server: bytes of receipts to send */
+    uint64_t given;                /* server: bytes of receipts sent */
+    uint32_t first_id;             /* server, Kafka: of the first request behind the opening */
     uint64_t part;                 /* bytes of an incomplete frame */
     uint64_t sent_at;              /* client, window 1: nanoseconds */
     int wants_out;
@@ -98,8 +104,8 @@ typedef struct {
 static struct {
     const char *mode, *dir, *cmd, *mix, *hello, *groups;
     struct sockaddr_in listen, target;
-    int conns, window, batch, producers, at_once, tls, resume, ccpu, scpu, pids[MAX_PIDS],
-        npids;
+    int conns, window, batch, producers, at_once, tls, resume, renumbers, current, ccpu,
+        scpu, pids[MAX_PIDS], npids;
     long frame;
     double secs, warm, hold;
 } opt = {
@@ -409,6 +415,9 @@ static size_t put_receipt(uint8_t *out)
 
 #define CORRELATION 7              /* of all requests: answers need no other one */
 #define BATCH_HEAD 61
+#define TOPIC_ID "loadgen's topic."   /* 16 bytes */
+
+enum { PRODUCE = 0, FETCH = 1, METADATA = 3, API_VERSIONS = 18 };
 
 typedef struct {
     uint8_t bytes[256];
@@ -429,11 +438,19 @@ static void add_number(bytes_t *b, int size, uint64_t value)
 
 static void add_compact(bytes_t *b, uint64_t value) { b->len += varint(b->bytes + b->len, value); }
 
+static void add_text(bytes_t *b, const char *text)
+{
+    add_compact(b, strlen(text) + 1);
+    add(b, text, strlen(text));
+}
+
 static void add_topic(bytes_t *b)
 {
     add_compact(b, 2);             /* one topic */
-    add_compact(b, 5);
-    add(b, "load", 4);
+    if (opt.current && fetches())
+        add(b, TOPIC_ID, 16);
+    else
+        add_text(b, "load");
     add_compact(b, 2);             /* one partition */
     add_number(b, 4, 0);
 }
@@ -476,7 +493,7 @@ static void put_records(uint8_t *out, size_t len, bytes_t head, size_t tail)
 
 static void put_produce(uint8_t *out, size_t len)
 {
-    bytes_t b = request_head(0, 9);
+    bytes_t b = request_head(PRODUCE, opt.current ? 12 : 9);
     add_number(&b, 1, 0);          /* no tagged fields */
     add_compact(&b, 0);            /* no transaction */
     add_number(&b, 2, mode_is("stream") ? 0 : 1);
@@ -504,9 +521,10 @@ static size_t put_produced(uint8_t *out)
 
 static size_t put_fetch(uint8_t *out)
 {
-    bytes_t b = request_head(1, 12);
+    bytes_t b = request_head(FETCH, opt.current ? 17 : 12);
     add_number(&b, 1, 0);
-    add_number(&b, 4, -1);         /* no replica */
+    if (!opt.current)
+        add_number(&b, 4, -1);     /* no replica */
     add_number(&b, 4, 500);
     add_number(&b, 4, 1);
     add_number(&b, 4, 50 << 20);
@@ -547,7 +565,7 @@ static void put_fetched(uint8_t *out, size_t len)
 
 static size_t put_versions_request(uint8_t *out)
 {
-    bytes_t b = request_head(18, 0);
+    bytes_t b = request_head(API_VERSIONS, 0);
     memcpy(out, b.bytes, b.len);
     be32(out, b.len - 4);
     return b.len;
@@ -555,7 +573,10 @@ static size_t put_versions_request(uint8_t *out)
 
 static size_t put_versions(uint8_t *out, uint32_t correlation)
 {
-    static const int known[][3] = {{0, 3, 9}, {1, 4, 12}, {3, 0, 12}, {18, 0, 3}};
+    const int known[][3] = {
+        {PRODUCE, 3, opt.current ? 12 : 9}, {FETCH, 4, opt.current ? 17 : 12},
+        {METADATA, 0, 12}, {API_VERSIONS, 0, 3},
+    };
     bytes_t b = {.len = 4};
     add_number(&b, 4, correlation);
     add_number(&b, 2, 0);
@@ -566,6 +587,65 @@ static size_t put_versions(uint8_t *out, uint32_t correlation)
     memcpy(out, b.bytes, b.len);
     be32(out, b.len - 4);
     return b.len;
+}
+
+static size_t put_metadata_request(uint8_t *out)
+{
+    bytes_t b = request_head(METADATA, 12);
+    add_number(&b, 1, 0);
+    add_compact(&b, 2);            /* one topic, by its name */
+    add_number(&b, 8, 0);
+    add_number(&b, 8, 0);
+    add_text(&b, "load");
+    add_number(&b, 4, 0);          /* its tagged fields, two flags, tagged fields */
+    memcpy(out, b.bytes, b.len);
+    be32(out, b.len - 4);
+    return b.len;
+}
+
+/* One broker, 0, which leads the one partition of the one topic. */
+static size_t put_metadata(uint8_t *out, uint32_t correlation)
+{
+    char host[INET_ADDRSTRLEN];
+    bytes_t b = {.len = 4};
+    add_number(&b, 4, correlation);
+    add_number(&b, 1, 0);
+    add_number(&b, 4, 0);
+    add_compact(&b, 2);
+    add_number(&b, 4, 0);
+    add_text(&b, inet_ntop(AF_INET, &opt.listen.sin_addr, host, sizeof host));
+    add_number(&b, 4, ntohs(opt.listen.sin_port));
+    add_number(&b, 2, 0);          /* no rack, no tagged fields */
+    add_text(&b, "loadgen");
+    add_number(&b, 4, 0);          /* the controller */
+    add_compact(&b, 2);
+    add_number(&b, 2, 0);
+    add_text(&b, "load");
+    add(&b, TOPIC_ID, 16);
+    add_number(&b, 1, 0);
+    add_compact(&b, 2);
+    add_number(&b, 2, 0);
+    add_number(&b, 8, 0);          /* partition, leader */
+    add_number(&b, 4, 0);
+    for (int i = 0; i < 2; i++) {  /* replicas, and those in sync */
+        add_compact(&b, 2);
+        add_number(&b, 4, 0);
+    }
+    add_number(&b, 2, 1 << 8);     /* none offline, no tagged fields */
+    add_number(&b, 4, 1u << 31);   /* rights unknown */
+    add_number(&b, 2, 0);
+    memcpy(out, b.bytes, b.len);
+    be32(out, b.len - 4);
+    return b.len;
+}
+
+/* The server's answer to a request of an opening. */
+static size_t put_kafka_answer(uint8_t *out, const uint8_t *request)
+{
+    uint32_t correlation = read_be32(request + 4);
+    if (request[1] == METADATA)
+        return put_metadata(out, correlation);
+    return put_versions(out, correlation);
 }
 
 /* The sent bytes: a block of whole frames, and one of whole receipts, both sent repeatedly. */
@@ -717,9 +797,9 @@ static void read_all(const conn_t *c, uint8_t *to, size_t len)
 static void opening_write(const conn_t *c, int step)
 {
     uint8_t frame[MAX_COMMAND];
-    if (kafka() && step)
+    if (kafka() && step > opt.current)
         return;
-    size_t len = kafka() ? put_versions_request(frame)
+    size_t len = kafka() ? (step ? put_metadata_request : put_versions_request)(frame)
                  : step  ? put_open(frame, step)
                          : put_connect(frame);
     if (give(c, frame, len) != (ssize_t)len)
@@ -729,7 +809,7 @@ static void opening_write(const conn_t *c, int step)
 static void opening_read(const conn_t *c, int step)
 {
     uint8_t frame[MAX_COMMAND];
-    if (kafka() && step)
+    if (kafka() && step > opt.current)
         return;
     int wanted = !step ? CONNECTED : messages() ? SUCCESS : PRODUCER_SUCCESS;
     read_all(c, frame, 4);
@@ -748,7 +828,7 @@ static int opening_serve(conn_t *c)
 {
     if (!c->opening) {
         c->opening = malloc(MAX_COMMAND);
-        c->opening_left = kafka() ? 1 : 1 + opt.producers;
+        c->opening_left = 1 + (kafka() ? opt.current : opt.producers);
     }
     while (c->opening_left) {
         size_t have = c->opening_len;
@@ -764,10 +844,11 @@ static int opening_serve(conn_t *c)
         if (c->opening_len < 8 || c->opening_len < read_be32(c->opening) + 4u)
             continue;
         uint8_t answer[MAX_COMMAND];
-        size_t len = kafka() ? put_versions(answer, read_be32(c->opening + 8))
+        size_t len = kafka() ? put_kafka_answer(answer, c->opening + 4)
                              : put_answer(answer, c->opening + 8, c->opening_len - 8);
         if (len && send(c->fd, answer, len, MSG_NOSIGNAL) != (ssize_t)len)
             return -1;
+        c->first_id = read_be32(c->opening + 8) + 1;
         if (kafka() || c->opening[9] != PING)
             c->opening_left--;
         c->opening_len = 0;
@@ -802,17 +883,31 @@ static ssize_t receive_nothing(const conn_t *c)
 
 static int is_gone(ssize_t received) { return !received || (received < 0 && errno != EAGAIN); }
 
+/* Numbers the receipts that the next `len` bytes belong to. All connections share them, so this
+   comes before each send. */
+static void number_receipts(const conn_t *c, size_t len)
+{
+    uint32_t id = c->first_id + c->given / receipt_len;
+    for (size_t at = c->off - c->off % receipt_len; at < c->off + len; at += receipt_len)
+        be32(receipts + at + 4, id++);
+}
+
 static void send_receipts(int epoll, conn_t *c)
 {
     while (c->owed) {
         size_t len = receipts_len - c->off;
-        ssize_t n = send(c->fd, receipts + c->off, len < c->owed ? len : c->owed, MSG_NOSIGNAL);
+        if (len > c->owed)
+            len = c->owed;
+        if (opt.renumbers)
+            number_receipts(c, len);
+        ssize_t n = send(c->fd, receipts + c->off, len, MSG_NOSIGNAL);
         if (n < 0) {
             if (errno != EAGAIN)
                 c->owed = 0;
             break;
         }
         c->off = (c->off + n) % receipts_len;
+        c->given += n;
         c->owed -= n;
     }
     int wants_out = c->owed > 0;
@@ -1259,6 +1354,7 @@ static void read_option(const char *name, const char *value)
         {"--conns", &opt.conns}, {"--window", &opt.window}, {"--batch", &opt.batch},
         {"--producers", &opt.producers}, {"--at-once", &opt.at_once}, {"--ccpu", &opt.ccpu},
         {"--scpu", &opt.scpu}, {"--tls", &opt.tls}, {"--resume", &opt.resume},
+        {"--renumbers", &opt.renumbers}, {"--current", &opt.current},
     };
     struct { const char *name; double *to; } times[] = {
         {"--secs", &opt.secs}, {"--warm", &opt.warm}, {"--hold", &opt.hold},

@@ -38,8 +38,9 @@ class Recipe:
     """How to run one proxy.
 
     `hello`: the clients' `proxy_to_broker_url` in CONNECT. `patience`: seconds until it must
-    listen. `settle`: seconds of load before it is measured; a JVM compiles while it runs. `doors`:
-    other ports, with TLS or for Kafka. `console`: its address, where somebody reads the feed.
+    listen. `settle`: seconds of load before it is measured; a JVM compiles while it runs. `serves`:
+    what it takes at `port`. `doors`: other ports, with TLS or for Kafka. `console`: its address,
+    where somebody reads the feed. `renumbers`: it gives Kafka's requests ids of its own.
     """
 
     name: str
@@ -51,8 +52,14 @@ class Recipe:
     metrics: str | None = None
     patience: float = 20.0
     settle: float = 0.3
+    serves: frozenset[Door] = frozenset({Door.PLAIN})
     doors: dict[Door, int] = field(default_factory=dict)
     console: str | None = None
+    renumbers: bool = False
+
+    def has(self, door: Door) -> bool:
+        """Return whether this proxy can be measured at a door."""
+        return door in self.serves or door in self.doors
 
 
 class Proxy:
@@ -69,10 +76,6 @@ class Proxy:
             end(self._process, 0, signal.SIGKILL)
             raise
         self.seconds_to_listen = time.monotonic() - began
-
-    def has(self, door: Door) -> bool:
-        """Return whether this proxy can be measured at a door. One of TCP takes Kafka anywhere."""
-        return door is not Door.KAFKA or self.recipe.metrics is None or door in self.recipe.doors
 
     def target(self, door: Door = Door.PLAIN) -> str:
         """Return the address of one of its doors."""
@@ -196,7 +199,8 @@ def haproxy(folder: Path, broker: str, connections: int, shown: Shown) -> Recipe
         text += _HAPROXY_TLS.format(name=door.name, bind=bind, file=pem, broker=broker)
     file.write_text(text)
     log = folder / "haproxy.log"
-    return Recipe("HAProxy", (program, "-db", "-f", str(file)), port, log, doors=doors)
+    command, serves = (program, "-db", "-f", str(file)), frozenset({Door.PLAIN, Door.KAFKA})
+    return Recipe("HAProxy", command, port, log, serves=serves, doors=doors)
 
 
 def haproxy_version(recipe: Recipe) -> str:

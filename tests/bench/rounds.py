@@ -7,9 +7,10 @@ never the measured value.
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from typing import TypeVar
 
 from tests.bench.figures import DIRECT
@@ -38,6 +39,22 @@ FIRST_CONNECTIONS = 64
 AT_ONCE = 32
 """Connections opened together. With one at a time, the proxy's core falls asleep between two, and
 its wake-up would dominate: in virtual machines it doubles the figure."""
+
+
+SETTLING: Mapping[Door, tuple[str, ...]] = {
+    Door.PLAIN: ("stream", "stream --cmd message --dir down", "pingpong"),
+    Door.KAFKA: (
+        "stream --cmd produce",
+        "pingpong --cmd fetch --window 4",
+        "pingpong --cmd fetch --window 4 --current 1",
+        "pingpong --cmd produce --conns 32",
+        "pingpong --cmd produce --conns 32 --current 1",
+    ),
+}
+"""Unmeasured loads that have a proxy reach its speed, by door."""
+
+IDLE: Mapping[Door, tuple[str, ...]] = {Door.PLAIN: (), Door.KAFKA: ("--cmd", "produce")}
+"""What idle connections are at a door; at all others they have TLS."""
 
 
 def say(text: str) -> None:
@@ -84,20 +101,19 @@ class Bench:
 
     # -- loads -------------------------------------------------------------------------------
 
-    def settle(self, proxies: Sequence[Proxy]) -> None:
-        """Apply unmeasured load to proxies that need it to reach their speed."""
-        for proxy in proxies:
-            for load in (
-                ("stream",),
-                ("stream", "--cmd", "message", "--dir", "down"),
-                ("pingpong",),
-            ):
-                self._once(Row("", "", load), proxy, proxy.recipe.settle)
+    def settle(self, proxies: Sequence[Proxy], rows: Sequence[Row]) -> None:
+        """Apply unmeasured load to proxies that need it to reach their speed in these rows."""
+        measured = {row.door if row.door in SETTLING else Door.PLAIN for row in rows}
+        for proxy, (door, loads) in product(proxies, SETTLING.items()):
+            if door in measured and proxy.recipe.has(door):
+                for load in loads:
+                    row = Row("", "", tuple(load.split()), door=door)
+                    self._once(row, proxy, proxy.recipe.settle)
 
     def load(self, row: Row, proxies: Sequence[Proxy]) -> list[tuple[str, Sample]]:
         """Return all samples of a row, by name of the proxy."""
         say(f"{row.key}: {self.rounds} rounds")
-        targets: list[Proxy | None] = [proxy for proxy in proxies if proxy.has(row.door)]
+        targets: list[Proxy | None] = [proxy for proxy in proxies if proxy.recipe.has(row.door)]
         if row.kind is Kind.LATENCY:
             targets.append(None)
         samples = []
@@ -129,7 +145,7 @@ class Bench:
     def _once(self, row: Row, proxy: Proxy | None, seconds: float) -> Sample:
         core = self.cores.proxy if row.kind is Kind.LATENCY else self.cores.load
         return self.generator.run(
-            [*row.load, "--hello", proxy.recipe.hello if proxy else "-"],
+            [*row.load, *(_arguments(proxy.recipe) if proxy else ("--hello", "-"))],
             target=proxy.target(row.door) if proxy else self.generator.listen,
             pid=proxy.pid if proxy else None,
             cores=(core, core),
@@ -152,7 +168,7 @@ class Bench:
         say(f"life: {rounds} rounds of {self.connections} connections")
         return [
             (recipe.name, self._undisturbed(partial(self._life, recipe, door)))
-            for recipe in interleaved(recipes, rounds)
+            for recipe in interleaved([it for it in recipes if it.has(door)], rounds)
         ]
 
     def _life(self, recipe: Recipe, door: Door) -> Life:
@@ -173,8 +189,13 @@ class Bench:
 
     def _idle(self, proxy: Proxy, connections: int, door: Door) -> Sample:
         load = ("idle", "--conns", str(connections), "--at-once", str(AT_ONCE), "--hold", "1")
-        secured = () if door is Door.PLAIN else ("--tls", "1")
-        return self._once(Row("", "", (*load, *secured), door=door), proxy, 1.0)
+        kind = IDLE.get(door, ("--tls", "1"))
+        return self._once(Row("", "", (*load, *kind), door=door), proxy, 1.0)
+
+
+def _arguments(recipe: Recipe) -> tuple[str, ...]:
+    """Return what the load generator is told of a proxy."""
+    return "--hello", recipe.hello, "--renumbers", str(int(recipe.renumbers))
 
 
 def possible_connections(descriptors: int) -> int:

@@ -4,7 +4,7 @@ Sizes of small frames vary (`--mix`): frames of a single size flatter branch pre
 scanners that learn.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 
 IDLE_CONNECTIONS = 3000
@@ -129,8 +129,20 @@ EXTRA = (
         f"{_DOWN} --mix 4000,4100 --batch 50",
         None,
     ),
+    _kafka_row("produce-200", "Produce 200 B", f"stream {_PRODUCE} --mix 200,207,215", None),
+    *(
+        replace(
+            row,
+            key=row.key.replace("kafka-", "kafka-current-"),
+            title=row.title.replace("Kafka:", "Kafka today:"),
+            load=(*row.load, "--current", "1"),
+            goal=None,
+        )
+        for row in KAFKA_ROWS
+    ),
 )
-"""Measured with --extra."""
+"""Measured with --extra. *Kafka today* has the versions of Produce and Fetch that clients send now,
+whose answers may name brokers (KIP-951)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +164,14 @@ LIFE = (
     LifeFigure("pss", "idle process, PSS", "MB", 1e-6, None),
 )
 """Taken together: `--only life`."""
+
+KAFKA_LIFE = (
+    LifeFigure("pair", "Kafka: idle pair", "KB", 1e-3, None),
+    LifeFigure("set_up", "Kafka: set-up with ApiVersions, CPU", "us", 1.0, None),
+    LifeFigure("start", "Kafka: start to listening", "s", 1.0, None),
+    LifeFigure("rss", "Kafka: idle process, RSS", "MB", 1e-6, None),
+)
+"""The same of proxies that have a door for Kafka: `--only kafka-life`."""
 
 TLS_LIFE = (
     LifeFigure("pair", "TLS: idle pair", "KB", 1e-3, None),

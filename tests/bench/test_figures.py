@@ -10,6 +10,7 @@ from tests.bench.figures import (
     latency_line,
     life_line,
     medians,
+    times_line,
 )
 from tests.bench.rows import LIFE, Kind, Row
 
@@ -75,4 +76,19 @@ def test_what_one_proxy_takes_more_than_another_is_compared_round_by_round(
     line = added_line("SEND", [*rounds, ("HAProxy", 9.0)], ("on", "off"), goal)
     assert (line.measured, line.goal) == ("+2.0% (+2.0% to +10.0%)", told)
     assert line.cells == {"on": "1.10 us", "off": "1.00 us"}
+    assert line.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("goal", "told", "verdict"),
+    [(3.0, ">= 3", Verdict.MET), (4.1, ">= 4.1", Verdict.MISSED), (None, "-", Verdict.NONE)],
+)
+def test_how_many_times_the_cpu_one_proxy_takes_is_compared_round_by_round(
+    goal: float | None, told: str, verdict: Verdict
+) -> None:
+    """The second round is slower for both."""
+    rounds = [("java", 4.0), ("ours", 1.0), ("ours", 2.0), ("java", 8.0), ("java", 6.0)]
+    line = times_line("Produce", [*rounds, ("ours", 1.0)], ("java", "ours"), goal)
+    assert (line.measured, line.goal) == ("4.00 (4.00 to 6.00)", told)
+    assert line.cells == {"java": "6.00 us", "ours": "1.00 us"}
     assert line.verdict is verdict

@@ -7,7 +7,8 @@ import pytest
 from gateway.config.load import load
 from gateway.config.model import Configuration
 from tests.bench.machine import Interpreter
-from tests.bench.proxies import Observed, gateway
+from tests.bench.proxies import Observed, Recipe, gateway
+from tests.bench.rows import Door
 
 
 def configured(folder: Path, observed: Observed) -> Configuration:
@@ -42,3 +43,10 @@ def test_what_is_compared_differs_in_nothing_else(tmp_path: Path) -> None:
     assert everything.usage is not None
     assert everything.usage.events
     assert everything.log.principals == "plain"
+
+
+def test_a_proxy_is_measured_where_it_has_a_door(tmp_path: Path) -> None:
+    ours = gateway(tmp_path, "127.0.0.1:6650", 10, Interpreter.chosen())
+    theirs = Recipe("one of Kafka", (), 9092, tmp_path / "log", serves=frozenset({Door.KAFKA}))
+    assert [door for door in Door if ours.has(door)] == [Door.PLAIN, Door.KAFKA]
+    assert [door for door in Door if theirs.has(door)] == [Door.KAFKA]
