@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from gateway.errors import PeerError
 from gateway.wire.contract import Direction
 from gateway.wire.kafka import frames
-from gateway.wire.kafka.walk import MOST_STEPS, plan, unsigned
+from gateway.wire.kafka.schema import REQUEST_STEPS
+from gateway.wire.kafka.walk import plan, unsigned
 from tests.apache_kafka.encoding import body
 from tests.playbooks_kafka.frames import EVERY_VERSION, METADATA, known
 from tests.playbooks_kafka.script import KafkaServices
@@ -85,6 +86,6 @@ def test_each_request_and_its_answer_whole_and_mutated(key: int, version: int) -
 def test_a_frame_of_too_many_fields_is_a_violation() -> None:
     """It is refused after so many steps, and not after all of them."""
     schema = known(METADATA).request
-    body_ = unsigned(MOST_STEPS + 2) + (bytes(16) + b"\0\0") * (MOST_STEPS + 1) + bytes(4)
-    with pytest.raises(PeerError, match="more than"):
+    body_ = unsigned(REQUEST_STEPS + 2) + (bytes(16) + b"\0\0") * (REQUEST_STEPS + 1) + bytes(4)
+    with pytest.raises(PeerError, match="too many"):
         plan(schema, 12, whole=True).walk(body_, 0, len(body_))

@@ -32,6 +32,7 @@ from .frames import (
     described,
     fetch,
     fetched,
+    id_of,
     known,
     metadata,
     produce,
@@ -264,6 +265,26 @@ def test_topics_that_a_client_may_not_know_are_not_listed(version: int) -> None:
     heard = told(METADATA, version, play.broker(said))
     assert [it["Name"] for it in heard["Topics"]] == ["a", "b"]
     assert heard["Brokers"][0]["Host"] == "gateway.example"
+
+
+@pytest.mark.parametrize("is_guarded", [False, True])
+def test_all_topics_of_a_large_cluster_are_told(is_guarded: bool) -> None:
+    play = Play(guarded((Right.LOOKUP, "t-3")) if is_guarded else None)
+    play.client(metadata(12, 1))
+    topics = [
+        {
+            "Name": f"t-{number}",
+            "TopicId": id_of(f"{number:05}"),
+            "Partitions": [{"PartitionIndex": index, "LeaderId": 1} for index in range(30)],
+        }
+        for number in range(1000)
+    ]
+    brokers = [{"NodeId": 1, "Host": "one.internal", "Port": 9092}]
+    said = tell(METADATA, 12, 1, Brokers=brokers, Topics=topics)
+    heard = told(METADATA, 12, play.broker(said))
+    assert heard["Brokers"][0]["Host"] == "gateway.example"
+    names = [it["Name"] for it in heard["Topics"]]
+    assert names == [it["Name"] for it in topics if it["Name"] != "t-3" or not is_guarded]
 
 
 def test_a_topic_that_was_asked_for_without_the_right_is_denied_by_itself() -> None:

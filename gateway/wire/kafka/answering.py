@@ -42,6 +42,10 @@ WITH_IDS = 10
 BY_IDS = 12
 """The first version of Metadata that is asked for topics by their ids."""
 
+LARGEST_LESSON = 256 * 1024
+"""Bytes of an answer from which ids of topics are learned. A larger one tells of all topics of a
+large cluster; what of them is used then is asked for."""
+
 LISTS = frozenset({METADATA, 75})
 """APIs that tell of all topics, of which a client may know some alone."""
 
@@ -88,7 +92,7 @@ class Answering:
         start = body_of_answer(known, asked.version, frame)
         schema, version = known.response, asked.version
         before, counted = frame, asked.accounts
-        if asked.key == METADATA and version >= WITH_IDS:
+        if asked.key == METADATA and version >= WITH_IDS and len(frame) <= LARGEST_LESSON:
             self._listener.ids.learn(schema, version, frame, start)
         if asked.key == PRODUCE:
             self._count(known, asked, frame, start)

@@ -7,8 +7,9 @@ which clients try again, while the gateway finds it out.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
+from types import MappingProxyType
 
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.contract import Denial
@@ -34,6 +35,8 @@ RIGHTS = {Action.PRODUCE: Right.PRODUCE, Action.CONSUME: Right.CONSUME}
 STRAY = Account(Action.PRODUCE)
 """Stands in for topics whose names no broker accepts. Nothing is counted on it."""
 
+
+_NONE: Mapping[Account, int] = MappingProxyType({})
 
 Tables = tuple[dict[bytes, Account], ...]
 """Accounts by name, and by id, of their topics. Names of 16 bytes are told apart from ids so."""
@@ -69,10 +72,11 @@ class Book:
         self._ids = ids
         self._produced: Tables = ({}, {})
         self._consumed: Tables = ({}, {})
-        self._seen: dict[Account, int] = {}  # frames at the last look, of accounts
+        # Connections are many, and most of them never have any of these.
+        self._seen: Mapping[Account, int] = _NONE  # frames at the last look, of accounts
         self.has_new = False
-        self.wanted: dict[bytes, None] = {}  # a set would take 150 bytes more
-        self.undecided: list[Callable[[], Awaitable[None]]] = []
+        self.wanted: Collection[bytes] = ()
+        self.undecided: Sequence[Callable[[], Awaitable[None]]] = ()
 
     def __iter__(self) -> Iterator[Account]:
         return (it for table in self._tables for it in table.values())
@@ -89,6 +93,8 @@ class Book:
         """Return the name of a topic; None: it is not known. `wanted`: it is asked for then."""
         name = self._ids.name(id)
         if name is None and wanted and len(self.wanted) < MOST_WANTED:
+            if not isinstance(self.wanted, dict):
+                self.wanted = dict[bytes, None]()
             self.wanted[id] = None
         return name
 
@@ -148,6 +154,8 @@ class Book:
         """Return why the client may not do something, and note what has to be asked about it."""
         refused = self._services.forbid(right, subject)
         if isinstance(refused, Undecided):
+            if not isinstance(self.undecided, list):
+                self.undecided = []
             self.undecided.append(refused.ask)
         return refused
 
@@ -174,7 +182,7 @@ class Book:
 
     def close(self) -> bool:
         """Close some accounts; return whether there are more."""
-        self._seen.clear()
+        self._seen = _NONE
         for table in self._tables:
             for topic in list(islice(table, CLOSED_AT_ONCE)):
                 self._close(table, topic)

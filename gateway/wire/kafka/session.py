@@ -413,11 +413,11 @@ class KafkaSession:
             self._pending.ask(Asked(METADATA, version, OWN, is_own=True))
             effects.append(Inject(Direction.TO_BROKER, data))
             self._unanswered += 1
-            wanted.clear()
+            self._book.wanted = ()
         if undecided:
             effects.append(Start(Questions(tuple(undecided)), self._decided))
             self._unanswered += 1
-            undecided.clear()
+            self._book.undecided = ()
         return tuple(effects)
 
     def _settled(self, settling: Settling, _result: bytes | Denial, _now: float) -> Effects:
@@ -511,8 +511,10 @@ class KafkaSession:
     # -- sweeps ------------------------------------------------------------------------------
 
     def _sweep_later(self, now: float) -> Effects:
+        """Sweep in a while, if there is anything by then that could be swept."""
+        has_some = self._book.has_new or len(self._substitutes)
         self._book.has_new = False
-        if self._sweeps:
+        if self._sweeps or not has_some:
             return ()
         self._sweeps = True
         return (Later(now + SWEPT, self._sweep),)
@@ -527,9 +529,9 @@ class KafkaSession:
             self._answers.over.pop(account, None)
         if self._is_at_rest:
             self._substitutes.clear()
-        is_used = any(True for _ in self._book) or len(self._substitutes)
-        again = self._sweep_later(now) if is_used else ()
-        return (*map(Discard, closed), *again)
+        # An account that is still open has to be looked at again.
+        self._book.has_new |= any(True for _ in self._book)
+        return (*map(Discard, closed), *self._sweep_later(now))
 
     @property
     def _is_at_rest(self) -> bool:

@@ -12,8 +12,10 @@ is answered. So it has a substitute for each error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
+from types import MappingProxyType
+from typing import Any
 
 from gateway.errors import PeerError
 from gateway.wire.kafka.traffic import Original
@@ -25,6 +27,9 @@ frame may have."""
 _NO_NAMES = b"/:;,+=*?!#$%&@~^"
 """Bytes that no topic's name has. Which ones come first tells names apart that differ there."""
 
+_NONE: Mapping[Any, Any] = MappingProxyType({})
+"""What connections have that no topic is denied to: they are many."""
+
 _INVERTED = bytes(255 - byte for byte in range(256))
 
 
@@ -34,8 +39,8 @@ class Substitutes:
     __slots__ = ("_originals", "_others")
 
     def __init__(self) -> None:
-        self._others: dict[tuple[bytes, int], bytes] = {}
-        self._originals: dict[bytes, Original] = {}
+        self._others: Mapping[tuple[bytes, int], bytes] = _NONE
+        self._originals: Mapping[bytes, Original] = _NONE
 
     def __len__(self) -> int:
         return len(self._others)
@@ -55,8 +60,7 @@ class Substitutes:
 
     def clear(self) -> None:
         """Forget all substitutes: no answer is owed that may have one."""
-        self._others.clear()
-        self._originals.clear()
+        self._others = self._originals = _NONE
 
     def _other(self, topic: bytes, error: int, *, by_id: bool) -> bytes:
         other = self._others.get((topic, error))
@@ -67,9 +71,14 @@ class Substitutes:
             other = next((it for it in choices if it not in self._originals), None)
             if other is None:
                 raise PeerError("too many topics of like names without a right to them")
-            self._others[topic, error] = other
-            self._originals[other] = Original(topic, error)
+            self._keep(topic, error, other)
         return other
+
+    def _keep(self, topic: bytes, error: int, other: bytes) -> None:
+        if not (isinstance(self._others, dict) and isinstance(self._originals, dict)):
+            self._others, self._originals = {}, {}
+        self._others[topic, error] = other
+        self._originals[other] = Original(topic, error)
 
 
 def _other_names(topic: bytes) -> Iterator[bytes]:

@@ -19,7 +19,7 @@ Source: the protocol guide of Apache Kafka, and KIP-482 for compact lengths and 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import NamedTuple
 
@@ -38,10 +38,6 @@ SIZES = {
     "uuid": 16,
 }
 """By type: bytes of a number."""
-
-MOST_STEPS = 20_000
-"""Elements and tagged fields of one walk, which take up to 30 ms (AMD EPYC). Real requests have
-some hundreds; the largest are answers about thousands of partitions."""
 
 
 class Place(NamedTuple):
@@ -63,18 +59,18 @@ class Tagged(NamedTuple):
 @dataclass(slots=True)
 class Found:
     """What a walk has found. `places` and `tagged` are in the order of the frame, an outer tagged
-    field before those in it. `end`: where the walk ended."""
+    field before those in it. `end`: where the walk ended. `left`: steps that it may take."""
 
+    left: int
     places: list[Place] = field(default_factory=list)
     tagged: list[Tagged] = field(default_factory=list)
     end: int = 0
-    left: int = MOST_STEPS
 
     def step(self) -> None:
         """Count a step. Raises `PeerError` beyond the bound."""
         self.left -= 1
         if self.left < 0:
-            raise PeerError(f"a frame of more than {MOST_STEPS} fields")
+            raise PeerError("a frame of too many fields")
 
 
 Frame = bytes | bytearray
@@ -85,14 +81,16 @@ Step = Callable[[Frame, int, int, Found], int]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is done for each struct of one kind. `least`: the fewest bytes that it can have."""
+    """What is done for each struct of one kind. `least`: the fewest bytes that it can have. `most`:
+    steps of a walk."""
 
     steps: tuple[Step, ...]
     least: int
+    most: int = 0
 
     def walk(self, frame: Frame, start: int, end: int) -> Found:
         """Return what stands in the body `frame[start:end]`. Raises `PeerError` if it is torn."""
-        found = Found()
+        found = Found(self.most)
         found.end = self.over(frame, start, end, found)
         return found
 
@@ -112,7 +110,8 @@ def plan(
     `Topics#` the number of its elements. `whole`: the body is walked to its end, though nothing is
     wanted there."""
     flexible = version >= schema.flexible
-    return _Made(version, flexible, wanted).struct(schema.fields, "", whole=whole)
+    made = _Made(version, flexible, wanted).struct(schema.fields, "", whole=whole)
+    return replace(made, most=schema.steps)
 
 
 def text_at(frame: Frame, place: Place, *, flexible: bool) -> bytes | None:
