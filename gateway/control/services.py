@@ -113,6 +113,9 @@ class ClusterParts:
 
 _LAST_GENERATION = (1 << 32) - 1
 
+MOST_ERRORS = 1000
+"""Kinds of requests and codes of their errors that are counted: real clients see some tens."""
+
 _NO_GATEWAY = Denial(Refusal.NOT_READY, "no gateway is known for the cluster of this broker")
 
 _NO_NAME = Denial(Refusal.UNAUTHENTICATED, "a client of this name is not accepted here")
@@ -394,6 +397,11 @@ class ListenerServices:
             latencies.lookup.add(times.ended - times.began)
         if self._spans is not None:
             self._spans(_lookup_span(outcome, times))
+
+    def answered_by_error(self, request: str, code: int) -> None:
+        errors = self._cluster.figures.errors
+        if len(errors) < MOST_ERRORS or (request, code) in errors:
+            errors[request, code] += 1
 
     def redirected(self) -> None:
         self._cluster.figures.redirects += 1

@@ -238,6 +238,16 @@ LOOKUPS = _brokers.counter(
 REDIRECTS = _brokers.counter(
     "gateway_lookup_redirects", "Redirects that lookups followed.", "cluster"
 )
+ANSWER_ERRORS = _brokers.counter(
+    "gateway_answer_errors",
+    "Errors in brokers' answers as clients get them, by the request and the protocol's code: one "
+    "for each partition, topic or answer that has one, topics that the gateway denied included. "
+    "Those of Metadata are not counted.",
+    "cluster",
+    "request",
+    "code",
+    needs="Kafka",
+)
 MIGRATIONS = _brokers.counter(
     "gateway_migrations",
     "Topics that migrated to another cluster: 'told' (clients got its gateway), 'withheld' (none "

@@ -5,6 +5,7 @@ Incrementing a slot costs 35 ns; a metrics library's own counter costs 600 to 19
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
@@ -137,8 +138,8 @@ class ExportFigures:
 
 @dataclass(slots=True)
 class ClusterFigures:
-    """Lookups of one cluster since the start, and migrations of its topics to another cluster:
-    those reported to clients, and those withheld.
+    """Lookups of one cluster since the start, migrations of its topics to another cluster: those
+    reported to clients, and those withheld; and errors in answers, by request and code.
     """
 
     lookups: dict[LookupOutcome, int] = field(
@@ -147,6 +148,7 @@ class ClusterFigures:
     redirects: Annotated[int, families.REDIRECTS] = 0
     migrations: int = 0
     migrations_withheld: int = 0
+    errors: Counter[tuple[str, int]] = field(default_factory=Counter)
 
 
 @dataclass(slots=True)

@@ -256,12 +256,17 @@ def _traffic(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
 def _lookups(clusters: Mapping[str, ClusterFigures]) -> Iterator[Metric]:
     lookups = _metric(families.LOOKUPS)
     migrations = _metric(families.MIGRATIONS)
+    errors = _metric(families.ANSWER_ERRORS)
     for cluster, figures in clusters.items():
         migrations.add_metric([cluster, "told"], figures.migrations)
         migrations.add_metric([cluster, "withheld"], figures.migrations_withheld)
         for outcome, number in figures.lookups.items():
             lookups.add_metric([cluster, outcome.value], number)
+        for (request, code), number in figures.errors.items():
+            errors.add_metric([cluster, request, str(code)], number)
     yield lookups
+    if errors.samples:
+        yield errors
     yield from _families(clusters)
     yield migrations
 

@@ -210,6 +210,11 @@ class Services(Protocol):
         """Count the outcome of a lookup, and its duration if it is known and read (`timed`)."""
         ...
 
+    def answered_by_error(self, request: str, code: int) -> None:
+        """Count an error of a broker's answer. `request`: the kind of request, as the protocol
+        names it; `code`: the protocol's number of the error."""
+        ...
+
     def redirected(self) -> None:
         """Count a lookup answer that named another broker to ask."""
         ...

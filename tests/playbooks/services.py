@@ -81,6 +81,7 @@ class FakeServices:
         self.seats = Seats()
         self.delay_of_failures = 0.0
         self.outcomes: Counter[LookupOutcome] = Counter()
+        self.errors: Counter[tuple[str, int]] = Counter()
         self.redirects = 0
         self.nodes: dict[int, Address] = {}  # brokers by their ids
         self.wanted_node: int | None = None  # the one that a client connects to
@@ -229,6 +230,9 @@ class FakeServices:
         if times is not None and times.ended > times.began:
             latencies = self.latencies(times.subject, proven=times.proven)
             latencies.lookup.add(times.ended - times.began)
+
+    def answered_by_error(self, request: str, code: int) -> None:
+        self.errors[request, code] += 1
 
     def redirected(self) -> None:
         self.redirects += 1

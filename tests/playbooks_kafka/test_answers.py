@@ -27,6 +27,7 @@ from .frames import (
     METADATA,
     PRODUCE,
     ask,
+    asked,
     batch,
     correlations,
     described,
@@ -35,6 +36,7 @@ from .frames import (
     id_of,
     known,
     metadata,
+    named,
     produce,
     produced,
     split,
@@ -300,10 +302,40 @@ def test_a_topic_that_was_asked_for_without_the_right_is_denied_by_itself() -> N
 
 
 def _asked_for(frame: bytes) -> list[dict[str, str]]:
-    from .frames import asked
-
     found: list[dict[str, str]] = asked(frame)["Topics"]
     return found
+
+
+def test_errors_of_answers_are_counted_by_their_code() -> None:
+    play = Play()
+    play.client(ask(HEARTBEAT, 4, 1), produce(9, 2, a=batch(1), b=batch(1)), metadata(12, 3))
+    play.broker(tell(HEARTBEAT, 4, 1, ErrorCode=27), produced(9, 2, a=19, b=6))
+    play.broker(tell(METADATA, 12, 3, Topics=[{"Name": "a", "ErrorCode": 5}]))
+    assert play.services.errors == {("Heartbeat", 27): 1, ("Produce", 19): 1, ("Produce", 6): 1}
+
+
+@pytest.mark.parametrize("piece", [1, 30, 10_000])
+@pytest.mark.parametrize(
+    "version", range(known(FETCH).response.first, known(FETCH).response.last + 1)
+)
+def test_errors_of_fetched_partitions_are_counted_while_they_pass(version: int, piece: int) -> None:
+    play = Play(guarded((Right.CONSUME, "denied")), known=("a", "denied"))
+    reached = play.client(fetch(version, 1, "a", "denied"))
+    other = {
+        key: it for key, it in asked(reached)["Topics"][1].items() if key in ("Topic", "TopicId")
+    }
+    partitions = [{"PartitionIndex": 0, "ErrorCode": 1, "Records": b""}]
+    denied = [{"PartitionIndex": 0, "ErrorCode": 3, "Records": b""}]
+    responses = [
+        {**named(version, "a", "Topic"), "Partitions": partitions},
+        {**other, "Partitions": denied},
+    ]
+    of_all = {"ErrorCode": 70} if version >= 7 else {}
+    said = tell(FETCH, version, 1, Responses=responses, **of_all)
+    for at in range(0, len(said), piece):
+        play.broker(said[at : at + piece])
+    expected = {("Fetch", 1): 1, ("Fetch", ErrorCode.TOPIC_AUTHORIZATION_FAILED): 1}
+    assert play.services.errors == expected | ({("Fetch", 70): 1} if of_all else {})
 
 
 def test_a_throttled_or_cleaned_answer_says_its_new_size() -> None:

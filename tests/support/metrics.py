@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from gateway.policy.accounts import AccountBook
@@ -70,7 +71,7 @@ def exposition() -> str:
         listeners={"a": listener},
         dials={"b": Histogram()},
         delays=Histogram(),
-        clusters={"b": ClusterFigures()},
+        clusters={"b": ClusterFigures(errors=Counter({("Produce", 6): 1}))},
         plane=lambda: PlaneFigures(0, 0, 0, 0, 0, 0),
         brokers=lambda: [BrokerHealth("b", "127.0.0.1:6650", healthy=True)],
         failures=lambda: [BrokerFailures("b", "silent", 0)],

@@ -51,6 +51,7 @@ LISTS = frozenset({METADATA, 75})
 
 _SHARED = frozenset({"TopicId", "Records"})
 _PRODUCED = frozenset({"Name", "TopicId", "ErrorCode"})
+_ERRORS = frozenset({"ErrorCode"})
 _NO_ERROR = bytes(2)
 
 
@@ -102,6 +103,8 @@ class Answering:
             frame = without(schema, version, frame, start, self._hidden())
         if len(self._substitutes):
             frame = restored(schema, version, frame, start, self._substitutes)
+        if asked.key not in LISTS:
+            self._count_errors(known, version, frame, start)
         frame = cleaned(asked.key, schema, version, frame, start, self._clean)
         throttle = self._throttle.milliseconds(counted) if counted else 0
         if throttle and has_throttle(schema, version):
@@ -119,6 +122,12 @@ class Answering:
     def _advertise(self, node: Node) -> Address:
         broker = node.address(tls=self._listener.settings.brokers_tls)
         return self._services.advertise_node(node.id, broker)
+
+    def _count_errors(self, known: Api, version: int, frame: bytes, start: int) -> None:
+        for place in plan(known.response, version, _ERRORS).walk(frame, start, len(frame)).places:
+            code = int.from_bytes(frame[place.start : place.end], signed=True)
+            if code:
+                self._services.answered_by_error(known.name, code)
 
     def _count(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
         """Count the receipts of a request, and those that are errors. What stands for a topic that

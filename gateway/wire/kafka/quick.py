@@ -240,7 +240,7 @@ def fetched(  # noqa: C901 - flat, as it runs for each answer
 ) -> list[Portion] | None:
     """Return what an answer to Fetch has, whose head ends at `at`; None: read it otherwise."""
     try:
-        if chunk[at]:  # tagged fields of the head
+        if chunk[at] or chunk[at + 5] or chunk[at + 6]:  # tagged fields of the head; an error
             return None
         count = chunk[at + 11] - 1  # behind the time of throttling, the error and the session
         at += 12
@@ -255,7 +255,8 @@ def fetched(  # noqa: C901 - flat, as it runs for each answer
             total = told = 0
             while partitions > 0:
                 partitions -= 1
-                if chunk[at + 30] > 1:  # transactions that were aborted
+                # An error, or transactions that were aborted.
+                if chunk[at + 4] or chunk[at + 5] or chunk[at + 30] > 1:
                     return None
                 size, at = _compact(chunk, at + 35)
                 until = at + size
@@ -304,10 +305,12 @@ def head(chunk: bytearray, at: int, end: int, until: int, version: int) -> Head 
     `until`; None: it has not all come, or the answer has several partitions, or another form."""
     began = at
     try:
-        if chunk[at] or chunk[at + 11] != _ONE:
+        if chunk[at] or chunk[at + 5] or chunk[at + 6] or chunk[at + 11] != _ONE:
             return None
         topic, at = _topic(chunk, at + 12, version)
-        if chunk[at] != _ONE or chunk[at + 31] > 1:  # transactions that were aborted
+        if chunk[at] != _ONE or chunk[at + 5] or chunk[at + 6]:
+            return None
+        if chunk[at + 31] > 1:  # transactions that were aborted
             return None
         size, at = _compact(chunk, at + 36)
         if at > end or at + size + TAIL != until:

@@ -515,6 +515,8 @@ class Answers(_Scanner):
 
     def _passed(self, chunk: bytearray) -> None:
         by_id = self._version >= BY_ID[FETCH]
+        for error in self._traffic.errors:
+            self._throttle.services.answered_by_error(_FETCH_NAME, error)
         held: list[Account] = []
         for portion in self._traffic.portions:
             if not portion.messages:
@@ -536,3 +538,4 @@ def _schemas(key: int) -> tuple[Schema, Schema]:
 
 _REQUEST, _ANSWER = _schemas(PRODUCE)[0], _schemas(FETCH)[1]
 _LAST_FETCH = _schemas(FETCH)[0].last
+_FETCH_NAME = "Fetch"

@@ -60,10 +60,11 @@ class Portion(NamedTuple):
 @dataclass(slots=True)
 class Traffic:
     """What a frame carries. `acks` (of a request): replicas that must have it; with 0 the broker
-    sends no answer."""
+    sends no answer. `errors` (of an answer): codes other than 0."""
 
     acks: int = 0
     portions: list[Portion] = field(default_factory=list)
+    errors: list[int] = field(default_factory=list)
 
 
 class Original(NamedTuple):
@@ -122,7 +123,7 @@ def produced(
         other = judge(topic)
         if other is not None:
             yield other
-        portion = yield from _partitions(form, topic, None)
+        portion = yield from _partitions(form, topic, None, traffic)
         if other is None:
             traffic.portions.append(portion)
 
@@ -130,13 +131,16 @@ def produced(
 def fetched(version: int, traffic: Traffic, restore: Restore = _as_it_is) -> Reader:
     """Read the body of a Fetch answer."""
     form = _Form.of(FETCH, version)
-    yield from skip(4 + (6 if version >= 7 else 0))  # the time of throttling, error, session
+    yield from skip(4)  # the time of throttling
+    if version >= 7:
+        yield from _error(traffic)
+        yield from skip(4)  # the session
     for _ in range((yield from _count(form))):
         topic = yield from _topic(form)
         original = restore(topic)
         if original is not None:
             yield original.topic
-        portion = yield from _partitions(form, topic, original)
+        portion = yield from _partitions(form, topic, original, traffic)
         if original is None:
             traffic.portions.append(portion)
     if version >= WITH_LEADERS:
@@ -165,13 +169,15 @@ def _topic(form: _Form) -> Reading[bytes]:
     return topic
 
 
-def _partitions(form: _Form, topic: bytes, original: Original | None) -> Reading[Portion]:
+def _partitions(
+    form: _Form, topic: bytes, original: Original | None, traffic: Traffic
+) -> Reading[Portion]:
     """Read what a frame has of one topic."""
     size = told = 0
     for _ in range((yield from length(form.array))):
         yield from skip(4)  # its index
         if form.key == FETCH:
-            yield from _before_batches(form, original)
+            yield from _before_batches(form, original, traffic)
         here = max(0, (yield from length(form.array)))
         batches = Batches(here, whole=form.key == PRODUCE)
         yield batches
@@ -184,11 +190,20 @@ def _partitions(form: _Form, topic: bytes, original: Original | None) -> Reading
     return Portion(topic, size, told)
 
 
-def _before_batches(form: _Form, original: Original | None) -> Reader:
+def _error(traffic: Traffic) -> Reader:
+    error = yield from number(2)
+    if error:
+        traffic.errors.append(error)
+
+
+def _before_batches(form: _Form, original: Original | None, traffic: Traffic) -> Reader:
     """Read what stands between a partition's index and its batches."""
-    yield 2  # its error
-    if original is not None:
+    if original is None:
+        yield from _error(traffic)
+    else:
+        yield 2
         yield original.error.to_bytes(2)
+        traffic.errors.append(original.error)
     yield from skip(8 + 8 + (8 if form.version >= 5 else 0))  # offsets
     aborted = yield from length(form.array)
     if form.has_tags:

@@ -13,7 +13,7 @@ from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateName
 from gateway.brokers.seal import SealKey
 from gateway.control.failures import FREE, Failures
 from gateway.control.seats import ADDRESS_FULL, PRINCIPAL_FULL, Seat, Seats
-from gateway.control.services import ClusterParts, ListenerServices, Verifier
+from gateway.control.services import MOST_ERRORS, ClusterParts, ListenerServices, Verifier
 from gateway.identity.credential import NoCredential
 from gateway.identity.verified import Verified
 from gateway.policy.access import Access
@@ -127,6 +127,18 @@ def test_failures_count_at_all_listeners_and_seats_at_each() -> None:
     for services in (one, other):
         assert isinstance(services.seat(client_at("192.0.2.1")), Seat)
         assert services.seat(client_at("192.0.2.1")) == ADDRESS_FULL
+
+
+# -- errors ------------------------------------------------------------------------------------
+
+
+def test_errors_of_answers_are_counted_as_long_as_they_are_of_few_kinds() -> None:
+    setting = Setting()
+    for code in range(MOST_ERRORS + 1):
+        setting.services.answered_by_error("Produce", code)
+    setting.services.answered_by_error("Produce", 1)
+    assert len(setting.figures.errors) == MOST_ERRORS
+    assert setting.figures.errors["Produce", 1] == 2
 
 
 # -- other clusters ----------------------------------------------------------------------------

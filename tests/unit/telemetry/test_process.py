@@ -105,6 +105,15 @@ def test_every_lookup_outcome_is_there_from_the_start() -> None:
     assert values(found["gateway_lookup_redirects"], "cluster") == {("main",): 4}
 
 
+def test_errors_of_answers_are_exposed_if_there_are_any() -> None:
+    cluster = ClusterFigures()
+    cluster.errors["Produce", 6] += 2
+    found = families(ProcessMetrics(sources(clusters={"main": cluster})))
+    labels = "cluster", "request", "code"
+    assert values(found["gateway_answer_errors"], *labels) == {("main", "Produce", "6"): 2}
+    assert "gateway_answer_errors" not in families(ProcessMetrics(sources()))
+
+
 def test_dropped_lines_of_the_audit_are_exposed_if_there_is_one() -> None:
     found = families(ProcessMetrics(sources(audit=AuditFigures(dropped=5))))
     assert values(found["gateway_audit_lines_dropped"]) == {(): 5}
