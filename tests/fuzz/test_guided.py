@@ -15,8 +15,8 @@ RUNS = {
     "opening": 8000,
     "session": 6000,
     "parsers": 40_000,
-    "kafka_session": 800,
-    "kafka_opening": 1000,
+    "kafka_session": 500,
+    "kafka_opening": 500,
 }
 """Some seconds of each."""
 
