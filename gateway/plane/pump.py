@@ -253,9 +253,6 @@ class Pump:
         if cleared < end:
             if self.scanner.stop:
                 self._stopped(cleared, end, now)
-                # The session may have counted what was decided.
-                if self.note is not None and not self.note(now):
-                    self.note = None
             else:
                 self._keep(memory.view[cleared:end])
         elif start:
@@ -381,6 +378,9 @@ class Pump:
         """Go on after the scan in `readable` halted at a stop frame."""
         self._keep(b"")
         self._move(self._stop_frame(at, end, now), end, now)
+        # The session may have counted what was decided.
+        if self.note is not None and not self.note(now):
+            self.note = None
 
     def _stop_frame(self, at: int, end: int, now: float) -> int:
         """Have a stop frame decided, or begin to collect it. Return the offset behind the frame."""

@@ -121,6 +121,7 @@ def test_python_producers_and_consumers_move(rolled: Rolled, connect: Connect) -
     assert list(dict.fromkeys(load.received)) == list(range(load.sent))
 
 
+@pytest.mark.bound(180)  # six processes start one after the other on a busy machine
 def test_clients_of_several_workers_move(
     brokers: Brokers, gateway: StartGateway, tapped: Tapped, connect: Connect, tmp_path: Path
 ) -> None:

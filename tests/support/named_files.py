@@ -28,6 +28,7 @@ _HELD = {
     "crl_files": "CRL",
     "htpasswd_file": "htpasswd",
     "credentials_file": "scram",
+    "passwords_file": "passwords",
     "jwks_file": "jwks",
     "client_secret_file": "password",
     "pseudonym_key_file": "random",
@@ -52,6 +53,7 @@ def contents() -> Mapping[str, bytes]:
         "random": os.urandom(64),
         "htpasswd": b"alice:$2y$10$" + 53 * b"a",
         "scram": line("alice", "secret").encode(),
+        "passwords": b"alice: {username: alice, password: secret}\n",
         "jwks": json.dumps({"keys": [RSAKey.import_key(rsa.public_key()).as_dict()]}).encode(),
         "CRL": authority.revoke(),
     }
