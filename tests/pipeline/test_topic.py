@@ -65,12 +65,18 @@ def tables(lake: Lake) -> dict[str, list[Any]]:
     return {"usage": rows(lake.read("usage")), "quarantine": quarantined}
 
 
+RUNS = 3
+"""A broker on a busy machine may send nothing for so long that a run leaves the rest to the next
+one."""
+
+
 def test_a_topic_gives_the_tables_of_the_files(
     pulsar: Standalone, sent: str, lake: Lake, records: Folder, tmp_path: Path
 ) -> None:
     ingest(lake, records.url, "usage", ms(NOW))
     base = str(tmp_path / "topic")
-    said = run(base, sent)
+    runs = (run(base, sent) for _ in range(RUNS))
+    said = next((told for told in runs if "nothing new" not in told), "")
     assert f"{COUNT - 1 + len(HOSTILE)} messages" in said
     assert f"{COUNT - 1} records of 3 days; {len(HOSTILE)} lines put aside" in said
     topic = Lake(lake.spark, base)
@@ -89,11 +95,6 @@ POINTS = {
     "while tables are written": "data/usage/*",
 }
 """What is there at each point, below the folder of tables."""
-
-
-RUNS = 3
-"""A broker on a busy machine may send nothing for so long that a run leaves the rest to the next
-one."""
 
 
 @pytest.mark.parametrize("point", POINTS)
