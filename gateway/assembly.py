@@ -562,7 +562,7 @@ def make_credential(
 
 
 def shows_passwords(settings: model.Credential | None) -> bool:
-    """Return whether passwords may be shown to brokers without TLS."""
+    """Return whether brokers without TLS may be shown the passwords of this credential."""
     shown = None if settings is None else settings.basic or settings.each_principal
     return shown is not None and shown.without_tls
 

@@ -32,7 +32,7 @@ Passwords = Mapping[str, Credential]
 
 
 class EachPrincipal(TokenFile):
-    """Passwords by principal in a file, which is read again as a token is."""
+    """Reads the passwords of principals from a file, again whenever it changes (`TokenFile`)."""
 
     what = "passwords file"
     content = "a username and a password for each principal"
@@ -65,6 +65,7 @@ def read_passwords(content: bytes) -> Passwords:
     if len(content) > LARGEST:
         raise ConfigurationError(f"has more than {LARGEST} bytes")
     try:
+        root = yaml.compose(content, yaml.SafeLoader)
         told = yaml.safe_load(content)
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
@@ -72,7 +73,18 @@ def read_passwords(content: bytes) -> Passwords:
         raise ConfigurationError(f"is not YAML{where}") from None
     if not isinstance(told, dict) or not told:
         raise ConfigurationError("names nobody")
+    _refuse_repeated(root)
     return {_name(number, name): _one(number, told[name]) for number, name in enumerate(told, 1)}
+
+
+def _refuse_repeated(root: yaml.Node | None) -> None:
+    """Raise `ConfigurationError` for a name that is there twice: YAML takes the last one."""
+    assert isinstance(root, yaml.MappingNode)
+    names: set[str] = set()
+    for key, _ in root.value:
+        if key.value in names:
+            raise ConfigurationError(f"has in line {key.start_mark.line + 1} a name again")
+        names.add(key.value)
 
 
 def _name(number: int, name: object) -> str:

@@ -119,7 +119,8 @@ def _to_broker(*, raw: bool = False) -> Subject:
 def _to_client(*, raw: bool = False) -> Subject:
     substitutes = Substitutes()
     book, accounts = _book(Action.CONSUME, substitutes)
-    scanner = Answers(book, AnyAnswers(), substitutes, Throttle(KafkaServices()))
+    services = KafkaServices()
+    scanner = Answers(services, book, AnyAnswers(), substitutes, Throttle(services))
     scanner.raw = raw
     return Subject(scanner, accounts)
 

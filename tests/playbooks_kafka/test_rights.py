@@ -209,6 +209,17 @@ def test_an_idempotent_producer_and_a_consumer_without_a_group_need_none() -> No
     assert play.services.judged == []
 
 
+@pytest.mark.parametrize(
+    ("key", "version", "field", "right"),
+    [(8, 8, "GroupId", Right.CONSUME), (24, 3, "V3AndBelowTransactionalId", Right.PRODUCE)],
+)
+def test_an_empty_name_is_one(key: int, version: int, field: str, right: Right) -> None:
+    """Brokers keep offsets of the group without a name, and would judge the gateway's right."""
+    play = Play(guarded((right, "group:")))
+    assert play.client(ask(key, version, 1, **{field: ""})) == b""
+    assert (right, "group:") in play.services.judged
+
+
 # -- topics ----------------------------------------------------------------------------------------
 
 OF_TOPICS = [
@@ -233,7 +244,8 @@ def test_a_topic_without_the_right_becomes_another_one(
     assert (id_of("secret") if by_id else b"secret") not in reached
     allowed = Play(guarded((right, "public")), known=("secret",))
     assert allowed.client(frame) == frame
-    assert allowed.services.judged == [(right, "secret")]
+    of_topics = [it for it in allowed.services.judged if not it[1].startswith("group:")]
+    assert of_topics == [(right, "secret")]
 
 
 def test_every_api_that_is_offered_has_its_needs() -> None:

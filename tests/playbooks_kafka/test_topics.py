@@ -109,9 +109,14 @@ def test_a_topic_that_is_not_admitted_is_denied_with_the_reason(
 
 @pytest.mark.parametrize("piece", [1, 11, 10_000])
 @pytest.mark.parametrize("version", PRODUCES)
-def test_a_client_produces_in_no_transaction_of_somebody_else(version: int, piece: int) -> None:
-    play = Play(guarded("group:theirs"), known=("a",))
-    said = produce(version, 1, 1, "theirs", a=batch(3))
+@pytest.mark.parametrize("theirs", ["theirs", ""])
+def test_a_client_produces_in_no_transaction_of_somebody_else(
+    version: int, piece: int, theirs: str
+) -> None:
+    """Brokers take a request without a name for one in no transaction, and one with an empty name
+    for one that the gateway may send."""
+    play = Play(guarded(f"group:{theirs}"), known=("a",))
+    said = produce(version, 1, 1, theirs, a=batch(3))
     (topic,) = asked(in_pieces(play, said, piece))["TopicData"]
     assert topic["PartitionData"][0]["Records"] == batch(3)
     substitute = {key: topic[key] for key in named(version, "a")}

@@ -138,9 +138,10 @@ class Book:
         return account
 
     def refuses_transaction(self, name: bytes) -> ErrorCode | None:
-        """Return why the client may not produce in a transaction; None: it may. Raises `PeerError`
-        if its name cannot be read."""
-        if not (name and self._services.guarded):
+        """Return why the client may not produce in a transaction; None: it may. An empty name is
+        one: brokers judge it, by the gateway's principal. Raises `PeerError` if it cannot be
+        read."""
+        if not self._services.guarded:
             return None
         subject = Subject(self._client.subject.caller, None, readable(name))
         match self.forbid(Right.PRODUCE, subject):

@@ -1,5 +1,5 @@
-"""Reads Produce and Fetch frames of the usual form in one go: those that are whole in a chunk, and
-the heads of those that have one partition.
+"""Reads frames of Produce and Fetch in one go, where they have the usual form: whole ones, and the
+heads of those that a read cuts and that have one partition.
 
 `traffic` reads any such frame, in whatever pieces it comes, with a generator that costs some
 microseconds for each of its parts. Most frames are small and whole, and all their lengths take one

@@ -30,7 +30,8 @@ _AFTER_LENGTH = 12
 
 
 class Batches:
-    """Counts the messages of batches; see `stream.Run`. `whole`: none may be torn."""
+    """Counts the messages of `size` bytes of batches, as a `stream.Run`. `whole`: no batch may be
+    torn."""
 
     __slots__ = ("_whole", "left", "messages", "skips")
 
@@ -43,7 +44,8 @@ class Batches:
             self._tear()
 
     def take(self, chunk: bytearray, at: int, end: int) -> int:
-        """See `stream.Run`. Raises `PeerError` if a batch is torn, or says what cannot be."""
+        """See `stream.Run`. Raises `PeerError` if a batch states a length or a count that it cannot
+        have, or is torn and must not be."""
         while at < end:
             if not self.skips:
                 entry = self._entry(chunk, at, end)

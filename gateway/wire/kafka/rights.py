@@ -159,7 +159,7 @@ class Rights:
     ) -> ErrorCode | None:
         """Return why a client may not use a group or a transactional id."""
         name = text_at(frame, place, flexible=flexible)
-        if not name:
+        if name is None:
             return None  # an idempotent producer, or a consumer without a group
         subject = Subject(self._client.subject.caller, None, readable(name))
         if place.name in needs.groups:

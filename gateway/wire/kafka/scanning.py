@@ -32,6 +32,7 @@ from gateway.wire.kafka.stream import Reader, Stream, length, skip, skip_tags
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle, tell
 from gateway.wire.kafka.traffic import BY_ID, Traffic, fetched, one_partition, produced
+from gateway.wire.services import Services
 
 REQUEST = struct.Struct(">ihhi")
 """The head of each request up to its client id: size, API, version, correlation id."""
@@ -136,7 +137,7 @@ _INDEX = 4
 
 
 class Requests(_Scanner):
-    """Requests: those of Produce pass, and those of Fetch whose topics have accounts.
+    """Scans requests: those of Produce pass, and those of Fetch whose topics have accounts.
 
     `stops`: the session has to decide whether a request of Produce or Fetch may go on. `over`:
     accounts that have used up their allowance to produce; `fetches`: to consume.
@@ -365,10 +366,10 @@ class Requests(_Scanner):
 
 
 class Answers(_Scanner):
-    """Answers: those to Fetch pass. `over`: accounts that have used up their allowance.
+    """Scans answers; those to Fetch pass. `over`: accounts that have used up their allowance.
 
-    An answer says for how long the client is held because of it. One that is cut has its head sent
-    on before anybody knows, and says what is owed of earlier ones.
+    An answer to Fetch tells the client for how long its messages have it wait. The head of one that
+    a read cuts goes on before these are counted, so it tells what earlier answers owe.
     """
 
     __slots__ = (
@@ -376,6 +377,7 @@ class Answers(_Scanner):
         "_consumed",
         "_pending",
         "_says_at",
+        "_services",
         "_substitutes",
         "_throttle",
         "_traffic",
@@ -384,9 +386,15 @@ class Answers(_Scanner):
     )
 
     def __init__(
-        self, book: Book, pending: Pending, substitutes: Substitutes, throttle: Throttle
+        self,
+        services: Services,
+        book: Book,
+        pending: Pending,
+        substitutes: Substitutes,
+        throttle: Throttle,
     ) -> None:
         super().__init__()
+        self._services = services
         self._book = book
         self._pending = pending
         self._substitutes = substitutes
@@ -516,7 +524,7 @@ class Answers(_Scanner):
     def _passed(self, chunk: bytearray) -> None:
         by_id = self._version >= BY_ID[FETCH]
         for error in self._traffic.errors:
-            self._throttle.services.answered_by_error(_FETCH_NAME, error)
+            self._services.answered_by_error(_FETCH_NAME, error)
         held: list[Account] = []
         for portion in self._traffic.portions:
             if not portion.messages:

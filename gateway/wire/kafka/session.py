@@ -152,7 +152,9 @@ class KafkaSession:
         self._book = Book(self._services, client, listener.ids, self.stopwatch)
         self._rights = Rights(client, self._book, self._substitutes)
         self._throttle = Throttle(self._services)
-        self._answers = Answers(self._book, self._pending, self._substitutes, self._throttle)
+        self._answers = Answers(
+            self._services, self._book, self._pending, self._substitutes, self._throttle
+        )
         over = self._answers.over
         self._requests = Requests(self._book, self._pending, self._substitutes, over)
         self._requests.stops = client.guessed is not None
@@ -511,7 +513,7 @@ class KafkaSession:
     # -- sweeps ------------------------------------------------------------------------------
 
     def _sweep_later(self, now: float) -> Effects:
-        """Sweep in a while, if there is anything by then that could be swept."""
+        """Schedule a sweep, if the connection has an account or a substitute and none is due."""
         has_some = self._book.has_new or len(self._substitutes)
         self._book.has_new = False
         if self._sweeps or not has_some:

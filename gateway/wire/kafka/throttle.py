@@ -34,8 +34,8 @@ _TIME = Struct(">i")
 
 @dataclass(slots=True)
 class Throttle:
-    """How long the client of one connection waits for allowance. `in_group`: the connection carries
-    a group's heartbeats."""
+    """Says for how long the client of one connection has to wait for allowance. `in_group`: the
+    connection carries a group's heartbeats."""
 
     services: Services
     in_group: bool = False

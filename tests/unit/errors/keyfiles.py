@@ -175,6 +175,11 @@ def passwords(name: str, content: bytes, wrong: str) -> Case:
 PASSWORDS = [
     passwords("no principals", b"# nobody", "names nobody"),
     passwords("principals that are not YAML", b"alice: {", "is not YAML, line 1"),
+    passwords(
+        "a principal that is there twice",
+        b"alice: {username: a, password: b}\nalice: {username: c, password: d}\n",
+        "has in line 2 a name again",
+    ),
     passwords("too many principals", b"#" * (4 << 20 | 1), "has more than 4194304 bytes"),
     passwords(
         "a principal that is a number",

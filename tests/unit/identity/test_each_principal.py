@@ -59,6 +59,7 @@ WRONG = {
     "is not YAML, line 2": b"alice:\n\t- {",
     "is not YAML": b"\xff\xfe\x00",
     "has a name, number 2, that is no text; put it in quotes": ALICE + b"7: {}",
+    "has in line 2 a name again": ALICE + ALICE,
     "has under name 1 no username and password alone": b"a: {username: b}",
     "has under name 1 no username and password": b"a: {username: b, password: c, x: d}",
     "has under name 1 what is no text; put it in quotes": b"a: {username: b, password: 123}",
