@@ -46,7 +46,7 @@ $(INSTALLED): pyproject.toml constraints.txt
 	@touch $(RUNNABLE)
 
 test: lint ## all tests that this machine can run, real brokers included, but those of test-deploy
-	@echo "== all tests (about 45 minutes on two cores; 1 GB of jars for real brokers and clients the first time)"
+	@echo "== all tests (45 to 90 minutes on two cores; 1 GB of jars for real brokers and clients the first time)"
 	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark and not deploy'
 	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone and not deploy'
 	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone and not deploy'
