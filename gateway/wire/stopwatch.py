@@ -21,7 +21,6 @@ Frames that wait for a limit have the time at which they came, so their wait is 
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Callable
 from typing import Protocol
 
@@ -135,13 +134,14 @@ class _Sends:
         self.account = account
         self.latencies = latencies
         self.seen = account.frames
-        self.under_way: deque[tuple[int, float, int]] = deque()
+        # A deque would take 600 bytes more, of each producer, and `UNDER_WAY` are few.
+        self.under_way: list[tuple[int, float, int]] = []
 
     def settle(self, now: float) -> None:
         """Count the durations of timed frames that have their receipts."""
         under_way, receipts = self.under_way, self.account.receipts
         while under_way and under_way[0][0] <= receipts:
-            _, came, number = under_way.popleft()
+            _, came, number = under_way.pop(0)
             seconds, slow = now - came, self.latencies.slow
             self.latencies.send.add(seconds, number)
             if seconds > slow.floor or now >= slow.until:
