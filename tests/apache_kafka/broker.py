@@ -122,7 +122,8 @@ class Kafka:
         self._java = [java(), *SMALL, *LOGGED, "-cp", f"{jars}/*"]
         self.jars = jars
         self._settings = str(settings)
-        format = ["kafka.tools.StorageTool", "format", "-t", member.cluster, "-c", self._settings]
+        cluster = f"--cluster-id={member.cluster}"  # in one word, since an id may begin with "-"
+        format = ["kafka.tools.StorageTool", "format", cluster, "-c", self._settings]
         format += [it for user in users for it in ("--add-scram", user)]
         run_tool("StorageTool", [*self._java, *format])
 
