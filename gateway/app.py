@@ -689,6 +689,7 @@ class Application:
         from gateway.telemetry.exposition import (
             LatencyExposition,
             PrincipalExposition,
+            ProgressExposition,
             TenantExposition,
             TopicExposition,
         )
@@ -696,10 +697,11 @@ class Application:
 
         limiting = self._limiting
         sharing = None if limiting is None else limiting.sharing
+        clusters = {name: cluster.parts.figures for name, cluster in self._clusters.items()}
         sources = Sources(
             version=__version__,
             listeners=self._listeners,
-            clusters={name: cluster.parts.figures for name, cluster in self._clusters.items()},
+            clusters=clusters,
             plane=self._plane_figures,
             brokers=self._broker_health,
             failures=self._broker_failures,
@@ -729,6 +731,7 @@ class Application:
         folded = self._configuration.metrics.partitions == "folded"
         topics = TopicExposition(books, verified=verified, folded=folded)
         principals = PrincipalExposition(self._principals, verified=verified)
+        progress = ProgressExposition({name: it.progress for name, it in clusters.items()})
 
         def write() -> Iterator[bytes]:
             yield from process.chunks()
@@ -736,7 +739,11 @@ class Application:
             yield from tenants.chunks()
             yield from principals.chunks()
 
-        return {METRICS: write, TOPICS: topics.chunks}
+        def write_topics() -> Iterator[bytes]:
+            yield from topics.chunks()
+            yield from progress.chunks()
+
+        return {METRICS: write, TOPICS: write_topics}
 
     def _plane_figures(self) -> PlaneFigures:
         reactor, memory = self._reactor, self._reactor.memory

@@ -296,7 +296,8 @@ def make_recording(
     clients: Callable[[str], str] | None = network_of
     if settings.clients != "network":
         clients = str if settings.clients == "address" else None
-    return recorder.Recording(asked, Naming(principals, clients))
+    naming = Naming(principals, clients, client_ids=settings.client_ids)
+    return recorder.Recording(asked, naming)
 
 
 def _topics_of(usage: model.Usage) -> dict[str, str]:

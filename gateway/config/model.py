@@ -869,6 +869,8 @@ class Usage(Part):
     # With pseudonymous: replicas with the same key give a principal the same name.
     pseudonym_key_file: File | None = None
     clients: Literal["network", "address", "masked"] = "network"
+    # Whether records of what was used name Kafka's client ids: each makes records of its own.
+    client_ids: Flag = False
     # None: records stay in files.
     topic: UsageTopic | None = None
 

@@ -26,6 +26,7 @@ from gateway.policy.access import Access
 from gateway.policy.accounts import AccountBook
 from gateway.telemetry.figures import ClusterFigures, ListenerFigures
 from gateway.telemetry.latency import ListenerLatencies
+from gateway.telemetry.progress import Position
 from gateway.telemetry.spans import CONNECTION, Span, Spans
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
@@ -402,6 +403,15 @@ class ListenerServices:
         errors = self._cluster.figures.errors
         if len(errors) < MOST_ERRORS or (request, code) in errors:
             errors[request, code] += 1
+
+    def ends(self, topic: TopicName) -> dict[int, int]:
+        return self._cluster.figures.progress.of(topic.whole)
+
+    def committed(self, group: str, topic: TopicName, partition: int, offset: int) -> None:
+        self._cluster.figures.progress.commit(Position(group, topic.whole, partition, offset))
+
+    def deleted(self, group: str) -> None:
+        self._cluster.figures.progress.forget(group)
 
     def redirected(self) -> None:
         self._cluster.figures.redirects += 1

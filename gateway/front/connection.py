@@ -89,5 +89,6 @@ class Connection:
             "gateway.authentication.method": caller.method,
             "user.id": caller.principal,
             "user_agent.original": caller.library,
+            "messaging.client.id": caller.client_id,
         }
         return {name: value for name, value in found.items() if value is not None}

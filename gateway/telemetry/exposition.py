@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gateway.telemetry import families
 from gateway.telemetry.figures import NOTHING, OTHER, TENANTS, Totals
 from gateway.telemetry.latency import BOUNDS
+from gateway.telemetry.progress import Position, Progress
 from gateway.wire.account import Waits
 
 if TYPE_CHECKING:
@@ -388,6 +389,36 @@ class LatencyExposition:
         if known is None:
             known = self._labels[listener, tenant] = _labels(listener=listener, tenant=tenant)
         return known
+
+
+class ProgressExposition:
+    """How far groups have come, by cluster."""
+
+    def __init__(self, clusters: Mapping[str, Progress]) -> None:
+        self._clusters = clusters
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the exposition; see `_Exposition.chunks`."""
+        for family, of in (
+            (families.PARTITION_END, Progress.ends),
+            (families.GROUP_OFFSET, Progress.committed),
+        ):
+            heading = _heading(family)
+            for cluster, progress in self._clusters.items():
+                rows = of(progress)
+                while some := list(islice(rows, _POSITIONS_PER_SLICE)):
+                    yield heading + b"".join(_position(family, cluster, it) for it in some)
+                    heading = b""
+
+
+_POSITIONS_PER_SLICE = 100
+"""Lines of positions, whose labels are made anew for each scrape, in 0.3 ms."""
+
+
+def _position(family: Family, cluster: str, it: Position) -> bytes:
+    of_group = {"group": it.group} if family is families.GROUP_OFFSET else {}
+    labels = _labels(cluster=cluster, **of_group, topic=it.topic, partition=str(it.partition))
+    return f"{family.exposed}{{{labels}}} {it.offset}\n".encode()
 
 
 _BUCKETS = [f',le="{bound}"}}' for bound in (*BOUNDS, "+Inf")]

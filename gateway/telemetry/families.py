@@ -505,6 +505,22 @@ TOPIC_WANTED = _topics.gauge(
     *_TOPIC,
 )
 
+_progress = Section("Groups, at /metrics/topics", needs="Kafka")
+PARTITION_END = _progress.gauge(
+    "gateway_partition_end_offset",
+    "Offset behind the last message of a partition, as brokers last said to clients of it; of "
+    "10,000 topics.",
+    *("cluster", "topic", "partition"),
+    merge=Merge.MOST,  # each process has clients of some partitions
+)
+GROUP_OFFSET = _progress.gauge(
+    "gateway_group_offset",
+    "Offset up to which a group has committed a partition, of 10,000 partitions. What the "
+    "partition's end is beyond it is the group's lag.",
+    *("cluster", "group", "topic", "partition"),
+    merge=Merge.MOST,
+)
+
 _usage = Section("Usage records", needs="usage records")
 RECORDS = _usage.counter(
     "gateway_usage_records", "Records that were written, by their kind.", "stream"

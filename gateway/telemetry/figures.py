@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 
 from gateway.telemetry import families
+from gateway.telemetry.progress import Progress
 from gateway.wire.account import Waits
 from gateway.wire.contract import EndReason
 from gateway.wire.services import LookupOutcome
@@ -139,7 +140,8 @@ class ExportFigures:
 @dataclass(slots=True)
 class ClusterFigures:
     """Lookups of one cluster since the start, migrations of its topics to another cluster: those
-    reported to clients, and those withheld; and errors in answers, by request and code.
+    reported to clients, and those withheld; errors in answers, by request and code; and how far
+    groups have come.
     """
 
     lookups: dict[LookupOutcome, int] = field(
@@ -149,6 +151,7 @@ class ClusterFigures:
     migrations: int = 0
     migrations_withheld: int = 0
     errors: Counter[tuple[str, int]] = field(default_factory=Counter)
+    progress: Progress = field(default_factory=Progress)
 
 
 @dataclass(slots=True)

@@ -35,6 +35,7 @@ class Key(NamedTuple):
     method: str | None = None
     network: str | None = None
     library: str | None = None
+    client_id: str | None = None
 
     def folded(self) -> Key:
         """Return the key of all further use of this tenant."""

@@ -46,15 +46,19 @@ def network_of(host: str) -> str:
 
 class Naming:
     """How records name clients. `principals`: what replaces a principal; `clients`: what replaces
-    an address, None: records name none."""
+    an address, None: records name none. `client_ids`: records have the names that clients give
+    themselves."""
 
     def __init__(
         self,
         principals: Callable[[str], str] | None = None,
         clients: Callable[[str], str] | None = network_of,
+        *,
+        client_ids: bool = False,
     ) -> None:
         self._principals = principals
         self._clients = clients
+        self._client_ids = client_ids
 
     def principal(self, caller: Caller) -> str | None:
         """Return the principal for a record."""
@@ -65,6 +69,10 @@ class Naming:
     def client(self, caller: Caller) -> str | None:
         """Return where the client is, for a record."""
         return None if caller.host is None or self._clients is None else self._clients(caller.host)
+
+    def client_id(self, caller: Caller) -> str | None:
+        """Return the name that the client gives itself, for a record of what was used."""
+        return caller.client_id if self._client_ids else None
 
 
 _NO_WAITS: dict[str, Waited] = {}
@@ -209,6 +217,7 @@ class Meter:
             caller.method,
             self._naming.client(caller),
             caller.library,
+            self._naming.client_id(caller),
         )
 
     def _connection_key(self, caller: Caller) -> Key:
@@ -221,6 +230,7 @@ class Meter:
             method=caller.method,
             network=self._naming.client(caller),
             library=caller.library,
+            client_id=self._naming.client_id(caller),
         )
 
 

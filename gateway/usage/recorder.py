@@ -202,6 +202,7 @@ class Events:
             "auth_method": caller.method,
             "client_net": self._naming.client(caller),
             "client_lib": caller.library,
+            "client_id": caller.client_id,
         }
 
     def _write(self, event: EventKind, **values: object) -> None:

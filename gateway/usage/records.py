@@ -75,6 +75,10 @@ class Usage(Identity, omit_defaults=True, kw_only=True):
         str | None, Meta(description="Network of the client, or its address if so configured.")
     ] = None
     client_lib: Annotated[str | None, Meta(description="As the client states it.")] = None
+    client_id: Annotated[
+        str | None,
+        Meta(description="The name that a client of Kafka gives itself, with usage.client_ids."),
+    ] = None
     msgs: Annotated[
         int,
         Meta(
@@ -162,6 +166,10 @@ class Event(Identity, omit_defaults=True, kw_only=True):
     auth_method: str | None = None
     client_net: str | None = None
     client_lib: str | None = None
+    client_id: Annotated[
+        str | None,
+        Meta(description="The name that a client of Kafka gives itself."),
+    ] = None
     reason: Annotated[str | None, Meta(description="Why a connection ended.")] = None
     open_ms: Annotated[int | None, Meta(description="For how long it was there.")] = None
     right: Annotated[str | None, Meta(description="The right that was denied.")] = None
@@ -214,6 +222,7 @@ def usage_of(key: Key, sums: Sums, span: Span, seq: int) -> Usage:
         auth_method=key.method,
         client_net=key.network,
         client_lib=key.library,
+        client_id=key.client_id,
         msgs=sums.messages,
         entries=sums.frames,
         bytes_wire=sums.bytes,

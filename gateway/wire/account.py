@@ -94,6 +94,7 @@ class Account:
     `id`: id of the producer or consumer in its session, which sets it. `messages` counts each
     message of a batch, `surplus` the messages beyond the first of each frame. `queued`: bytes that
     wait for allowance. `damaged`: frames with a wrong checksum, if checksums are verified.
+    `ends`: where the topic's partitions end, see `Services.ends`; None where they have no offsets.
     `errors`: frames that the broker answered with an error, which is a receipt here. `redelivered`:
     frames that the broker says it has delivered before. `generation`: generation of the rules that
     admitted the account. `patience`: None if no frame is refused. `refused`: frames that were.
@@ -107,6 +108,7 @@ class Account:
         "bytes",
         "bytes_ceiling",
         "damaged",
+        "ends",
         "errors",
         "generation",
         "id",
@@ -132,6 +134,7 @@ class Account:
         self.messages_ceiling = self.bytes_ceiling = ENDLESS
         self.patience: Patience | None = None
         self.waits: Waits | None = None
+        self.ends: dict[int, int] | None = None
 
     @property
     def topic(self) -> str:

@@ -215,6 +215,19 @@ class Services(Protocol):
         names it; `code`: the protocol's number of the error."""
         ...
 
+    def ends(self, topic: TopicName) -> dict[int, int]:
+        """Return where the partitions of a topic end, as brokers last said, by their number. What
+        a broker says of them is put in there; for protocols whose partitions have offsets."""
+        ...
+
+    def committed(self, group: str, topic: TopicName, partition: int, offset: int) -> None:
+        """Note up to where a group has consumed a partition."""
+        ...
+
+    def deleted(self, group: str) -> None:
+        """Note that a group is gone, with all that it has committed."""
+        ...
+
     def redirected(self) -> None:
         """Count a lookup answer that named another broker to ask."""
         ...

@@ -34,7 +34,8 @@ class Caller(NamedTuple):
     `listener`, `cluster`: names from the configuration, which `Services.complete` adds.
     `connection`: id of the connection in this process. `host`: the client's address. `principal`:
     the client's name; None if only the broker authenticates. `library`: name and version that the
-    client states for its library. `method`: by which it authenticates.
+    client states for its library. `method`: by which it authenticates. `client_id`: the name that
+    the client gives itself, in protocols that have one.
     """
 
     protocol: str | None = None
@@ -45,6 +46,7 @@ class Caller(NamedTuple):
     principal: str | None = None
     library: str | None = None
     method: str | None = None
+    client_id: str | None = None
 
 
 class Subject(NamedTuple):

@@ -11,6 +11,7 @@ import trio
 
 from gateway.control.seats import Seat, Seats
 from gateway.telemetry.latency import ListenerLatencies, TenantLatencies
+from gateway.telemetry.progress import Position, Progress
 from gateway.wire.account import ENDLESS, Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
@@ -82,6 +83,7 @@ class FakeServices:
         self.delay_of_failures = 0.0
         self.outcomes: Counter[LookupOutcome] = Counter()
         self.errors: Counter[tuple[str, int]] = Counter()
+        self.progress = Progress()
         self.redirects = 0
         self.nodes: dict[int, Address] = {}  # brokers by their ids
         self.wanted_node: int | None = None  # the one that a client connects to
@@ -233,6 +235,15 @@ class FakeServices:
 
     def answered_by_error(self, request: str, code: int) -> None:
         self.errors[request, code] += 1
+
+    def ends(self, topic: TopicName) -> dict[int, int]:
+        return self.progress.of(topic.whole)
+
+    def committed(self, group: str, topic: TopicName, partition: int, offset: int) -> None:
+        self.progress.commit(Position(group, topic.whole, partition, offset))
+
+    def deleted(self, group: str) -> None:
+        self.progress.forget(group)
 
     def redirected(self) -> None:
         self.redirects += 1

@@ -78,6 +78,7 @@ def test_a_client_that_asks_for_versions_first_is_known_by_its_library() -> None
     assert offered(talk.client_got()) == [0, 1, 3, 17, 18, 36]
     session = talk.opens()
     assert session.caller.library == "librdkafka 2.16.0"
+    assert session.caller.client_id == "client"
     assert session.caller.listener == "clients"
 
 
@@ -319,6 +320,7 @@ def test_a_client_that_proves_its_password_reaches_a_broker(mechanism: str, vers
     session = talk.opens()
     assert (session.caller.principal, session.caller.method) == ("alice", mechanism)
     assert session.caller.library == "librdkafka 2.16.0"
+    assert session.caller.client_id == "client"
     assert talk.goes_on(services).broker_got() == metadata(12, 4)
 
 

@@ -11,6 +11,7 @@ from gateway.telemetry.denials import DeniedTenant
 from gateway.telemetry.exposition import (
     LatencyExposition,
     PrincipalExposition,
+    ProgressExposition,
     TenantExposition,
     TopicExposition,
 )
@@ -38,6 +39,7 @@ from gateway.telemetry.figures import (
 )
 from gateway.telemetry.latency import Histogram, ListenerLatencies, SlowSends
 from gateway.telemetry.process import CrewMetrics, ProcessMetrics, Sources
+from gateway.telemetry.progress import Position, Progress
 from gateway.tls.files import Expiry, Kind
 from gateway.wire.account import Action
 from gateway.workers.merging import merge
@@ -57,6 +59,9 @@ def exposition() -> str:
         account.begin_wait("r", 0.0)
         account.end_wait(1.0)
     book.deny(topic_of("topic"), "produce")
+    progress = Progress()
+    progress.of("orders")[0] = 2
+    progress.commit(Position("shop", "orders", 0, 1))
     latencies = ListenerLatencies(SlowSends())
     tenant = latencies.of("t", proven=True)
     for histogram in (tenant.send, tenant.own, tenant.lookup, tenant.first_message):
@@ -98,6 +103,7 @@ def exposition() -> str:
         *TenantExposition({"b": book}, verified=True).chunks(),
         *PrincipalExposition({"b": principals}, verified=True).chunks(),
         *TopicExposition({"b": book}, verified=True).chunks(),
+        *ProgressExposition({"b": progress}).chunks(),
     ]
     texts = [chunk.decode() for chunk in crew.chunks()], [chunk.decode() for chunk in worker]
     return b"".join(merge(texts)).decode()

@@ -22,6 +22,7 @@ from gateway.wire.kafka.addresses import (
     rewritten,
 )
 from gateway.wire.kafka.book import STRAY, Book
+from gateway.wire.kafka.commits import COMMITS, DELETE_GROUPS, Commit, accepted, commit_of, deleted
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import API_VERSIONS, SIZE, Head, answer, body_of_answer
@@ -62,6 +63,7 @@ class Answering:
     __slots__ = (
         "_book",
         "_client",
+        "_commit",
         "_listener",
         "_over",
         "_services",
@@ -85,6 +87,16 @@ class Answering:
         self._substitutes = substitutes
         self._throttle = throttle
         self._over = over
+        self._commit: Commit | None = None  # the last one, until it is answered
+
+    def commits(self, known: Api, head: Head, frame: bytes) -> None:
+        """Note what a request commits for its group, until the broker has accepted it. Raises
+        `PeerError` if it is torn."""
+        self._forget_commit()
+        commit = commit_of(known.request, head, frame)
+        if self._client.allotment.fits(commit.size):
+            self._client.allotment.take(commit.size)
+            self._commit = commit
 
     def answer(self, asked: Asked, frame: bytes) -> bytes:
         """Return an answer as the client gets it. Raises `PeerError` if the answer is torn."""
@@ -103,8 +115,7 @@ class Answering:
             frame = without(schema, version, frame, start, self._hidden())
         if len(self._substitutes):
             frame = restored(schema, version, frame, start, self._substitutes)
-        if asked.key not in LISTS:
-            self._count_errors(known, version, frame, start)
+        self._note(known, asked, frame, start)
         frame = cleaned(asked.key, schema, version, frame, start, self._clean)
         throttle = self._throttle.milliseconds(counted) if counted else 0
         if throttle and has_throttle(schema, version):
@@ -119,6 +130,16 @@ class Answering:
             return frame
         return SIZE.pack(len(frame) - SIZE.size) + frame[SIZE.size :]
 
+    def _note(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
+        """Tell what the broker says of errors and groups."""
+        if asked.key not in LISTS:
+            self._count_errors(known, asked.version, frame, start)
+        if asked.key in COMMITS:
+            self._committed(asked, known.response, frame, start)
+        elif asked.key == DELETE_GROUPS:
+            for group in deleted(known.response, asked.version, frame, start):
+                self._services.deleted(group.decode(errors="replace"))
+
     def _advertise(self, node: Node) -> Address:
         broker = node.address(tls=self._listener.settings.brokers_tls)
         return self._services.advertise_node(node.id, broker)
@@ -128,6 +149,25 @@ class Answering:
             code = int.from_bytes(frame[place.start : place.end], signed=True)
             if code:
                 self._services.answered_by_error(known.name, code)
+
+    def _committed(self, asked: Asked, schema: Schema, frame: bytes, start: int) -> None:
+        """Tell up to where a group has come."""
+        commit = self._commit
+        if commit is None or commit.correlation != asked.correlation:
+            return  # the client has sent another one meanwhile
+        group = commit.group.decode(errors="replace")
+        for it in accepted(schema, asked.version, frame, start, commit):
+            by_id = asked.version >= COMMITS[asked.key]
+            name = self._book.name(it.topic, wanted=False) if by_id else it.topic
+            topic = None if name is None else read_topic(name.decode(errors="replace"))
+            if topic is not None:
+                self._services.committed(group, topic, it.partition, it.offset)
+        self._forget_commit()
+
+    def _forget_commit(self) -> None:
+        if self._commit is not None:
+            self._client.allotment.give_back(self._commit.size)
+            self._commit = None
 
     def _count(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
         """Count the receipts of a request, and those that are errors. What stands for a topic that

@@ -35,6 +35,7 @@ from gateway.wire.contract import (
 from gateway.wire.kafka import greeting
 from gateway.wire.kafka.context import Listener
 from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, body_of_answer, request, written
+from gateway.wire.kafka.greeting import Stated
 from gateway.wire.kafka.sasl import handshake, mechanisms, plain
 from gateway.wire.kafka.sasl.client import SHOWN_BY, chosen
 from gateway.wire.kafka.sasl.client import client as proving
@@ -68,11 +69,11 @@ _CERTIFICATE, _NOTHING = "tls", ""
 
 class Known(NamedTuple):
     """A client that is known. `credential`: what it has shown, if a broker can be shown it too.
-    `library`: that it says it has. `method`: by which it is known."""
+    `stated`: what it says of itself. `method`: by which it is known."""
 
     principal: Principal
     credential: Credential | None
-    library: str
+    stated: Stated
     method: str
 
 
@@ -97,28 +98,28 @@ def mechanisms_of(listener: Listener) -> tuple[str, ...]:
 
 def identify(listener: Listener, origin: Origin) -> Identifying:
     """Find out who a client is. Raises `PeerError` if it violates the protocol."""
-    library = ""
+    stated = Stated()
     for _ in range(MOST_ROUNDS):
         seen = yield Peek(Peer.CLIENT, greeting.HEAD.size)
         if not isinstance(seen, bytes):
             return greeting.silent(seen)
         key = greeting.begins(seen)
         if key not in (API_VERSIONS, SASL_HANDSHAKE):
-            return (yield from _by_connection(listener, origin, library))
+            return (yield from _by_connection(listener, origin, stated))
         frame = yield Receive(Peer.CLIENT)
         if not isinstance(frame, bytes):
             return greeting.silent(frame)
         head = request(frame)
         if key == SASL_HANDSHAKE:
-            return (yield from _by_sasl(listener, origin, head, frame, library))
-        library = greeting.library(head, frame) or library
+            return (yield from _by_sasl(listener, origin, head, frame, stated))
+        stated = greeting.stated(head, frame)
         refused = yield from _offer_versions(listener, head)
         if refused is not None:
             return refused
     raise PeerError("a client that does not say who it is")
 
 
-def _by_connection(listener: Listener, origin: Origin, library: str) -> Identifying:
+def _by_connection(listener: Listener, origin: Origin, stated: Stated) -> Identifying:
     """Know a client by its certificate, or let it in as nobody, where that is possible."""
     services = listener.settings.services
     methods = services.methods
@@ -130,11 +131,11 @@ def _by_connection(listener: Listener, origin: Origin, library: str) -> Identify
         return Unknown(Denial(Refusal.UNAUTHENTICATED, "a client that says not who it is"))
     answered = services.authenticate(Credential(method, b""), origin.certificate)
     found = yield from settled(answered)
-    return Unknown(found) if isinstance(found, Denial) else Known(found, None, library, method)
+    return Unknown(found) if isinstance(found, Denial) else Known(found, None, stated, method)
 
 
 def _by_sasl(
-    listener: Listener, origin: Origin, head: Head, frame: bytes, library: str
+    listener: Listener, origin: Origin, head: Head, frame: bytes, stated: Stated
 ) -> Identifying:
     services = listener.settings.services
     offered = mechanisms_of(listener)
@@ -165,7 +166,7 @@ def _by_sasl(
     if isinstance(found, Accepted):
         left = handshake.lifetime_ms(services.left(found.principal))
         yield Transmit(Peer.CLIENT, talk.answer(found.data, left))
-        return Known(found.principal, found.credential, library, mechanism)
+        return Known(found.principal, found.credential, stated, mechanism)
     delay = services.setback(origin.host)
     if delay:
         yield Wait(delay, yields=True)

@@ -132,6 +132,7 @@ class Book:
         if isinstance(account, Denial):
             return _told(action, of_topic(account.refusal, ErrorCode.NOT_LEADER))
         self._client.allotment.take(ACCOUNT_SIZE)
+        account.ends = self._services.ends(topic)
         if self._stopwatch is not None and action is Action.PRODUCE:
             # All topics have the one tenant, so that no client invents it.
             self._stopwatch.opened(account, self._services.latencies(subject, proven=True))

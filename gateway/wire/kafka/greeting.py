@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from sys import intern
+from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.contract import Denial, EndReason, Refusal, Refused, StepResult
@@ -33,12 +34,19 @@ def begins(seen: bytes) -> int:
     return int(key)
 
 
-def library(head: Head, frame: bytes) -> str:
-    """Return the client's library, as ApiVersions names it; empty if it does not. Raises
-    `PeerError` if the request is torn."""
+class Stated(NamedTuple):
+    """What a client states of itself. `library`: empty if it does not; `client_id`: likewise."""
+
+    library: str = ""
+    client_id: str = ""
+
+
+def stated(head: Head, frame: bytes) -> Stated:
+    """Return what a request of ApiVersions states. Raises `PeerError` if it is torn."""
     known = api(API_VERSIONS)
     assert known is not None
-    return "" if head.body < 0 else intern(library_of(known.request, head, frame))
+    library = "" if head.body < 0 else intern(library_of(known.request, head, frame))
+    return Stated(library, intern((head.client or b"").decode(errors="replace")))
 
 
 def silent(denial: StepResult) -> Refused:

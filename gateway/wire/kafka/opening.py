@@ -46,7 +46,7 @@ from gateway.wire.kafka.frames import (
     correlation,
     request,
 )
-from gateway.wire.kafka.greeting import HEAD, begins, library, silent
+from gateway.wire.kafka.greeting import HEAD, Stated, begins, silent, stated
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.session import KafkaSession
 from gateway.wire.kafka.versions import offered, offers_in, unsupported
@@ -65,7 +65,7 @@ _DIAL_REASONS = {
     Refusal.TIMEOUT: EndReason.DIAL_TIMEOUT,
 }
 
-_NOBODY = Known(Principal("", verified=False), None, "", "")
+_NOBODY = Known(Principal("", verified=False), None, Stated(), "")
 """A client whom its broker knows, and the gateway does not."""
 
 
@@ -74,7 +74,7 @@ class Greeting(NamedTuple):
 
     frame: bytes = b""
     head: Head = Head(API_VERSIONS, 0, 0, None, -1)
-    library: str = ""
+    stated: Stated = Stated()
 
 
 def open_pair(listener: Listener, origin: Origin) -> Opening:
@@ -97,8 +97,9 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
             return Refused(EndReason.AUTHENTICATION_FAILED, detail=denied, caller=caller)
         caller = caller._replace(
             principal=known.principal.name or None,
-            library=known.library or greeted.library,
+            library=known.stated.library or greeted.stated.library,
             method=known.method or None,
+            client_id=known.stated.client_id or greeted.stated.client_id or None,
         )
         allotment = Allotment(settings.budget, origin.host)
         client = Client(Subject(caller), known.principal, allotment, known.credential)
@@ -126,7 +127,7 @@ def _greeting() -> Generator[Step, StepResult, Greeting | Refused]:
             return silent(frame)
         head = request(frame)
         if head.body >= 0:
-            return Greeting(frame, head, library(head, frame))
+            return Greeting(frame, head, stated(head, frame))
         yield Transmit(Peer.CLIENT, answer(known, 0, head.correlation, unsupported()))
     raise PeerError("a client that takes no version of ApiVersions")
 

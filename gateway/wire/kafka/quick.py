@@ -22,6 +22,7 @@ from gateway.wire.kafka.traffic import Portion
 
 _short = struct.Struct(">h").unpack_from
 _batch = struct.Struct(">8xi4xb40xi").unpack_from  # length, format, number of messages
+_end = struct.Struct(">i2xq").unpack_from  # a partition's index, an error, and where it ends
 
 FLEXIBLE = {0: 9, 1: 12}
 """The first flexible versions of Produce and Fetch: older ones are read by `traffic` alone."""
@@ -235,6 +236,18 @@ def accepted(chunk: bytearray, at: int, end: int, version: int) -> bool:
 _FINE = b"\x01\x00\x00"
 
 
+def base(chunk: bytearray, at: int, version: int) -> tuple[int, int] | None:
+    """Return the partition and the first offset of an accepted answer to Produce, whose head ends
+    at `at`; None: it has several partitions."""
+    if chunk[at + 1] != _ONE:
+        return None
+    at += 2 + (ID if version >= BY_ID else chunk[at + 2])
+    if chunk[at] != _ONE:
+        return None
+    index, offset = _end(chunk, at + 1)
+    return index, offset
+
+
 def fetched(  # noqa: C901 - flat, as it runs for each answer
     chunk: bytearray, at: int, end: int, version: int
 ) -> list[Portion] | None:
@@ -253,8 +266,11 @@ def fetched(  # noqa: C901 - flat, as it runs for each answer
             if not 0 <= partitions < 127:
                 return None
             total = told = 0
+            ends: dict[int, int] = {}
             while partitions > 0:
                 partitions -= 1
+                index, offset = _end(chunk, at)
+                ends[index] = offset
                 # An error, or transactions that were aborted.
                 if chunk[at + 4] or chunk[at + 5] or chunk[at + 30] > 1:
                     return None
@@ -280,7 +296,7 @@ def fetched(  # noqa: C901 - flat, as it runs for each answer
             if chunk[at]:
                 return None
             at += 1
-            topics.append(Portion(topic, total, told))
+            topics.append(Portion(topic, total, told, ends))
         return topics if at + 1 == end and not chunk[at] and not count else None
     except (IndexError, struct.error):
         return None
@@ -288,11 +304,12 @@ def fetched(  # noqa: C901 - flat, as it runs for each answer
 
 class Head(NamedTuple):
     """What stands before the batches of an answer to Fetch with one partition, in `size` bytes.
-    `batches`: bytes of these."""
+    `batches`: bytes of these. `ends`: where the partition ends, by its index."""
 
     size: int
     topic: bytes
     batches: int
+    ends: dict[int, int]
 
 
 TAIL = 3
@@ -312,11 +329,12 @@ def head(chunk: bytearray, at: int, end: int, until: int, version: int) -> Head 
             return None
         if chunk[at + 31] > 1:  # transactions that were aborted
             return None
+        index, offset = _end(chunk, at + 1)
         size, at = _compact(chunk, at + 36)
         if at > end or at + size + TAIL != until:
             return None
-        return Head(at - began, topic, size)
-    except IndexError:
+        return Head(at - began, topic, size, {index: offset})
+    except (IndexError, struct.error):
         return None
 
 

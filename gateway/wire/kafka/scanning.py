@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ from gateway.wire.kafka.schema import Schema, api
 from gateway.wire.kafka.stream import Reader, Stream, length, skip, skip_tags
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle, tell
-from gateway.wire.kafka.traffic import BY_ID, Traffic, fetched, one_partition, produced
+from gateway.wire.kafka.traffic import BY_ID, Portion, Traffic, fetched, one_partition, produced
 from gateway.wire.services import Services
 
 REQUEST = struct.Struct(">ihhi")
@@ -427,6 +427,8 @@ class Answers(_Scanner):
         is_plain = not (own or self._book.has_new or len(self._substitutes))
         is_whole = pos + SIZE.size + size <= end
         if is_plain and is_whole and self._read_at_once(asked, chunk, pos, size):
+            if asked.key == PRODUCE and pos + SIZE.size + size == end:
+                self._note_end(asked, chunk, pos + ANSWER.size)
             pending.answered()
             return SIZE.size + size
         if asked.key == PRODUCE:
@@ -455,7 +457,7 @@ class Answers(_Scanner):
         if found is None or found.topic not in self._consumed[version >= quick.BY_ID]:
             return 0
         self._traffic, self._version = Traffic(), version
-        read = one_partition(self._traffic, found.topic, found.batches)
+        read = one_partition(self._traffic, found.topic, found.batches, found.ends)
         self._stream = Stream(read, found.batches + quick.TAIL)
         return ANSWER.size + found.size
 
@@ -492,6 +494,7 @@ class Answers(_Scanner):
         table = self._consumed[version >= quick.BY_ID]
         if not all(it.topic in table for it in found if it.messages):
             return False
+        self._fetched(found, table)
         held = [
             account
             for it in found
@@ -501,6 +504,22 @@ class Answers(_Scanner):
             self._says_at = at + 1
             self._tell(chunk, held, end)
         return True
+
+    def _fetched(self, portions: Iterable[Portion], accounts: Mapping[bytes, Account]) -> None:
+        """Note where partitions end, of topics that have accounts."""
+        for it in portions:
+            account = accounts.get(it.topic)
+            if account is not None and account.ends is not None:
+                account.ends.update(it.ends)
+
+    def _note_end(self, asked: Asked, chunk: bytearray, at: int) -> None:
+        """Note that a partition goes on, of an accepted answer whose head ends at `at`. The last
+        one of a read says enough, and those before it are left alone, as they are many."""
+        ends = asked.accounts[0].ends if len(asked.accounts) == 1 else None
+        found = None if ends is None else quick.base(chunk, at, asked.version)
+        if ends is not None and found is not None:
+            index, base = found
+            ends[index] = max(ends.get(index, 0), base + 1)
 
     def _counted(self, account: Account, messages: int, size: int) -> bool:
         """Count what an answer has of a topic; return whether its allowance is used up."""
@@ -534,6 +553,7 @@ class Answers(_Scanner):
                 continue
             if self._counted(account, portion.messages, portion.size):
                 held.append(account)
+        self._fetched(self._traffic.portions, self._consumed[by_id])
         self._tell(chunk, held, len(chunk))
         self._says_at = 0
 

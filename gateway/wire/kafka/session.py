@@ -38,6 +38,7 @@ from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from gateway.wire.kafka.again import Reauthentication, Settling
 from gateway.wire.kafka.answering import Answering, metadata_of
 from gateway.wire.kafka.book import Book
+from gateway.wire.kafka.commits import COMMITS
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.fetching import fetch_of
@@ -265,6 +266,8 @@ class KafkaSession:
         self._paced_until = None
         if isinstance(judged, ErrorCode):
             return self._own(refused(known, head, frame, judged))
+        if head.key in COMMITS:
+            self._answering.commits(known, head, frame)
         self._pending.ask(Asked(head.key, head.version, head.correlation, since=now))
         return FORWARD if judged is frame else (Replace(judged),)
 

@@ -14,8 +14,9 @@ What has to be different for the other peer is written in place, so nothing of a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from gateway.errors import PeerError
@@ -49,12 +50,17 @@ MOST_TOPICS = 10_000
 """Topics of one frame. A broker leads some thousands of partitions."""
 
 
+NO_ENDS: Mapping[int, int] = MappingProxyType({})
+
+
 class Portion(NamedTuple):
-    """What a frame has of one topic. `topic`: its name, or its id. `size`: bytes of batches."""
+    """What a frame has of one topic. `topic`: its name, or its id. `size`: bytes of batches.
+    `ends` (of an answer): where partitions end, by their index."""
 
     topic: bytes
     size: int
     messages: int
+    ends: Mapping[int, int] = NO_ENDS
 
 
 @dataclass(slots=True)
@@ -147,12 +153,14 @@ def fetched(version: int, traffic: Traffic, restore: Restore = _as_it_is) -> Rea
         yield from _without_leaders()
 
 
-def one_partition(traffic: Traffic, topic: bytes, size: int) -> Reader:
+def one_partition(
+    traffic: Traffic, topic: bytes, size: int, ends: Mapping[int, int] = NO_ENDS
+) -> Reader:
     """Read the batches of an answer to Fetch with one partition, from the first of `size` bytes on,
     and what `quick` knows to stand behind them."""
     batches = Batches(size, whole=False)
     yield batches
-    traffic.portions.append(Portion(topic, size, batches.messages))
+    traffic.portions.append(Portion(topic, size, batches.messages, ends))
 
 
 def _count(form: _Form) -> Read:
@@ -174,10 +182,13 @@ def _partitions(
 ) -> Reading[Portion]:
     """Read what a frame has of one topic."""
     size = told = 0
+    ends: dict[int, int] = {}
     for _ in range((yield from length(form.array))):
-        yield from skip(4)  # its index
+        index = yield from number(4)
         if form.key == FETCH:
-            yield from _before_batches(form, original, traffic)
+            end = yield from _before_batches(form, original, traffic)
+            if end is not None:
+                ends[index] = end
         here = max(0, (yield from length(form.array)))
         batches = Batches(here, whole=form.key == PRODUCE)
         yield batches
@@ -187,24 +198,30 @@ def _partitions(
             yield from skip_tags()
     if form.has_tags:
         yield from skip_tags()
-    return Portion(topic, size, told)
+    return Portion(topic, size, told, ends or NO_ENDS)
 
 
-def _error(traffic: Traffic) -> Reader:
+def _error(traffic: Traffic) -> Read:
     error = yield from number(2)
     if error:
         traffic.errors.append(error)
+    return error
 
 
-def _before_batches(form: _Form, original: Original | None, traffic: Traffic) -> Reader:
-    """Read what stands between a partition's index and its batches."""
+def _before_batches(
+    form: _Form, original: Original | None, traffic: Traffic
+) -> Reading[int | None]:
+    """Read what stands between a partition's index and its batches; return where it ends, None if
+    the broker does not say it."""
     if original is None:
-        yield from _error(traffic)
+        error = yield from _error(traffic)
     else:
         yield 2
-        yield original.error.to_bytes(2)
-        traffic.errors.append(original.error)
-    yield from skip(8 + 8 + (8 if form.version >= 5 else 0))  # offsets
+        error = original.error
+        yield error.to_bytes(2)
+        traffic.errors.append(error)
+    end = yield from number(8)
+    yield from skip(8 + (8 if form.version >= 5 else 0))  # other offsets
     aborted = yield from length(form.array)
     if form.has_tags:
         for _ in range(aborted):
@@ -213,6 +230,7 @@ def _before_batches(form: _Form, original: Original | None, traffic: Traffic) ->
     else:
         yield from skip(16 * aborted)
     yield from skip(4 if form.version >= 11 else 0)  # the replica to read from
+    return None if error else end
 
 
 def _without_leaders() -> Reader:

@@ -12,8 +12,8 @@ from gateway.telemetry.figures import OTHER
 from gateway.usage.interval import Interval, Key, Sums
 from gateway.usage.meter import LOOKS_AT_ONCE, Meter, Naming, network_of
 from gateway.wire.account import Account, Action
-from gateway.wire.subject import Caller
-from tests.support.subjects import subject_of
+from gateway.wire.subject import Caller, Subject
+from tests.support.subjects import subject_of, topic_of
 from tests.unit.policy.world import messages
 
 
@@ -254,3 +254,14 @@ def test_principals_and_addresses_can_be_kept_out() -> None:
     send(trial.open(), 1, 1)
     ((key, _),) = trial.taken().items()
     assert (key.principal, key.network) == ("p-5", None)
+
+
+@pytest.mark.parametrize(("client_ids", "expected"), [(False, None), (True, "billing")])
+def test_records_name_client_ids_where_somebody_wants_them(
+    client_ids: bool, expected: str | None
+) -> None:
+    trial = Trial(Naming(client_ids=client_ids))
+    caller = Caller("kafka", "l", "main", client_id="billing")
+    send(trial.book.open(Action.PRODUCE, Subject(caller, topic_of("a"))), 1, 1)
+    trial.meter.connected(caller, trial.now)
+    assert {key.client_id for key in trial.taken()} == {expected}

@@ -33,7 +33,7 @@ from gateway.wire.subject import NOBODY, Caller, Subject
 from tests.support.subjects import subject_of, topic_of
 
 NOON = 1_795_521_600.0
-CALLER = Caller("pulsar", "clients", "main", 7, "192.0.2.77", "alice", "lib 1", "token")
+CALLER = Caller("kafka", "clients", "main", 7, "192.0.2.77", "alice", "lib 1", "token", "billing")
 
 
 def _wait(go: threading.Event) -> None:
@@ -139,7 +139,7 @@ async def test_connects_denials_and_ends_are_events(trial: Trial) -> None:
     found = trial.events()
     assert [it.event for it in found] == ["connected", "denied", "ended", "unauthenticated"]
     assert [it.seq for it in found] == [1, 2, 3, 4]
-    assert {it.principal for it in found[:3]} == {"alice"}
+    assert {(it.principal, it.client_id) for it in found[:3]} == {("alice", "billing")}
     assert (found[1].right, found[1].rule, found[1].shadow, found[1].tenant) == (
         *("produce", "r1", True),
         "acme",

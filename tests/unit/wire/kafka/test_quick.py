@@ -150,7 +150,7 @@ def test_an_answer_that_is_cut_is_read_as_one_that_is_whole_or_not_at_all(versio
         slowly, quickly = Traffic(), Traffic()
         is_read = _slowly(_after_tags(version, slowly), data)
         rest = bytearray(data[found.size :])
-        reader = one_partition(quickly, found.topic, found.batches)
+        reader = one_partition(quickly, found.topic, found.batches, found.ends)
         assert _slowly(reader, rest) or not is_read
         if any(data[-quick.TAIL :]):
             # Older versions have nothing at their end that anybody looks for.

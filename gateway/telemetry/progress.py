@@ -1,0 +1,81 @@
+"""How far the groups of a cluster have come: where partitions end, and up to where each group has
+committed, as brokers last said.
+
+Both are offsets, so the lag of a group is their difference. They come on different connections, and
+of several processes each has seen some, so that whoever reads metrics subtracts.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOPICS = 10_000
+"""Topics whose ends are kept, some 300 bytes each and 60 for a partition. The one that was opened
+longest ago is forgotten first."""
+
+POSITIONS = 10_000
+"""Partitions of groups, some 150 bytes each. Clients choose names of groups, so beyond this the
+group is forgotten that has committed longest ago."""
+
+
+class Position(NamedTuple):
+    """An offset of a partition. `group`: that has committed it; empty: the partition's end."""
+
+    group: str
+    topic: str
+    partition: int
+    offset: int
+
+
+class Progress:
+    """`topics`, `positions`: how many are kept."""
+
+    def __init__(self, topics: int = TOPICS, positions: int = POSITIONS) -> None:
+        self._most_topics = topics
+        self._most_positions = positions
+        self._ends: OrderedDict[str, dict[int, int]] = OrderedDict()
+        self._groups: OrderedDict[str, dict[tuple[str, int], int]] = OrderedDict()
+        self._positions = 0
+
+    def of(self, topic: str) -> dict[int, int]:
+        """Return where the partitions of a topic end, by their number; the caller adds to it."""
+        found = self._ends.get(topic)
+        if found is None:
+            found = self._ends[topic] = {}
+            if len(self._ends) > self._most_topics:
+                self._ends.popitem(last=False)
+        self._ends.move_to_end(topic)
+        return found
+
+    def commit(self, position: Position) -> None:
+        """Note that a group has committed."""
+        of_group = self._groups.setdefault(position.group, {})
+        self._groups.move_to_end(position.group)
+        key = position.topic, position.partition
+        if key not in of_group:
+            if self._positions >= self._most_positions and len(self._groups) > 1:
+                self._positions -= len(self._groups.popitem(last=False)[1])
+            if self._positions >= self._most_positions:
+                return
+            self._positions += 1
+        of_group[key] = position.offset
+
+    def forget(self, group: str) -> None:
+        """Forget a group that was deleted."""
+        self._positions -= len(self._groups.pop(group, ()))
+
+    def ends(self) -> Iterator[Position]:
+        """Yield the end of each partition. Others may be noted in between."""
+        for topic, ends in tuple(self._ends.items()):
+            for partition, offset in tuple(ends.items()):
+                yield Position("", topic, partition, offset)
+
+    def committed(self) -> Iterator[Position]:
+        """Yield up to where each group has committed. Others may be noted in between."""
+        for group, offsets in tuple(self._groups.items()):
+            for (topic, partition), offset in tuple(offsets.items()):
+                yield Position(group, topic, partition, offset)

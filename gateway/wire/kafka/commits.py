@@ -1,0 +1,105 @@
+"""What groups commit: up to where they have consumed which partition.
+
+A request says it, and its answer of which partitions the broker has accepted it. What is committed
+in a transaction counts at once, though the transaction may be aborted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from gateway.wire.kafka.frames import Head
+from gateway.wire.kafka.restoring import told
+from gateway.wire.kafka.schema import Schema
+from gateway.wire.kafka.walk import plan, text_at
+
+COMMITS = {8: 10, 28: 32767}
+"""OffsetCommit and TxnOffsetCommit, with their first version that names topics by ids."""
+
+DELETE_GROUPS = 42
+
+MOST = 1000
+"""Partitions of one request that are noted until its answer comes. A member of a group rarely has
+more; what is beyond them passes, and is in no figure."""
+
+_NAMES = ("Topics/Name", "Topics/TopicId")
+_PARTITION = "Topics/Partitions/PartitionIndex"
+_OFFSET = "Topics/Partitions/CommittedOffset"
+_ERROR = "Topics/Partitions/ErrorCode"
+_REQUESTED = frozenset({"GroupId", *_NAMES, _PARTITION, _OFFSET})
+_ANSWERED = frozenset({*_NAMES, _PARTITION, _ERROR})
+_DELETED = frozenset({"Results/GroupId", "Results/ErrorCode"})
+
+
+SIZE = 200
+"""Bytes of the budget that a noted partition takes."""
+
+
+class Commit(NamedTuple):
+    """What a request commits. `offsets`: by topic, named as the request does, and partition."""
+
+    correlation: int
+    group: bytes
+    offsets: Mapping[tuple[bytes, int], int]
+
+    @property
+    def size(self) -> int:
+        """Return the bytes of the budget that it takes."""
+        return SIZE * len(self.offsets)
+
+
+class Committed(NamedTuple):
+    """What a broker has accepted. `topic`: its name or its id."""
+
+    topic: bytes
+    partition: int
+    offset: int
+
+
+def commit_of(schema: Schema, head: Head, frame: bytes) -> Commit:
+    """Return what a request commits. Raises `PeerError` if it is torn."""
+    flexible = head.version >= schema.flexible
+    group = topic = b""
+    partition = 0
+    offsets: dict[tuple[bytes, int], int] = {}
+    for place in plan(schema, head.version, _REQUESTED).walk(frame, head.body, len(frame)).places:
+        if place.name == _PARTITION:
+            partition = int.from_bytes(frame[place.start : place.end], signed=True)
+        elif place.name == _OFFSET:
+            if len(offsets) < MOST:
+                offset = int.from_bytes(frame[place.start : place.end], signed=True)
+                offsets[topic, partition] = offset
+        elif place.name == "GroupId":
+            group = text_at(frame, place, flexible=flexible) or b""
+        else:
+            topic = told(frame, place, flexible=flexible)
+    return Commit(head.correlation, group, offsets)
+
+
+def accepted(
+    schema: Schema, version: int, frame: bytes, start: int, commit: Commit
+) -> Iterator[Committed]:
+    """Yield what the answer to a commit has accepted. Raises `PeerError` if it is torn."""
+    flexible = version >= schema.flexible
+    topic, partition = b"", 0
+    for place in plan(schema, version, _ANSWERED).walk(frame, start, len(frame)).places:
+        if place.name == _PARTITION:
+            partition = int.from_bytes(frame[place.start : place.end], signed=True)
+        elif place.name != _ERROR:
+            topic = told(frame, place, flexible=flexible)
+        elif not any(frame[place.start : place.end]):
+            offset = commit.offsets.get((topic, partition), -1)
+            if offset >= 0:
+                yield Committed(topic, partition, offset)
+
+
+def deleted(schema: Schema, version: int, frame: bytes, start: int) -> Iterator[bytes]:
+    """Yield the groups that are gone, of an answer to DeleteGroups. Raises `PeerError`."""
+    flexible = version >= schema.flexible
+    group = b""
+    for place in plan(schema, version, _DELETED).walk(frame, start, len(frame)).places:
+        if place.name == "Results/GroupId":
+            group = text_at(frame, place, flexible=flexible) or b""
+        elif not any(frame[place.start : place.end]):
+            yield group
