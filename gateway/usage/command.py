@@ -18,7 +18,7 @@ from gateway.usage.sending import UnavailableError
 
 FIELDS = (
     *("op", "proto", "listener", "cluster", "tenant", "namespace", "topic", "partition"),
-    *("subscription", "principal", "auth_method", "client_net", "client_lib", "gw"),
+    *("subscription", "principal", "auth_method", "client_net", "client_lib", "client_id", "gw"),
 )
 """By which sums can be made."""
 

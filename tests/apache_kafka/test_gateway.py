@@ -13,6 +13,7 @@ import pytest
 import yaml
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from gateway.usage import reading
 from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.gateways import KafkaPlan
 from tests.apache_kafka.working import (
@@ -116,6 +117,22 @@ def test_the_lag_of_a_group_is_what_it_has_not_committed(
     admin = AdminClient({**where})
     admin.delete_consumer_groups([group])[group].result(PATIENCE_S)
     assert f'group="{group}"' not in started.ask("metrics/topics")[1]
+
+
+def test_usage_records_name_clients_as_they_do_themselves(
+    broker: Kafka, gateway: StartGateway, tmp_path: Path
+) -> None:
+    usage = {"folder": str(tmp_path), "interval": "1s", "client_ids": True}
+    started = gateway(broker, KafkaPlan(more={"usage": usage}))
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    create(started, topic)
+    assert librdkafka(address(started), topic, {"client.id": "billing"})
+    started.stop()
+    found = [it for it in reading.usage(tmp_path) if it.topic == topic]
+    sums = {op: sum(it.msgs for it in found if it.op == op) for op in ("send", "deliver")}
+    assert sums == dict.fromkeys(("send", "deliver"), len(payloads()))
+    assert {(it.proto, it.client_id) for it in found} == {("kafka", "billing")}
+    assert "billing" in {it.client_id for it in reading.events(tmp_path)}
 
 
 def _lag(gateway: Gateway, group: str, topic: str) -> float:
