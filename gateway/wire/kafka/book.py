@@ -41,20 +41,24 @@ _NONE: Mapping[Account, int] = MappingProxyType({})
 Tables = tuple[dict[bytes, Account], ...]
 """Accounts by name, and by id, of their topics. Names of 16 bytes are told apart from ids so."""
 
+_NO_TABLES: Tables = ({}, {})
+"""What books without accounts share; nothing is put into it."""
+
 
 class Book:
-    """`wanted`: ids whose names have to be asked for. `undecided`: questions about rights that have
-    to be asked. `has_new`: an account was opened since the session last decided anything."""
+    """`produced`, `consumed`: open accounts, which the book alone changes. `wanted`: ids whose names
+    have to be asked for. `undecided`: questions about rights that have to be asked. `has_new`: an
+    account was opened since the session last decided anything."""
 
     __slots__ = (
         "_client",
-        "_consumed",
         "_ids",
-        "_produced",
         "_seen",
         "_services",
         "_stopwatch",
+        "consumed",
         "has_new",
+        "produced",
         "undecided",
         "wanted",
     )
@@ -70,9 +74,8 @@ class Book:
         self._stopwatch = stopwatch
         self._client = client
         self._ids = ids
-        self._produced: Tables = ({}, {})
-        self._consumed: Tables = ({}, {})
         # Connections are many, and most of them never have any of these.
+        self.produced = self.consumed = _NO_TABLES
         self._seen: Mapping[Account, int] = _NONE  # frames at the last look, of accounts
         self.has_new = False
         self.wanted: Collection[bytes] = ()
@@ -83,11 +86,7 @@ class Book:
 
     @property
     def _tables(self) -> Tables:
-        return (*self._produced, *self._consumed)
-
-    def open(self, action: Action) -> Tables:
-        """Return the open accounts, by name and by id of their topics."""
-        return self._produced if action is Action.PRODUCE else self._consumed
+        return (*self.produced, *self.consumed)
 
     def name(self, id: bytes, *, wanted: bool = True) -> bytes | None:
         """Return the name of a topic; None: it is not known. `wanted`: it is asked for then."""
@@ -101,8 +100,8 @@ class Book:
     def use(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
         """Return the account of a topic, opening it at its first use; or the error code that
         refuses the topic."""
-        table = self.open(action)[by_id]
-        account = table.get(topic)
+        tables = self.produced if action is Action.PRODUCE else self.consumed
+        account = tables[by_id].get(topic)
         if account is not None:
             return account
         name = self.name(topic) if by_id else topic
@@ -112,9 +111,19 @@ class Book:
             return STRAY
         found = self._admit(action, name.decode())
         if isinstance(found, Account):
-            table[topic] = found
+            self._own(action)[by_id][topic] = found
             self.has_new = True
         return found
+
+    def _own(self, action: Action) -> Tables:
+        """Return the tables of an action, to add to."""
+        if action is Action.PRODUCE:
+            if self.produced is _NO_TABLES:
+                self.produced = ({}, {})
+            return self.produced
+        if self.consumed is _NO_TABLES:
+            self.consumed = ({}, {})
+        return self.consumed
 
     def _admit(self, action: Action, name: str) -> Account | ErrorCode:
         topic = read_topic(name)

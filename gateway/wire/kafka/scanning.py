@@ -147,9 +147,7 @@ class Requests(_Scanner):
         "_accounts",
         "_asked",
         "_book",
-        "_consumed",
         "_pending",
-        "_produced",
         "_shape",
         "_substitutes",
         "_traffic",
@@ -174,7 +172,6 @@ class Requests(_Scanner):
         self._accounts: list[Account] = []  # of the request that passes, by topic
         self._asked = _UNASKED
         self._transacts: ErrorCode | None = None  # why the request may not be in its transaction
-        self._produced, self._consumed = map(book.open, (Action.PRODUCE, Action.CONSUME))
         self._shape = _SHAPELESS
         self.fetches = fetches
         self.stops = False
@@ -241,7 +238,7 @@ class Requests(_Scanner):
         """Pass the requests of one shape that begin at `pos`, and return the offset behind them;
         `pos`: none passes. The end of the last one may not have come. Flat, because most bytes of
         small requests pass here."""
-        account = self._produced[shape.version >= quick.BY_ID].get(shape.topic)
+        account = self._book.produced[shape.version >= quick.BY_ID].get(shape.topic)
         if account is None:
             return pos
         _, version, acks, _ = shape
@@ -286,7 +283,7 @@ class Requests(_Scanner):
         found = None
         if until <= end:
             found = quick.produced(chunk, pos + REQUEST.size, until, version)
-        table = self._produced[version >= quick.BY_ID]
+        table = self._book.produced[version >= quick.BY_ID]
         if found is None or not all(it.topic in table for it in found.topics):
             return 0
         sent = [(table[it.topic], it) for it in found.topics]
@@ -358,7 +355,7 @@ class Requests(_Scanner):
         if not quick.FLEXIBLE[FETCH] <= version <= _LAST_FETCH:
             return False
         topics = quick.fetches(chunk, pos + REQUEST.size, until, version)
-        table = self._consumed[version >= quick.BY_ID]
+        table = self._book.consumed[version >= quick.BY_ID]
         if topics is None or not all(topic in table for topic in topics):
             return False
         self._pending.ask(Asked(FETCH, version, correlation))
@@ -374,7 +371,6 @@ class Answers(_Scanner):
 
     __slots__ = (
         "_book",
-        "_consumed",
         "_pending",
         "_says_at",
         "_services",
@@ -402,7 +398,6 @@ class Answers(_Scanner):
         self._traffic = _NOTHING
         self._version = 0
         self._says_at = 0  # where in the chunk the answer that passes says how long; 0: cut off
-        self._consumed = book.open(Action.CONSUME)
         self.over: dict[Account, None] = {}
 
     def go_on(self, head: bytes) -> bytes:
@@ -454,7 +449,7 @@ class Answers(_Scanner):
         if version < quick.FLEXIBLE[FETCH]:
             return 0
         found = quick.head(chunk, at, end, until, version)
-        if found is None or found.topic not in self._consumed[version >= quick.BY_ID]:
+        if found is None or found.topic not in self._book.consumed[version >= quick.BY_ID]:
             return 0
         self._traffic, self._version = Traffic(), version
         read = one_partition(self._traffic, found.topic, found.batches, found.ends)
@@ -491,7 +486,7 @@ class Answers(_Scanner):
         found = quick.fetched(chunk, at, end, version)
         if found is None:
             return False
-        table = self._consumed[version >= quick.BY_ID]
+        table = self._book.consumed[version >= quick.BY_ID]
         if not all(it.topic in table for it in found if it.messages):
             return False
         self._fetched(found, table)
@@ -553,7 +548,7 @@ class Answers(_Scanner):
                 continue
             if self._counted(account, portion.messages, portion.size):
                 held.append(account)
-        self._fetched(self._traffic.portions, self._consumed[by_id])
+        self._fetched(self._traffic.portions, self._book.consumed[by_id])
         self._tell(chunk, held, len(chunk))
         self._says_at = 0
 
