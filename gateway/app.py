@@ -16,9 +16,9 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
 import trio
@@ -205,6 +205,15 @@ def _witness_of(*witnesses: Witness | None) -> Witness | None:
 def _connection_ids(inherited: Inherited | None) -> count[int]:
     """Return numbers of connections, each of which is one worker's alone."""
     return count(1) if inherited is None else count(inherited.worker, inherited.workers)
+
+
+class _Exposition(Protocol):
+    def chunks(self) -> Iterator[bytes]: ...
+
+
+def _in_turn(*expositions: _Exposition) -> Callable[[], Iterator[bytes]]:
+    """Return what writes these expositions, one after the other."""
+    return lambda: chain.from_iterable(it.chunks() for it in expositions)
 
 
 class Application:
@@ -733,17 +742,10 @@ class Application:
         principals = PrincipalExposition(self._principals, verified=verified)
         progress = ProgressExposition({name: it.progress for name, it in clusters.items()})
 
-        def write() -> Iterator[bytes]:
-            yield from process.chunks()
-            yield from latencies.chunks()
-            yield from tenants.chunks()
-            yield from principals.chunks()
-
-        def write_topics() -> Iterator[bytes]:
-            yield from topics.chunks()
-            yield from progress.chunks()
-
-        return {METRICS: write, TOPICS: write_topics}
+        return {
+            METRICS: _in_turn(process, latencies, tenants, principals),
+            TOPICS: _in_turn(topics, progress),
+        }
 
     def _plane_figures(self) -> PlaneFigures:
         reactor, memory = self._reactor, self._reactor.memory

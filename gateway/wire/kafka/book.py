@@ -46,9 +46,9 @@ _NO_TABLES: Tables = ({}, {})
 
 
 class Book:
-    """`produced`, `consumed`: open accounts, which the book alone changes. `wanted`: ids whose names
-    have to be asked for. `undecided`: questions about rights that have to be asked. `has_new`: an
-    account was opened since the session last decided anything."""
+    """`produced`, `consumed`: open accounts, to which the book alone adds some. `wanted`: ids whose
+    names have to be asked for. `undecided`: questions about rights that have to be asked.
+    `has_new`: an account was opened since the session last decided anything."""
 
     __slots__ = (
         "_client",
