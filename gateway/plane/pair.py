@@ -128,6 +128,10 @@ class Pair:
         if not self.over and stopwatch is not None:
             self.pumps[Direction.TO_CLIENT].note = stopwatch.delivered
 
+    def begin(self, now: float) -> None:
+        """Carry out what the session does first."""
+        self._carry_out(self.session.opened(now), self.pumps[Direction.TO_BROKER], b"", now)
+
     # -- decisions ---------------------------------------------------------------------------
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:

@@ -105,6 +105,7 @@ class Reactor(PairOwner):
             for lane in lanes:
                 lane.read(True)
             pair.watch(now, expires)
+            pair.begin(now)
             for pump, counted in zip(pair.pumps, moved, strict=True):
                 counted.bytes += len(received[pump.direction])
                 pump.offer(received[pump.direction], now)

@@ -565,6 +565,10 @@ class Session(Protocol):
         """Return whether the gateway has a newer credential of its own, so that moving helps."""
         ...
 
+    def opened(self, now: float) -> Effects:
+        """Return what is to be done when the pair begins."""
+        ...
+
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """Decide one whole stop frame. Raises `PeerError` if it violates the protocol."""
         ...

@@ -96,6 +96,10 @@ class Subject(NamedTuple):
     def method(self) -> str | None:
         return self.caller.method
 
+    @property
+    def client_id(self) -> str | None:
+        return self.caller.client_id
+
 
 NOBODY = Subject(Caller())
 """The subject of accounts that belong to no client."""

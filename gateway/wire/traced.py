@@ -184,6 +184,10 @@ class TracedSession:
         """See `contract.Session`."""
         return self._inner.may_move
 
+    def opened(self, now: float) -> Effects:
+        """See `contract.Session`."""
+        return self._wrap(self._inner.opened(now))
+
     def expiring(self, now: float) -> Effects:
         """See `contract.Session`."""
         return self._wrap(self._inner.expiring(now))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from base64 import b64encode
 from collections.abc import Iterator
@@ -11,13 +12,14 @@ from typing import Any
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from gateway.wire.scram import scram_keys
 from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.gateways import KafkaPlan
 from tests.apache_kafka.secured import SASL, USERS
-from tests.apache_kafka.working import librdkafka, payloads
+from tests.apache_kafka.traffic import Traffic
+from tests.apache_kafka.working import PATIENCE_S, librdkafka, payloads
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import Say
 from tests.real.clients import wait_until
@@ -28,6 +30,8 @@ pytestmark = pytest.mark.real
 
 SALT = b"salt of a test"
 ITERATIONS = 4096
+SESSION_S = 3
+"""Seconds after which a broker closes a connection, unless it is shown a credential again."""
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +101,31 @@ def test_each_client_may_have_a_name_of_its_own_at_brokers(
     with pytest.raises(confluent_kafka.KafkaException):
         admin.list_topics(timeout=3)
     wait_until(lambda: "each_principal does not name it" in started.log.read_text())
+
+
+def test_connections_outlive_the_sessions_of_brokers(
+    artifacts: Artifacts, say: Say, gateway: StartGateway, verifying: KafkaPlan
+) -> None:
+    """A broker closes a connection on which the gateway does not show its credential again."""
+    folder = artifacts.directory("kafka-sessions")
+    more = f"{SASL}connections.max.reauth.ms={SESSION_S * 1000}\n"
+    ending = or_skip(lambda say: Kafka(folder, say, more, USERS), say)
+    ending.start()
+    try:
+        started = gateway(ending, verifying)
+        known = _as("bob", "builder", "SCRAM-SHA-256")
+        admin = AdminClient({"bootstrap.servers": _address(started), **known})
+        topic = f"t-{uuid.uuid4().hex[:8]}"
+        admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(PATIENCE_S)
+        with Traffic(_address(started), topic, known=known) as traffic:
+            time.sleep(4 * SESSION_S)
+            traffic.end()
+        assert traffic.failed == []
+        assert traffic.lost_and_doubled == (0, 0)
+        assert "broker_closed" not in started.log.read_text()
+        assert "broker_refused" not in started.log.read_text()
+    finally:
+        ending.stop()
 
 
 @pytest.mark.parametrize(("user", "password"), [("bob", "wrong"), ("nobody", "builder")])

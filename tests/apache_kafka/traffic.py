@@ -6,7 +6,8 @@ import threading
 import time
 import uuid
 from collections import Counter
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import confluent_kafka
 
@@ -21,11 +22,17 @@ class Traffic:
     """A context in which numbered messages go to all partitions of a topic, and a group gets them.
 
     `into`: the topic in which an application answers each message by one of its own, which the
-    group gets instead.
+    group gets instead. `known`: settings by which clients say who they are.
     """
 
-    def __init__(self, address: str, topic: str, into: str | None = None) -> None:
-        self._where = {"bootstrap.servers": address}
+    def __init__(
+        self,
+        address: str,
+        topic: str,
+        into: str | None = None,
+        known: Mapping[str, str] | None = None,
+    ) -> None:
+        self._where: dict[str, Any] = {"bootstrap.servers": address, **(known or {})}
         self._topic = topic
         self._into = into or topic
         self._ends = threading.Event()

@@ -227,6 +227,10 @@ class FakeSession:
         """See `contract.Session`."""
         return True
 
+    def opened(self, now: float) -> Effects:
+        """See `contract.Session`."""
+        return ()
+
     def expiring(self, now: float) -> Effects:
         """See `contract.Session`."""
         return self.renewal(now)

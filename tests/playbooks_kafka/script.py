@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
@@ -140,6 +141,7 @@ class Play:
         known: tuple[str, ...] = (),
         node: int | None = None,
         guessed: Address | None = None,
+        lifetime: float = math.inf,
         **settings: Any,
     ) -> None:
         self.listener = of or listener(services, mode, **settings)
@@ -153,6 +155,7 @@ class Play:
             Allotment(self.budget, "client"),
             node=node,
             guessed=guessed,
+            lifetime=lifetime,
         )
         self.session = session or KafkaSession(self.listener, self.client_of)
         self.now = NOW
@@ -166,6 +169,7 @@ class Play:
         self._postponed: dict[Direction, float] = {}
         self._resumed: list[Direction] = []
         self._at_border: dict[Direction, list[bytes]] = {TO_BROKER: [], TO_CLIENT: []}
+        self._carry_out(self.session.opened(self.now), TO_BROKER)
 
     # -- what peers say ------------------------------------------------------------------------
 

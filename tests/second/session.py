@@ -279,6 +279,10 @@ class MemoSession:
         """See `contract.Session`."""
         return True
 
+    def opened(self, now: float) -> Effects:
+        """See `contract.Session`."""
+        return ()
+
     def expiring(self, now: float) -> Effects:
         """See `contract.Session`. Clients cannot be asked."""
         return ()

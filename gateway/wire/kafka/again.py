@@ -10,7 +10,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-from gateway.wire.contract import Denial, Principal, Refusal, Settle, Step, StepResult
+from gateway.wire.contract import Credential, Denial, Principal, Refusal, Settle, Step, StepResult
 from gateway.wire.kafka.authenticating import mechanisms_of
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.frames import Head
@@ -25,11 +25,12 @@ _LATE = Denial(Refusal.TIMEOUT, "it took too long to check the credential")
 
 class Answer(NamedTuple):
     """An answer to the client. `denial`: it is refused, and its connection has to end. `principal`:
-    it has shown a newer credential."""
+    it has shown a newer credential, this one if its broker could be shown it too."""
 
     data: bytes
     denial: Denial | None = None
     principal: Principal | None = None
+    credential: Credential | None = None
 
 
 @dataclass(slots=True)
@@ -118,4 +119,4 @@ class Reauthentication:
             return Answer(handshake.failed(head), _OTHER)
         left = self._listener.settings.services.left(found.principal)
         told = handshake.answer(head, found.data, handshake.lifetime_ms(left))
-        return Answer(told, None, found.principal)
+        return Answer(told, None, found.principal, found.credential)

@@ -7,6 +7,7 @@ they are, is answered from what a broker has said before; the gateway asks one i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Generator
 from contextlib import suppress
 from typing import NamedTuple
@@ -40,7 +41,7 @@ from gateway.wire.kafka.sasl import handshake, mechanisms, plain
 from gateway.wire.kafka.sasl.client import SHOWN_BY, chosen
 from gateway.wire.kafka.sasl.client import client as proving
 from gateway.wire.kafka.sasl.exchange import Accepted, Challenge, Verifier
-from gateway.wire.kafka.sasl.handshake import SASL_AUTHENTICATE, SASL_HANDSHAKE
+from gateway.wire.kafka.sasl.handshake import SASL_AUTHENTICATE, SASL_HANDSHAKE, Answered
 from gateway.wire.kafka.schema import api
 from gateway.wire.kafka.versions import as_offered, offers_in, unsupported
 from gateway.wire.plugin import Mode
@@ -244,26 +245,26 @@ def reach(
     target: Address | None,
     principal: str | None,
     shown: Credential | None = None,
-) -> Generator[Step, StepResult, Dialled | Denial]:
+) -> Generator[Step, StepResult, Reached | Denial]:
     """Dial a broker, any one if `target` is None, and authenticate there: by the credential that
     the client has `shown` where it is forwarded, else by the gateway's. Raises `PeerError` if the
     broker violates the protocol. `principal`: the client's name."""
-    credential = _credential(listener, principal, shown)
+    credential = credential_of(listener, principal, shown)
     if isinstance(credential, Denial):
         return credential
-    refused = _NO_MECHANISM
+    refused = NO_MECHANISM
     for _ in range(MOST_TRIES):
         dialled = yield Dial(target, principal)
         if not isinstance(dialled, Dialled):
             assert isinstance(dialled, Denial)
             return dialled
-        if credential.method in _SHOWN_BY_NOTHING:
-            return dialled
+        if credential.method in SHOWN_BY_NOTHING:
+            return Reached(dialled.address)
         mechanism = listener.mechanism or _best(listener, credential, MECHANISMS)
         outcome = yield from _show(credential, mechanism) if mechanism else _nothing()
-        if outcome is None:
+        if not isinstance(outcome, _Refused):
             listener.mechanism = mechanism
-            return dialled
+            return Reached(dialled.address, outcome)
         refused = outcome.denial
         listener.mechanism = _best(listener, credential, outcome.offered)
         if listener.mechanism in (None, mechanism):
@@ -271,7 +272,7 @@ def reach(
     return refused
 
 
-def _credential(
+def credential_of(
     listener: Listener, principal: str | None, shown: Credential | None
 ) -> Credential | Denial:
     """Return what a broker is shown."""
@@ -281,6 +282,14 @@ def _credential(
         case Mode.VERIFY_AND_FORWARD:
             return _NOT_FORWARDED if shown is None else shown
     return listener.settings.services.credential(principal)
+
+
+class Reached(NamedTuple):
+    """A broker that knows who connects. `lifetime`: seconds after which it ends the connection
+    unless it is shown a credential again."""
+
+    address: Address
+    lifetime: float = math.inf
 
 
 class _Refused(NamedTuple):
@@ -297,18 +306,19 @@ def _best(listener: Listener, credential: Credential, offered: Collection[str]) 
 
 def _nothing() -> Generator[Step, StepResult, _Refused]:
     yield from ()
-    return _Refused(_NO_MECHANISM)
+    return _Refused(NO_MECHANISM)
 
 
-def _show(credential: Credential, mechanism: str) -> Generator[Step, StepResult, _Refused | None]:
-    """Show a credential by a mechanism; return why it was not accepted."""
+def _show(credential: Credential, mechanism: str) -> Generator[Step, StepResult, _Refused | float]:
+    """Show a credential by a mechanism; return for how many seconds it is good, or why it was not
+    accepted."""
     yield Transmit(Peer.BROKER, handshake.ask_for(mechanism, HANDSHAKE_VERSION, 0, OURS))
     frame = yield Receive(Peer.BROKER)
     if not isinstance(frame, bytes):
         return _Refused(_SILENT)
     offered = handshake.read_offer(HANDSHAKE_VERSION, frame)
     if offered.error:
-        return _Refused(_NO_MECHANISM, offered.mechanisms)
+        return _Refused(NO_MECHANISM, offered.mechanisms)
     proves = proving(mechanism, credential)
     try:
         token = next(proves)
@@ -319,13 +329,18 @@ def _show(credential: Credential, mechanism: str) -> Generator[Step, StepResult,
                 return _Refused(_SILENT)
             told = handshake.read_answer(AUTHENTICATE_VERSION, frame)
             if told.error:
-                return _Refused(_NOT_ACCEPTED)
+                return _Refused(NOT_ACCEPTED)
             token = proves.send(told.data)
     except StopIteration:
-        return None
+        return lifetime_of(told)
 
 
-_SHOWN_BY_NOTHING = ("none", "", "tls")
+def lifetime_of(told: Answered) -> float:
+    """Return for how many seconds a broker takes a credential that it has accepted."""
+    return told.lifetime_ms / 1000 if told.lifetime_ms else math.inf
+
+
+SHOWN_BY_NOTHING = ("none", "", "tls")
 """Methods of credentials that are not shown in the protocol."""
 
 _NO_CREDENTIAL = Credential("none", b"")
@@ -333,7 +348,7 @@ _NOT_FORWARDED = Denial(
     Refusal.UNAUTHENTICATED, "the client has proven who it is, and shown nothing to forward"
 )
 _SILENT = Denial(Refusal.NOT_READY, "the broker did not answer")
-_NO_MECHANISM = Denial(
+NO_MECHANISM = Denial(
     Refusal.NOT_READY, "the broker has no mechanism by which the gateway may show its credential"
 )
-_NOT_ACCEPTED = Denial(Refusal.NOT_READY, "the broker does not accept the gateway's credential")
+NOT_ACCEPTED = Denial(Refusal.NOT_READY, "the broker does not accept the gateway's credential")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Set
 from dataclasses import dataclass, field
 
@@ -46,6 +47,8 @@ class Client:
     `subject`: without a topic. `credential`: what it has shown, if its broker could be shown it
     too. `seat`: its place among the connections that it may have. `node`: the broker that it wants,
     by id; None: any. `guessed`: the broker that it got, if nobody knew where the wanted one is.
+    `lifetime`: seconds after the opening for which its broker takes the credential that it was
+    shown.
     """
 
     subject: Subject
@@ -55,6 +58,7 @@ class Client:
     seat: Seat | None = None
     node: int | None = None
     guessed: Address | None = None
+    lifetime: float = math.inf
 
     def leave(self) -> None:
         """Give back what the connection has of the process's bounds."""

@@ -184,11 +184,12 @@ def _pair(listener: Listener, client: Client, greeted: Greeting) -> Opening:
             target = target or services.broker(client.node)
             if told and target is None:
                 return Refused(EndReason.NO_BROKER, detail=f"there is no broker {client.node}")
-        dialled = yield from reach(listener, target, principal, client.credential)
-        if isinstance(dialled, Denial):
-            return _undialled(dialled)
+        reached = yield from reach(listener, target, principal, client.credential)
+        if isinstance(reached, Denial):
+            return _undialled(reached)
+        client.lifetime = reached.lifetime
         if client.node is not None and target is None:
-            client.guessed = dialled.address
+            client.guessed = reached.address
         if not greeted.frame:
             return Opened(KafkaSession(listener, client))
         yield Transmit(Peer.BROKER, greeted.frame)

@@ -37,6 +37,7 @@ from gateway.wire.contract import (
 from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from gateway.wire.kafka.again import Reauthentication, Settling
 from gateway.wire.kafka.answering import Answering, metadata_of
+from gateway.wire.kafka.authenticating import credential_of
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.commits import COMMITS
 from gateway.wire.kafka.context import Client, Listener
@@ -46,6 +47,7 @@ from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, request
 from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.questions import Questions
 from gateway.wire.kafka.refusing import refused
+from gateway.wire.kafka.renewal import Renewal, due_in
 from gateway.wire.kafka.replicas import OF_REPLICAS, refuse_replica
 from gateway.wire.kafka.rights import Rights
 from gateway.wire.kafka.sasl.claims import Claim
@@ -129,6 +131,7 @@ class KafkaSession:
         "_paced_until",
         "_pending",
         "_refused",
+        "_renewal",
         "_requests",
         "_rights",
         "_services",
@@ -171,6 +174,7 @@ class KafkaSession:
         self._claim: Claim | None = None
         self._shows_again: Reauthentication | None = None
         self._refused: Denial | None = None  # the pair ends when all is answered
+        self._renewal: Renewal | None = None  # under way
         self._is_leaving = self._sweeps = False
 
     @property
@@ -209,6 +213,10 @@ class KafkaSession:
         """See `contract.Session`."""
         return True
 
+    def opened(self, now: float) -> Effects:
+        """See `contract.Session`."""
+        return self._renew_later(self._client.lifetime, now)
+
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """See `contract.Session`."""
         if direction is Direction.TO_CLIENT:
@@ -223,6 +231,8 @@ class KafkaSession:
             return self._asked_while_leaving(frame)
         if self._is_misled():
             return (End(EndReason.TARGET_REFUSED, detail="this is another broker"),)
+        if self._renewal is not None:
+            return (Postpone(math.inf),)
         if self._pending.is_full:
             return (Postpone(now + FULL_WAIT),)
         if self._requests.raw:
@@ -384,6 +394,8 @@ class KafkaSession:
             own = self._answers.go_on(frame)
             return (Forward(), Inject(Direction.TO_CLIENT, own), *self._end_of_refused(now))
         if asked.key in SASL:
+            if asked.is_own:
+                return self._renewed(asked, frame, now)
             self._sasl_answered(asked, frame)
         if asked.key == METADATA and not asked.is_own:
             self._looked_up(asked.since, now)
@@ -413,7 +425,7 @@ class KafkaSession:
         """
         effects: list[Effect] = []
         wanted, undecided = self._book.wanted, self._book.undecided
-        if wanted and not self._requests.owed:
+        if wanted and not self._requests.owed and self._renewal is None:
             version, data = metadata_of(wanted, OWN)
             self._pending.ask(Asked(METADATA, version, OWN, is_own=True))
             effects.append(Inject(Direction.TO_BROKER, data))
@@ -459,6 +471,7 @@ class KafkaSession:
         if found.principal is None:
             return self._own(found.data)
         self._client.principal = found.principal
+        self._client.credential = found.credential
         if self._listener.settings.mode is not Mode.VERIFY:  # when it ends is the broker's affair
             return self._own(found.data)
         left = self._services.left(found.principal)
@@ -489,6 +502,47 @@ class KafkaSession:
             accepted = not read_offer(asked.version, frame).error
             self._requests.raw = self._answers.raw = accepted
             self._claim = claim
+
+    # -- the gateway's own -------------------------------------------------------------------
+
+    def _renew_later(self, lifetime: float, now: float) -> Effects:
+        """Schedule that the broker is shown a credential again, if it wants that."""
+        return () if math.isinf(lifetime) else (Later(now + due_in(lifetime), self._renew),)
+
+    def _renew(self, now: float) -> Effects:
+        """Show the broker a credential again, as soon as no request passes."""
+        if self._is_leaving or self._refused is not None:
+            return ()
+        self._requests.stops = True
+        if self._requests.owed:
+            return (Later(now + PASSING, self._renew),)
+        credential = credential_of(
+            self._listener, self._client.subject.caller.principal, self._client.credential
+        )
+        mechanism = self._listener.mechanism
+        if isinstance(credential, Denial) or mechanism is None:
+            return ()  # the broker ends the connection when it has to
+        self._renewal = Renewal(credential, mechanism, OWN)
+        asked, data = self._renewal.begin()
+        self._pending.ask(asked)
+        return (Inject(Direction.TO_BROKER, data),)
+
+    def _renewed(self, asked: Asked, frame: bytes, now: float) -> Effects:
+        """Go on with what the broker answers to the gateway's credential."""
+        renewal = self._renewal
+        assert renewal is not None
+        found = renewal.answered(asked, frame)
+        own = self._pending.answered()
+        before: Effects = (Drop(), Inject(Direction.TO_CLIENT, own)) if own else DROP
+        if isinstance(found, Denial):
+            return (*before, End(EndReason.BROKER_REFUSED, detail=found.text))
+        if found is not None:
+            following, data = found
+            self._pending.ask(following)
+            return (*before, Inject(Direction.TO_BROKER, data))
+        self._renewal = None
+        again = self._renew_later(renewal.lifetime, now)
+        return (*before, Resume(Direction.TO_BROKER), *again, *self._end_of_refused(now))
 
     def _bare_token(self, frame: bytes, now: float) -> Effects:
         claim = self._claim

@@ -360,6 +360,10 @@ class PulsarSession:
         """See `contract.Session`. A close has no text: the client asks again, and is told then."""
         return self.incarnations.revoke(account, now)
 
+    def opened(self, now: float) -> Effects:
+        """See `contract.Session`."""
+        return ()
+
     def expiring(self, now: float) -> Effects:
         """See `contract.Session`."""
         return auth_refresh.ask(self._listener, self._client)

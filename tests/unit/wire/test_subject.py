@@ -14,6 +14,7 @@ CALLER = Caller(
     principal="alice",
     library="Pulsar-CPP-v4.2.0",
     method="token",
+    client_id="billing",
 )
 
 
