@@ -13,12 +13,15 @@ as read only if its last byte is where its size says.
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from gateway.wire.kafka.frames import LONGEST_CLIENT
 from gateway.wire.kafka.records import FORMAT, HEAD, SHORT
 from gateway.wire.kafka.topics import ID
 from gateway.wire.kafka.traffic import Portion
+from gateway.wire.kafka.walk import unsigned
 
 _short = struct.Struct(">h").unpack_from
 _batch = struct.Struct(">8xi4xb40xi").unpack_from  # length, format, number of messages
@@ -30,10 +33,16 @@ FLEXIBLE = {0: 9, 1: 12}
 BY_ID = 13
 """The first version of both that names topics by their ids."""
 
-LEAST = 4 + HEAD
-"""Bytes that `batch` may read: a compact length, and the head of a batch."""
+_LAYOUTS = 256
+"""Layouts that are remembered: one for each length of a client id and a topic."""
 
-_AFTER_LENGTH = 12
+_LENGTHS = 16_384
+"""Lengths of batches that are remembered, 2 MB: of all processes most batches are of few sizes."""
+
+_MOST_DIGITS = 4
+"""Bytes of the length of a batch of up to 256 MB."""
+
+AFTER_LENGTH = 12
 """Bytes of a batch up to where its length begins to count."""
 
 
@@ -77,34 +86,45 @@ _ONE = 2
 """The compact length of one element."""
 
 
-def batch(chunk: bytearray, at: int, until: int) -> tuple[int, int] | None:
-    """Return the messages and the bytes of the batch that stands at `at`, with the compact length
-    of records before it, and ends at `until`; its data may not have come, but `LEAST` bytes have.
-    None: there is something else, or no message."""
-    size = chunk[at]
-    if size > 127:
-        byte = chunk[at + 1]
-        size += (byte << 7) - 128
-        at += 1
-        if byte > 127:
-            byte = chunk[at + 1]
-            size += (byte << 14) - (128 << 7)
-            at += 1
-            if byte > 127:
-                byte = chunk[at + 1]
-                size += (byte << 21) - (128 << 14)
-                at += 1
-                if byte > 127:
-                    return None  # 256 MB
-        if not byte:
-            return None  # it has a byte more than it needs
-    size -= 1
-    if at + 1 + size != until:
-        return None
-    length, format, messages = _batch(chunk, at + 1)
-    if format != FORMAT or messages <= 0 or length + _AFTER_LENGTH != size or size < HEAD:
-        return None
-    return messages, size
+class Layout(NamedTuple):
+    """Where the numbers of a request stand that has one partition with one batch.
+
+    `unpack` reads them at the offset of the frame's size: that size, `kind_of` the API and the
+    version, the correlation id, the lead, the length before the batch, and of the batch its length,
+    format and number of messages. `size`: bytes that it reads. `around`: bytes behind the frame's
+    size that are not of the batch.
+    """
+
+    unpack: Callable[[bytearray, int], tuple[int, int, int, bytes, bytes, int, int, int]]
+    size: int
+    around: int
+
+
+@lru_cache(_LAYOUTS)
+def layout(lead: int, digits: int) -> Layout:
+    """Return the layout of requests with so many bytes of lead, and of the length of the batch."""
+    found = struct.Struct(f">iIi{lead}s4x{digits}s8xi4xb40xi")
+    around = 4 + 4 + lead + 4 + digits + TAIL
+    return Layout(found.unpack_from, found.size, around)
+
+
+def kind_of(key: int, version: int) -> int:
+    """Return an API and a version as one number, as they stand in a head."""
+    return key << 16 | version
+
+
+def digits(chunk: bytearray, at: int, end: int) -> int:
+    """Return how many bytes the compact length at `at` has; 0: it is too long, or has not come."""
+    for number, byte in enumerate(chunk[at : min(end, at + _MOST_DIGITS)], start=1):
+        if byte < 128:
+            return number
+    return 0
+
+
+@lru_cache(_LENGTHS)
+def length_of(size: int) -> bytes:
+    """Return the compact length that stands before so many bytes."""
+    return unsigned(size + 1)
 
 
 def produced(chunk: bytearray, at: int, end: int, version: int) -> Produced | None:
@@ -137,10 +157,10 @@ def produced(chunk: bytearray, at: int, end: int, version: int) -> Produced | No
                     return None
                 while at < until:
                     length, format, messages = _batch(chunk, at)
-                    if format != FORMAT or messages < 0 or length < HEAD - _AFTER_LENGTH:
+                    if format != FORMAT or messages < 0 or length < HEAD - AFTER_LENGTH:
                         return None
                     told += messages
-                    at += length + _AFTER_LENGTH
+                    at += length + AFTER_LENGTH
                 if at != until or chunk[at]:
                     return None
                 at += 1
@@ -280,12 +300,12 @@ def fetched(  # noqa: C901 - flat, as it runs for each answer
                     return None
                 while until - at >= HEAD:
                     length, format, messages = _batch(chunk, at)
-                    if format != FORMAT or messages < 0 or length < HEAD - _AFTER_LENGTH:
+                    if format != FORMAT or messages < 0 or length < HEAD - AFTER_LENGTH:
                         return None
-                    if at + length + _AFTER_LENGTH > until:
+                    if at + length + AFTER_LENGTH > until:
                         break  # the broker has cut it
                     told += messages
-                    at += length + _AFTER_LENGTH
+                    at += length + AFTER_LENGTH
                 else:
                     if until - at >= SHORT:  # enough of a batch to say what it is
                         return None

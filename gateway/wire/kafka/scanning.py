@@ -27,6 +27,7 @@ from gateway.wire.kafka.book import STRAY, Book
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import LONGEST_CLIENT, SIZE
 from gateway.wire.kafka.pending import Asked, Pending
+from gateway.wire.kafka.records import FORMAT, HEAD
 from gateway.wire.kafka.schema import Schema, api
 from gateway.wire.kafka.stream import Reader, Stream, length, skip, skip_tags
 from gateway.wire.kafka.substitutes import Substitutes
@@ -119,18 +120,20 @@ class _Scanner(ABC):
 
 class Shape(NamedTuple):
     """What the last request of Produce had in common with most of a producer's: all that stands
-    before its one partition, `lead`, from its client id on; its version, `acks` and topic."""
+    before its one partition, `lead`, from its client id on; its version, `acks` and topic, and how
+    many bytes the length of its batch has."""
 
     lead: bytes
     version: int
     acks: int
     topic: bytes
+    digits: int
 
 
 _NOTHING, _UNASKED = Traffic(), Asked(PRODUCE, 0, 0)
 """What stands in place of a frame that passes, while none does."""
 
-_SHAPELESS = Shape(b"", -1, 0, b"")
+_SHAPELESS = Shape(b"", -1, 0, b"", 1)
 
 _INDEX = 4
 """Bytes of a partition's index."""
@@ -227,52 +230,56 @@ class Requests(_Scanner):
         _, _, version, _ = REQUEST.unpack_from(chunk, pos)
         at, shape = pos + REQUEST.size, self._shape
         if version == shape.version and chunk.startswith(shape.lead, at, end):
-            return shape
+            digits = quick.digits(chunk, at + len(shape.lead) + _INDEX, end)
+            if digits and digits != shape.digits:
+                self._shape = shape._replace(digits=digits)
+            return self._shape
         found = quick.lead(chunk, at, end, version)
         if found is None:
             return None
-        self._shape = Shape(bytes(chunk[at : at + found.size]), version, found.acks, found.topic)
+        digits = quick.digits(chunk, at + found.size + _INDEX, end)
+        if not digits:
+            return None
+        lead = bytes(chunk[at : at + found.size])
+        self._shape = Shape(lead, version, found.acks, found.topic, digits)
         return self._shape
 
     def _run(self, shape: Shape, chunk: bytearray, pos: int, end: int) -> int:
         """Pass the requests of one shape that begin at `pos`, and return the offset behind them;
         `pos`: none passes. The end of the last one may not have come. Flat, because most bytes of
         small requests pass here."""
-        account = self._book.produced[shape.version >= quick.BY_ID].get(shape.topic)
+        lead, version, acks, topic, digits = shape
+        account = self._book.produced[version >= quick.BY_ID].get(topic)
         if account is None:
             return pos
-        _, version, acks, _ = shape
-        lead, ask, accounts = shape.lead, self._pending.ask, (account,)
-        behind_lead = REQUEST.size + len(lead) + _INDEX
-        last = end - behind_lead - quick.LEAST
-        room = self._pending.room
-        while pos <= last and room > 0:
-            size, key, said, correlation = REQUEST.unpack_from(chunk, pos)
-            until: int = pos + SIZE.size + size
-            if key != PRODUCE or said != version:
+        unpack, least, around = quick.layout(len(lead), digits)
+        kind, length_of, ask = quick.kind_of(PRODUCE, version), quick.length_of, self._pending.ask
+        accounts, room, last = (account,), self._pending.room, end - least
+        most_messages = account.messages_ceiling - account.messages
+        most_bytes = account.bytes_ceiling - account.bytes
+        frames = messages = total = 0
+        while pos <= last and frames < room:
+            size, said, correlation, led, told, length, format, count = unpack(chunk, pos)
+            batch = length + quick.AFTER_LENGTH
+            if said != kind or led != lead or format != FORMAT or count <= 0:
                 break
-            if not chunk.startswith(lead, pos + REQUEST.size, end):
+            if batch < HEAD or size != batch + around or told != length_of(batch):
                 break
-            found = quick.batch(chunk, pos + behind_lead, until - quick.TAIL)
-            if found is None:
-                break
-            messages, total = found
-            account.messages += messages
-            account.surplus += messages - 1
-            account.bytes += total
-            pos = until
+            frames += 1
+            messages += count
+            total += batch
+            pos += SIZE.size + size
             if acks:
                 ask(Asked(PRODUCE, version, correlation, accounts))
-                room -= 1
-            else:
-                account.receipts += 1
-            if (
-                account.messages >= account.messages_ceiling
-                or account.bytes >= account.bytes_ceiling
-            ):
+            if messages >= most_messages or total >= most_bytes:
                 self.over[account] = None
                 self.stops = True
                 break
+        account.messages += messages
+        account.surplus += messages - frames
+        account.bytes += total
+        if not acks:
+            account.receipts += frames
         return pos
 
     def _at_once(self, chunk: bytearray, pos: int, end: int) -> int:
