@@ -6,10 +6,11 @@ from random import Random
 
 import pytest
 
+from gateway.errors import PeerError
 from gateway.wire.kafka import quick
 from gateway.wire.kafka.records import HEAD
 
-from .frames import batch, produce
+from .frames import PRODUCE, batch, metadata, named, produce, tell, told
 from .script import KafkaServices, Play
 
 VERSIONS = range(quick.FLEXIBLE[0], quick.BY_ID + 1)
@@ -66,3 +67,80 @@ def test_a_run_ends_where_the_allowance_does() -> None:
     assert play.client(request * 10) == request * 3
     assert account.messages == 2 + 6
     assert play.is_waiting
+
+
+# -- answers ---------------------------------------------------------------------------------------
+
+
+def going_on(version: int, acks: int = 1) -> Play:
+    """Return a play whose producer has got two answers, the last of which is remembered."""
+    play = Play(known=("a",))
+    for number in (1, 2):
+        play.client(produce(version, number, acks, a=batch(1)))
+        play.broker(appended(version, number, 10 * number))
+    return play
+
+
+def appended(version: int, correlation: int, offset: int, error: int = 0) -> bytes:
+    said = {"Index": 0, "ErrorCode": error, "BaseOffset": offset, "LogAppendTimeMs": -1}
+    responses = [{**named(version, "a"), "PartitionResponses": [said]}]
+    return tell(PRODUCE, version, correlation, Responses=responses)
+
+
+@pytest.mark.parametrize("piece", [1, 50, 10_000])
+@pytest.mark.parametrize("version", VERSIONS)
+def test_answers_that_follow_one_another_are_receipts(version: int, piece: int) -> None:
+    play = going_on(version)
+    play.client(*(produce(version, number, a=batch(1)) for number in range(100, 150)))
+    said = b"".join(appended(version, number, number) for number in range(100, 150))
+    heard = b"".join(play.broker(said[at : at + piece]) for at in range(0, len(said), piece))
+    assert heard == said
+    assert play.account("a").outstanding == 0
+    assert [it.offset for it in play.services.progress.ends()] == [150]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_an_error_among_them_is_counted(version: int) -> None:
+    play = going_on(version)
+    play.client(*(produce(version, number, a=batch(1)) for number in (3, 4, 5)))
+    said = [appended(version, 3, 30), appended(version, 4, -1, error=7), appended(version, 5, 50)]
+    assert play.broker(*said) == b"".join(said)
+    account = play.account("a")
+    assert (account.outstanding, account.errors) == (0, 1)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_one_to_another_request_is_a_violation(version: int) -> None:
+    play = going_on(version)
+    play.client(*(produce(version, number, a=batch(1)) for number in (3, 4)))
+    with pytest.raises(PeerError, match="an answer to 4 in place of 3"):
+        play.broker(appended(version, 4, 40))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_one_to_a_request_of_another_kind_is_read_as_its_kind(version: int) -> None:
+    """It looks the same, and is torn for what was asked."""
+    play = going_on(version)
+    play.client(metadata(12, 3))
+    with pytest.raises(PeerError):
+        play.broker(appended(version, 3, 40))
+
+
+def test_one_of_another_topic_counts_for_that_one() -> None:
+    play = going_on(9)
+    play.client(produce(9, 3, a=batch(1)), produce(9, 4, b=batch(1)))
+    said = [appended(9, 3, 30), appended(9, 4, 40).replace(b"\x02a", b"\x02b", 1)]
+    assert play.broker(*said) == b"".join(said)
+    assert play.account("a").outstanding == play.account("b").outstanding == 0
+
+
+def test_one_says_for_how_long_its_client_is_held() -> None:
+    services = KafkaServices()
+    play = Play(services, known=("a",))
+    for number in (1, 2):
+        play.client(produce(9, number, a=batch(1)))
+        play.broker(appended(9, number, number))
+    play.client(produce(9, 3, a=batch(1)))
+    play.account("a").hold()
+    services.due[play.account("a")] = 0.5
+    assert told(PRODUCE, 9, play.broker(appended(9, 3, 30)))["ThrottleTimeMs"] == 500

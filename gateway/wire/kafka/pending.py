@@ -84,6 +84,18 @@ class Pending:
             raise PeerError(f"an answer to {correlation} in place of {first.correlation}")
         return first
 
+    def alike(self, correlation: int, like: Asked) -> Asked | None:
+        """Return the request to which the broker's next answer belongs, if it has this id and is
+        like another one in all else, and no answer of the gateway follows it."""
+        line = self._line
+        first = line[0] if line else b""
+        if isinstance(first, bytes) or first.correlation != correlation:
+            return None
+        if len(line) > 1 and isinstance(line[1], bytes):
+            return None
+        same = first.key == like.key and first.version == like.version
+        return first if same and first.accounts == like.accounts else None
+
     @property
     def precedes_own_answer(self) -> bool:
         """Return whether an answer of the gateway follows the broker's next one."""

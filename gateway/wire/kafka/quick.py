@@ -92,12 +92,13 @@ class Layout(NamedTuple):
     `unpack` reads them at the offset of the frame's size: that size, `kind_of` the API and the
     version, the correlation id, the lead, the length before the batch, and of the batch its length,
     format and number of messages. `size`: bytes that it reads. `around`: bytes behind the frame's
-    size that are not of the batch.
+    size that are not of the batch. `digits`: bytes of the length before the batch.
     """
 
     unpack: Callable[[bytearray, int], tuple[int, int, int, bytes, bytes, int, int, int]]
     size: int
     around: int
+    digits: int
 
 
 @lru_cache(_LAYOUTS)
@@ -105,7 +106,7 @@ def layout(lead: int, digits: int) -> Layout:
     """Return the layout of requests with so many bytes of lead, and of the length of the batch."""
     found = struct.Struct(f">iIi{lead}s4x{digits}s8xi4xb40xi")
     around = 4 + 4 + lead + 4 + digits + TAIL
-    return Layout(found.unpack_from, found.size, around)
+    return Layout(found.unpack_from, found.size, around, digits)
 
 
 def kind_of(key: int, version: int) -> int:
@@ -256,16 +257,24 @@ def accepted(chunk: bytearray, at: int, end: int, version: int) -> bool:
 _FINE = b"\x01\x00\x00"
 
 
-def base(chunk: bytearray, at: int, version: int) -> tuple[int, int] | None:
-    """Return the partition and the first offset of an accepted answer to Produce, whose head ends
-    at `at`; None: it has several partitions."""
+class Base(NamedTuple):
+    """The offset of the batch that a broker has appended to a partition, and where it stands."""
+
+    partition: int
+    offset: int
+    at: int
+
+
+def base(chunk: bytearray, at: int, version: int) -> Base | None:
+    """Return what an accepted answer to Produce says, whose head ends at `at`; None: it is about
+    several partitions."""
     if chunk[at + 1] != _ONE:
         return None
     at += 2 + (ID if version >= BY_ID else chunk[at + 2])
     if chunk[at] != _ONE:
         return None
-    index, offset = _end(chunk, at + 1)
-    return index, offset
+    partition, offset = _end(chunk, at + 1)
+    return Base(partition, offset, at + 7)
 
 
 def fetched(  # noqa: C901 - flat, as it runs for each answer

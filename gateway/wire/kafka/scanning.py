@@ -120,20 +120,20 @@ class _Scanner(ABC):
 
 class Shape(NamedTuple):
     """What the last request of Produce had in common with most of a producer's: all that stands
-    before its one partition, `lead`, from its client id on; its version, `acks` and topic, and how
-    many bytes the length of its batch has."""
+    before its one partition, `lead`, from its client id on; its version, `acks` and topic, and
+    where its numbers stand."""
 
     lead: bytes
     version: int
     acks: int
     topic: bytes
-    digits: int
+    layout: quick.Layout
 
 
 _NOTHING, _UNASKED = Traffic(), Asked(PRODUCE, 0, 0)
 """What stands in place of a frame that passes, while none does."""
 
-_SHAPELESS = Shape(b"", -1, 0, b"", 1)
+_SHAPELESS = Shape(b"", -1, 0, b"", quick.layout(0, 1))
 
 _INDEX = 4
 """Bytes of a partition's index."""
@@ -231,8 +231,8 @@ class Requests(_Scanner):
         at, shape = pos + REQUEST.size, self._shape
         if version == shape.version and chunk.startswith(shape.lead, at, end):
             digits = quick.digits(chunk, at + len(shape.lead) + _INDEX, end)
-            if digits and digits != shape.digits:
-                self._shape = shape._replace(digits=digits)
+            if digits and digits != shape.layout.digits:
+                self._shape = shape._replace(layout=quick.layout(len(shape.lead), digits))
             return self._shape
         found = quick.lead(chunk, at, end, version)
         if found is None:
@@ -241,18 +241,19 @@ class Requests(_Scanner):
         if not digits:
             return None
         lead = bytes(chunk[at : at + found.size])
-        self._shape = Shape(lead, version, found.acks, found.topic, digits)
+        layout = quick.layout(len(lead), digits)
+        self._shape = Shape(lead, version, found.acks, found.topic, layout)
         return self._shape
 
     def _run(self, shape: Shape, chunk: bytearray, pos: int, end: int) -> int:
         """Pass the requests of one shape that begin at `pos`, and return the offset behind them;
         `pos`: none passes. The end of the last one may not have come. Flat, because most bytes of
         small requests pass here."""
-        lead, version, acks, topic, digits = shape
+        lead, version, acks, topic, layout = shape
         account = self._book.produced[version >= quick.BY_ID].get(topic)
         if account is None:
             return pos
-        unpack, least, around = quick.layout(len(lead), digits)
+        unpack, least, around, _ = layout
         kind, length_of, ask = quick.kind_of(PRODUCE, version), quick.length_of, self._pending.ask
         accounts, room, last = (account,), self._pending.room, end - least
         most_messages = account.messages_ceiling - account.messages
@@ -369,6 +370,24 @@ class Requests(_Scanner):
         return True
 
 
+class Fine(NamedTuple):
+    """What the last accepted answer to Produce has in common with most of a producer's: its `size`,
+    all bytes between its correlation id and the offset of its one batch, and all behind that; the
+    request, and the `partition`."""
+
+    size: int
+    lead: bytes
+    rest: bytes
+    asked: Asked
+    partition: int
+
+
+_NOT_FINE = Fine(-1, b"", b"", _UNASKED, 0)
+
+_OFFSET = 8
+"""Bytes of the offset of a batch."""
+
+
 class Answers(_Scanner):
     """Scans answers; those to Fetch pass. `over`: accounts that have used up their allowance.
 
@@ -378,6 +397,7 @@ class Answers(_Scanner):
 
     __slots__ = (
         "_book",
+        "_fine",
         "_pending",
         "_says_at",
         "_services",
@@ -404,8 +424,44 @@ class Answers(_Scanner):
         self._throttle = throttle
         self._traffic = _NOTHING
         self._version = 0
+        self._fine = _NOT_FINE
         self._says_at = 0  # where in the chunk the answer that passes says how long; 0: cut off
         self.over: dict[Account, None] = {}
+
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`. Mostly a chunk to a producer is one answer like the last one."""
+        if self._stream is None and not (self._rest or self.raw):
+            pos = self._accept(self._fine, chunk, start, end)
+            if pos >= end:
+                self.stop = 0
+                return end
+            start = pos
+        return super().scan(chunk, start, end)
+
+    def _accept(self, fine: Fine, chunk: bytearray, pos: int, end: int) -> int:
+        """Pass the answers that are like the last one and begin at `pos`, and return the offset
+        behind them; `pos`: none passes. Flat, because it runs for each answer."""
+        size, lead, rest, like, partition = fine
+        if end - pos < size or size < 0 or self._book.has_new or len(self._substitutes):
+            return pos
+        (account,), pending = like.accounts, self._pending
+        at_offset = ANSWER.size + len(lead)
+        began = pos
+        while end - pos >= size and not account.held:
+            length, correlation = ANSWER.unpack_from(chunk, pos)
+            if length != size - SIZE.size or not chunk.startswith(lead, pos + ANSWER.size):
+                break
+            if not chunk.startswith(rest, pos + at_offset + _OFFSET):
+                break
+            if pending.alike(correlation, like) is None:
+                break
+            pending.answered()
+            account.receipts += 1
+            pos += size
+        if pos > began and pos == end:
+            at = pos - size + at_offset
+            self._goes_on(account, partition, int.from_bytes(chunk[at : at + _OFFSET], signed=True))
+        return pos
 
     def go_on(self, head: bytes) -> bytes:
         """Let the answer pass at whose head the session was asked; return what has to follow it."""
@@ -429,8 +485,8 @@ class Answers(_Scanner):
         is_plain = not (own or self._book.has_new or len(self._substitutes))
         is_whole = pos + SIZE.size + size <= end
         if is_plain and is_whole and self._read_at_once(asked, chunk, pos, size):
-            if asked.key == PRODUCE and pos + SIZE.size + size == end:
-                self._note_end(asked, chunk, pos + ANSWER.size)
+            if asked.key == PRODUCE and len(asked.accounts) == 1:
+                self._learn(asked, chunk, pos, SIZE.size + size, last=pos + SIZE.size + size == end)
             pending.answered()
             return SIZE.size + size
         if asked.key == PRODUCE:
@@ -514,13 +570,22 @@ class Answers(_Scanner):
             if account is not None and account.ends is not None:
                 account.ends.update(it.ends)
 
-    def _note_end(self, asked: Asked, chunk: bytearray, at: int) -> None:
-        """Note that a partition goes on, of an accepted answer whose head ends at `at`. The last
-        one of a read says enough, and those before it are left alone, as they are many."""
-        ends = asked.accounts[0].ends if len(asked.accounts) == 1 else None
-        found = None if ends is None else quick.base(chunk, at, asked.version)
-        if ends is not None and found is not None:
-            index, base = found
+    def _learn(self, asked: Asked, chunk: bytearray, pos: int, size: int, *, last: bool) -> None:
+        """Learn how an accepted answer looks, if it has one partition. `last`: of a read."""
+        found = quick.base(chunk, pos + ANSWER.size, asked.version)
+        if found is None:
+            return
+        lead = bytes(chunk[pos + ANSWER.size : found.at])
+        rest = bytes(chunk[found.at + _OFFSET : pos + size])
+        self._fine = Fine(size, lead, rest, asked, found.partition)
+        if last:
+            self._goes_on(asked.accounts[0], found.partition, found.offset)
+
+    def _goes_on(self, account: Account, index: int, base: int) -> None:
+        """Note that a partition goes on behind a batch. The last answer of a read says enough, and
+        those before it are left alone, as they are many."""
+        ends = account.ends
+        if ends is not None:
             ends[index] = max(ends.get(index, 0), base + 1)
 
     def _counted(self, account: Account, messages: int, size: int) -> bool:
