@@ -10,11 +10,12 @@ from functools import partial
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.budget import Allotment, Budget
 from gateway.wire.contract import Principal
+from gateway.wire.kafka.answers import Answers
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.context import Client
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.pending import Asked, Pending
-from gateway.wire.kafka.scanning import Answers, Requests
+from gateway.wire.kafka.requests import Requests
 from gateway.wire.kafka.stream import LONGEST
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle

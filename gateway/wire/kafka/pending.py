@@ -84,17 +84,20 @@ class Pending:
             raise PeerError(f"an answer to {correlation} in place of {first.correlation}")
         return first
 
-    def alike(self, correlation: int, like: Asked) -> Asked | None:
-        """Return the request to which the broker's next answer belongs, if it has this id and is
-        like another one in all else, and no answer of the gateway follows it."""
+    def take(self, correlation: int, like: Asked) -> bool:
+        """Remove the request that the broker has answered, if it has this id and is like another
+        one in all else, and no answer of the gateway follows it; return whether it was there."""
         line = self._line
         first = line[0] if line else b""
         if isinstance(first, bytes) or first.correlation != correlation:
-            return None
-        if len(line) > 1 and isinstance(line[1], bytes):
-            return None
-        same = first.key == like.key and first.version == like.version
-        return first if same and first.accounts == like.accounts else None
+            return False
+        if first.accounts != like.accounts or (len(line) > 1 and isinstance(line[1], bytes)):
+            return False
+        if first.key != like.key or first.version != like.version:
+            return False
+        del line[0]
+        self._open -= 1
+        return True
 
     @property
     def precedes_own_answer(self) -> bool:

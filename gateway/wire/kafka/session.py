@@ -37,6 +37,7 @@ from gateway.wire.contract import (
 from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from gateway.wire.kafka.again import Reauthentication, Settling
 from gateway.wire.kafka.answering import Answering, metadata_of
+from gateway.wire.kafka.answers import Answers
 from gateway.wire.kafka.authenticating import credential_of
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.commits import COMMITS
@@ -49,6 +50,7 @@ from gateway.wire.kafka.questions import Questions
 from gateway.wire.kafka.refusing import refused
 from gateway.wire.kafka.renewal import Renewal, due_in
 from gateway.wire.kafka.replicas import OF_REPLICAS, refuse_replica
+from gateway.wire.kafka.requests import Requests
 from gateway.wire.kafka.rights import Rights
 from gateway.wire.kafka.sasl.claims import Claim
 from gateway.wire.kafka.sasl.handshake import (
@@ -60,7 +62,7 @@ from gateway.wire.kafka.sasl.handshake import (
     read_offer,
     token_of,
 )
-from gateway.wire.kafka.scanning import ANSWER, REQUEST, Answers, Requests
+from gateway.wire.kafka.scanning import ANSWER, REQUEST
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle

@@ -1,0 +1,293 @@
+"""The scanner of requests: those of Produce pass, and are counted while they come.
+
+A Produce request names its topics behind its head, so it cannot stop where it names one: what is
+denied in it is written over (`substitutes`). What concerns the whole request, such as a limit that
+an earlier one has used up, stops it at its head, and the session decides when it goes on.
+
+Most requests are of a usual form, which `quick` reads in one go. Those of a producer even begin
+alike, so that of most of them only the batch is read (`Shape`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from gateway.errors import PeerError
+from gateway.wire.account import Account, Action
+from gateway.wire.kafka import quick
+from gateway.wire.kafka.addresses import FETCH, PRODUCE
+from gateway.wire.kafka.book import STRAY, Book
+from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.frames import LONGEST_CLIENT, SIZE
+from gateway.wire.kafka.pending import Asked, Pending
+from gateway.wire.kafka.records import FORMAT, HEAD
+from gateway.wire.kafka.scanning import (
+    NO_ACKS,
+    NOTHING,
+    REQUEST,
+    UNASKED,
+    FrameScanner,
+    schemas,
+)
+from gateway.wire.kafka.stream import Reader, Stream, length, skip, skip_tags
+from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.traffic import (
+    BY_ID,
+    Traffic,
+    produced,
+)
+
+
+class Shape(NamedTuple):
+    """What the last request of Produce had in common with most of a producer's: all that stands
+    before its one partition, `lead`, from its client id on; `kind`, its API and version; `acks` and
+    topic, and where its numbers stand."""
+
+    lead: bytes
+    kind: int
+    version: int
+    acks: int
+    topic: bytes
+    layout: quick.Layout
+
+
+_SHAPELESS = Shape(b"", -1, -1, 0, b"", quick.layout(0, 1))
+
+_INDEX = 4
+"""Bytes of a partition's index."""
+
+_REQUEST = schemas(PRODUCE)[0]
+_LAST_FETCH = schemas(FETCH)[0].last
+
+
+class Requests(FrameScanner):
+    """Scans requests: those of Produce pass, and those of Fetch whose topics have accounts.
+
+    `stops`: the session has to decide whether a request of Produce or Fetch may go on. `over`:
+    accounts that have used up their allowance to produce; `fetches`: to consume.
+    """
+
+    __slots__ = (
+        "_accounts",
+        "_asked",
+        "_book",
+        "_pending",
+        "_shape",
+        "_substitutes",
+        "_traffic",
+        "_transacts",
+        "fetches",
+        "over",
+        "stops",
+    )
+
+    def __init__(
+        self,
+        book: Book,
+        pending: Pending,
+        substitutes: Substitutes,
+        fetches: dict[Account, None],
+    ) -> None:
+        super().__init__()
+        self._book = book
+        self._pending = pending
+        self._substitutes = substitutes
+        self._traffic = NOTHING
+        self._accounts: list[Account] = []  # of the request that passes, by topic
+        self._asked = UNASKED
+        self._transacts: ErrorCode | None = None  # why the request may not be in its transaction
+        self._shape = _SHAPELESS
+        self.fetches = fetches
+        self.stops = False
+        self.over: dict[Account, None] = {}
+
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`. Mostly a chunk is one request of a known shape."""
+        if self._stream is None and not (self._rest or self.stops or self.raw):
+            pos = self._run(self._shape, chunk, start, end)
+            if pos >= end:
+                self.stop = 0
+                self._rest = pos - end
+                return end
+            start = pos
+        return super().scan(chunk, start, end)
+
+    def go_on(self, head: bytes) -> None:
+        """Let the request pass at whose head the session was asked."""
+        size, _, version, correlation = REQUEST.unpack(head)
+        self._pass(size, version, correlation)
+
+    def _begin(self, chunk: bytearray, pos: int, end: int, size: int) -> int:
+        if end - pos < REQUEST.size:
+            return 0
+        _, key, version, correlation = REQUEST.unpack_from(chunk, pos)
+        if size < REQUEST.size - SIZE.size:
+            raise PeerError("a request without a head")
+        if key != PRODUCE:
+            if key == FETCH and self._fetches(chunk, pos, end, size):
+                return SIZE.size + size
+            self.stop = SIZE.size + size
+            return 0
+        if not _REQUEST.first <= version <= _REQUEST.last:
+            self.stop = SIZE.size + size
+            return 0
+        if self.stops or self._pending.is_full:
+            self.stop = REQUEST.size
+            return 0
+        if version >= quick.FLEXIBLE[PRODUCE]:
+            shape = self._shape_of(chunk, pos, end)
+            passed = 0 if shape is None else self._run(shape, chunk, pos, end) - pos
+            passed = passed or self._at_once(chunk, pos, end)
+            if passed:
+                return passed
+        self._pass(size, version, correlation)
+        return REQUEST.size
+
+    # -- Produce -----------------------------------------------------------------------------
+
+    def _shape_of(self, chunk: bytearray, pos: int, end: int) -> Shape | None:
+        """Return the shape of a request: the last one if it has that; None: it has several
+        partitions, or is otherwise unusual."""
+        _, _, version, _ = REQUEST.unpack_from(chunk, pos)
+        at, shape = pos + REQUEST.size, self._shape
+        if version == shape.version and chunk.startswith(shape.lead, at, end):
+            digits = quick.digits(chunk, at + len(shape.lead) + _INDEX, end)
+            if digits and digits != shape.layout.digits:
+                self._shape = shape._replace(layout=quick.layout(len(shape.lead), digits))
+            return self._shape
+        found = quick.lead(chunk, at, end, version)
+        if found is None:
+            return None
+        digits = quick.digits(chunk, at + found.size + _INDEX, end)
+        if not digits:
+            return None
+        lead = bytes(chunk[at : at + found.size])
+        layout = quick.layout(len(lead), digits)
+        kind = quick.kind_of(PRODUCE, version)
+        self._shape = Shape(lead, kind, version, found.acks, found.topic, layout)
+        return self._shape
+
+    def _run(self, shape: Shape, chunk: bytearray, pos: int, end: int) -> int:
+        """Pass the requests of one shape that begin at `pos`, and return the offset behind them;
+        `pos`: none passes. The end of the last one may not have come. Flat, because most bytes of
+        small requests pass here."""
+        lead, kind, version, acks, topic, layout = shape
+        account = self._book.produced[version >= quick.BY_ID].get(topic)
+        if account is None:
+            return pos
+        unpack, least, around, _ = layout
+        length_of, ask = quick.length_of, self._pending.ask
+        accounts, room, last = (account,), self._pending.room, end - least
+        most_messages = account.messages_ceiling - account.messages
+        most_bytes = account.bytes_ceiling - account.bytes
+        frames = messages = total = 0
+        while pos <= last and frames < room:
+            size, said, correlation, led, told, length, format, count = unpack(chunk, pos)
+            batch = length + quick.AFTER_LENGTH
+            if said != kind or led != lead or format != FORMAT or count <= 0:
+                break
+            if batch < HEAD or size != batch + around or told != length_of(batch):
+                break
+            frames += 1
+            messages += count
+            total += batch
+            pos += SIZE.size + size
+            if acks:
+                ask(Asked(PRODUCE, version, correlation, accounts))
+            if messages >= most_messages or total >= most_bytes:
+                self.over[account] = None
+                self.stops = True
+                break
+        account.messages += messages
+        account.surplus += messages - frames
+        account.bytes += total
+        if not acks:
+            account.receipts += frames
+        return pos
+
+    def _at_once(self, chunk: bytearray, pos: int, end: int) -> int:
+        """Count a whole request of the usual form, and return its length; 0: it has another form,
+        or a topic without an account."""
+        size, _, version, correlation = REQUEST.unpack_from(chunk, pos)
+        until: int = pos + SIZE.size + size
+        found = None
+        if until <= end:
+            found = quick.produced(chunk, pos + REQUEST.size, until, version)
+        table = self._book.produced[version >= quick.BY_ID]
+        if found is None or not all(it.topic in table for it in found.topics):
+            return 0
+        sent = [(table[it.topic], it) for it in found.topics]
+        accounts = [account for account, it in sent if self._counted(account, it.messages, it.size)]
+        self._sent(Asked(PRODUCE, version, correlation, tuple(accounts)), found.acks)
+        return until - pos
+
+    def _pass(self, size: int, version: int, correlation: int) -> None:
+        self._traffic = Traffic()
+        self._accounts = []
+        self._asked = Asked(PRODUCE, version, correlation)
+        self._transacts = None
+        self._stream = Stream(self._read(version), size - REQUEST.size + SIZE.size)
+
+    def _read(self, version: int) -> Reader:
+        client = yield from length(2)
+        if client > LONGEST_CLIENT:
+            raise PeerError(f"a client id of {client} bytes")
+        yield from skip(client)
+        if version >= _REQUEST.flexible:
+            yield from skip_tags()
+        judge = partial(self._judge, by_id=version >= BY_ID[PRODUCE])
+        yield from produced(version, self._traffic, judge, self._judge_transaction)
+
+    def _judge_transaction(self, name: bytes) -> None:
+        self._transacts = self._book.refuses_transaction(name)
+
+    def _judge(self, topic: bytes, *, by_id: bool) -> bytes | None:
+        found = self._transacts or self._book.use(Action.PRODUCE, topic, by_id=by_id)
+        if isinstance(found, ErrorCode):
+            other = self._substitutes.id if by_id else self._substitutes.name
+            return other(topic, found)
+        self._accounts.append(found)
+        return None
+
+    def _passed(self, chunk: bytearray) -> None:
+        sent = zip(self._accounts, self._traffic.portions, strict=True)
+        accounts = [account for account, it in sent if self._counted(account, it.messages, it.size)]
+        self._sent(self._asked._replace(accounts=tuple(accounts)), self._traffic.acks)
+
+    def _counted(self, account: Account, messages: int, size: int) -> bool:
+        """Count what a request has of a topic; return whether it has any message."""
+        if not messages or account is STRAY:
+            return False
+        account.count(messages)
+        account.bytes += size
+        if account.held:
+            self.over[account] = None
+            self.stops = True
+        return True
+
+    def _sent(self, asked: Asked, acks: int) -> None:
+        """Note a request that has passed."""
+        if acks != NO_ACKS:
+            self._pending.ask(asked)
+            return
+        for account in asked.accounts:
+            account.receipts += 1
+
+    # -- Fetch -------------------------------------------------------------------------------
+
+    def _fetches(self, chunk: bytearray, pos: int, end: int, size: int) -> bool:
+        """Note a request of Fetch that may pass: all its topics have accounts, and none of these
+        has used up its allowance."""
+        until = pos + SIZE.size + size
+        if until > end or self.stops or self.fetches or self._pending.is_full:
+            return False
+        _, _, version, correlation = REQUEST.unpack_from(chunk, pos)
+        if not quick.FLEXIBLE[FETCH] <= version <= _LAST_FETCH:
+            return False
+        topics = quick.fetches(chunk, pos + REQUEST.size, until, version)
+        table = self._book.consumed[version >= quick.BY_ID]
+        if topics is None or not all(topic in table for topic in topics):
+            return False
+        self._pending.ask(Asked(FETCH, version, correlation))
+        return True
