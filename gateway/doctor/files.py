@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from gateway.brokers.seal import SealKey
 from gateway.config import model
 from gateway.doctor.finding import Finding, fail, ok, warn
 from gateway.errors import ConfigurationError
-from gateway.identity.credential import TokenFile
+from gateway.identity.credential import PasswordFile, TokenFile
+from gateway.identity.each_principal import EachPrincipal
 from gateway.identity.keys import TokenKey, public_key, secret_key
 from gateway.identity.token import TokenVerifier
 from gateway.protocols import PLUGINS
@@ -50,12 +52,15 @@ def examine(configuration: model.Configuration, folder: Path, now: float) -> Ite
         token = listener.identity.token
         if token is not None:
             yield from _check_keys(token, listener.name, folder)
+        yield from _check_users(listener, folder)
     for name, cluster in configuration.clusters.items():
         if not PLUGINS[configuration.protocol_of(name)].numbers_brokers:  # they have no names
             yield from _check_seals(name, cluster.names.sealed, folder)
         if cluster.credential is not None and cluster.credential.token_file is not None:
             used = uses_credential(configuration, name)
             yield from _check_credential(cluster.credential.token_file, folder, now, used=used)
+        if cluster.credential is not None:
+            yield from _check_passwords(cluster.credential, name, folder)
     if configuration.store is not None and configuration.store.password_file is not None:
         path = configuration.store.password_file
         yield check_rights(display_path(path, folder), path, "the password of the store", SECRET)
@@ -199,6 +204,42 @@ _FAR = 250_000_000_000
 def format_date(seconds: float) -> str:
     """Return a time in seconds since 1970 as people read it."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+# -- passwords -------------------------------------------------------------------------------
+
+
+def _check_users(listener: model.Listener, folder: Path) -> Iterator[Finding]:
+    """Check who may read what verifies passwords; a start says whether its content is right."""
+    identity = listener.identity
+    files = [
+        None if identity.basic is None else identity.basic.htpasswd_file,
+        None if identity.scram is None else identity.scram.credentials_file,
+    ]
+    for path in files:
+        if path is not None:
+            used = f"users and what verifies their passwords; of {listener.name}"
+            yield check_rights(display_path(path, folder), path, used, SECRET)
+
+
+def _check_passwords(credential: model.Credential, cluster: str, folder: Path) -> Iterator[Finding]:
+    """Check passwords that brokers are shown."""
+    files: list[tuple[Path, Callable[[Path], object], str]] = []
+    if credential.basic is not None:
+        user = credential.basic.username
+        path = credential.basic.password_file
+        files.append((path, partial(PasswordFile, user), f"the password of {user}"))
+    if credential.each_principal is not None:
+        path = credential.each_principal.passwords_file
+        files.append((path, EachPrincipal, "a name and a password for each client"))
+    for path, read, does in files:
+        check = display_path(path, folder)
+        try:
+            read(path)
+        except ConfigurationError as error:
+            yield file_error(check, error)
+            continue
+        yield check_rights(check, path, f"{does}; shown to brokers of {cluster}", SECRET)
 
 
 # -- all files -------------------------------------------------------------------------------

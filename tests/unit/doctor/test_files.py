@@ -158,6 +158,76 @@ def test_a_guessable_sealing_key_fails(keep: Keep, examined: Examine) -> None:
     assert "one byte over and over" in found.detail
 
 
+# -- passwords -------------------------------------------------------------------------------
+
+
+EACH = b"alice: {username: a, password: very secret}"
+
+
+@pytest.mark.parametrize(
+    ("own", "content", "detail"),
+    [
+        (
+            {"basic": {"username": "gateway", "password_file": "own"}},
+            b"very secret",
+            "the password of gateway; shown to brokers of main",
+        ),
+        (
+            {"each_principal": {"passwords_file": "own"}},
+            EACH,
+            "a name and a password for each client; shown to brokers of main",
+        ),
+    ],
+)
+def test_passwords_for_brokers_are_read_and_protected(
+    keep: Keep, tmp_path: Path, own: dict[str, Any], content: bytes, detail: str
+) -> None:
+    def found() -> Finding:
+        return of(list(examine(kafka(tmp_path, own), tmp_path, NOW)), "own")
+
+    keep("own", content)
+    assert (found().status, found().detail) == (Status.OK, detail)
+    keep("own", content, 0o644)
+    assert found().status is Status.WARN
+    assert "very secret" not in str(found())
+    keep("own", b" ")
+    assert found().status is Status.FAIL
+
+
+@pytest.mark.parametrize(
+    "method", [{"scram": {"credentials_file": "users"}}, {"basic": {"htpasswd_file": "users"}}]
+)
+def test_what_verifies_passwords_is_protected(
+    keep: Keep, tmp_path: Path, method: dict[str, Any]
+) -> None:
+    keep("users", b"alice:x", 0o644)
+    identity = {"mode": "verify", **method}
+    found = of(list(examine(kafka(tmp_path, {}, identity), tmp_path, NOW)), "users")
+    assert found.status is Status.WARN
+    assert "of edge; everybody on this machine may read it" in found.detail
+
+
+def kafka(
+    folder: Path, credential: dict[str, Any], identity: dict[str, Any] | None = None
+) -> Configuration:
+    """Return a configuration of Kafka whose brokers are reached by TLS."""
+    ports = {"host": "localhost", "ids": "1-2", "first_port": 9093}
+    listener: dict[str, Any] = {"name": "edge", "bind": "127.0.0.1:9092", "cluster": "main"}
+    listener |= {"protocol": "kafka", "advertise": {"ports": ports}}
+    identity = identity or {"mode": "verify", "anonymous": {}}
+    cluster: dict[str, Any] = {"brokers": "kafka+ssl://127.0.0.1:1"}
+    if credential:
+        cluster["credential"] = credential
+    data = {
+        "version": 1,
+        "listeners": [listener | {"identity": identity}],
+        "clusters": {"main": cluster},
+    }
+    configuration, mistakes = build(data, folder)
+    assert configuration is not None, mistakes
+    return configuration
+
+
 # -- our own token ---------------------------------------------------------------------------
 
 
