@@ -1,0 +1,172 @@
+"""`python -m tests.apache_kafka.capture`: writes what a real cluster answers, for playbooks.
+
+Each API whose answers the gateway changes is asked for in each of its versions: brokers that lead a
+partition and others, so that these name the leader. The file has a line for each: API, version, and
+both frames in hexadecimal.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from gateway.wire.kafka.frames import SIZE
+from tests.apache_kafka.broker import HOST, VERSION, Cluster
+from tests.playbooks_kafka.captured import FILE, GROUP, MEMBER, TOPIC
+from tests.playbooks_kafka.frames import (
+    API_VERSIONS,
+    CREATE_TOPICS,
+    DESCRIBE_CONFIGS,
+    FETCH,
+    FIND_COORDINATOR,
+    METADATA,
+    PRODUCE,
+    SHARE_FETCH,
+    Fields,
+    ask,
+    batch,
+    known,
+    told,
+)
+
+DESCRIBE_QUORUM, DESCRIBE_CLUSTER, SHARE_ACKNOWLEDGE = 55, 60, 79
+NODES = 3
+LEADERS = 12
+"""The version of Metadata that says who leads a partition."""
+
+Captured = tuple[int, int, bytes, bytes]
+
+
+class Broker:
+    """A connection to one broker."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection((HOST, port), timeout=30)
+
+    def ask(self, key: int, version: int, /, **fields: object) -> Captured:
+        """Return a request and its answer."""
+        frame = ask(key, version, 1, **fields)
+        self._socket.sendall(frame)
+        size = self._received(SIZE.size)
+        return key, version, frame, size + self._received(SIZE.unpack(size)[0])
+
+    def _received(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            more = self._socket.recv(count - len(data))
+            assert more, "the broker has closed the connection"
+            data += more
+        return data
+
+
+def versions(key: int, first: int = 0) -> range:
+    """Return the versions of an API, from one on."""
+    of = known(key).request
+    return range(max(first, of.first), of.last + 1)
+
+
+def captured(ports: list[int]) -> Iterator[Captured]:
+    """Yield what brokers say. `ports`: of the nodes 1, 2 and so on."""
+    brokers = {id: Broker(port) for id, port in enumerate(ports, start=1)}
+    one = brokers[1]
+    topics = [{"Name": TOPIC, "NumPartitions": NODES, "ReplicationFactor": 1}]
+    one.ask(CREATE_TOPICS, 7, Topics=topics, timeoutMs=30_000)
+    for version in versions(API_VERSIONS):
+        yield one.ask(API_VERSIONS, version)
+    topic = _led_topic(one)
+    for version in versions(METADATA):
+        yield one.ask(METADATA, version, Topics=[{"Name": TOPIC}])
+    for version in versions(FIND_COORDINATOR):
+        keys = {"CoordinatorKeys": [GROUP]} if version >= 4 else {"Key": GROUP}
+        yield _settled(one, FIND_COORDINATOR, version, **keys)
+    for version in versions(DESCRIBE_CLUSTER):
+        yield one.ask(DESCRIBE_CLUSTER, version, **({"EndpointType": 1} if version else {}))
+    log = [{"TopicName": "__cluster_metadata", "Partitions": [{"PartitionIndex": 0}]}]
+    for version in versions(DESCRIBE_QUORUM):
+        yield one.ask(DESCRIBE_QUORUM, version, Topics=log)
+    names = ["listeners", "advertised.listeners", "log.dirs"]
+    resources = [{"ResourceType": 4, "ResourceName": "1", "ConfigurationKeys": names}]
+    for version in versions(DESCRIBE_CONFIGS):
+        yield one.ask(DESCRIBE_CONFIGS, version, Resources=resources)
+    (partition, leader) = _led_by(topic)
+    other = next(broker for id, broker in brokers.items() if id != leader)
+    yield from _of_another_leader(other, topic["TopicId"], partition)
+
+
+def _led_topic(broker: Broker) -> Fields:
+    """Return the topic, as soon as all its partitions have leaders."""
+    while True:
+        *_, answer = broker.ask(METADATA, LEADERS, Topics=[{"Name": TOPIC}])
+        (topic,) = told(METADATA, LEADERS, answer)["Topics"]
+        if len(topic["Partitions"]) == NODES and not topic["ErrorCode"]:
+            return dict(topic)
+        time.sleep(0.2)
+
+
+def _led_by(topic: Fields) -> tuple[int, int]:
+    first = topic["Partitions"][0]
+    return first["PartitionIndex"], first["LeaderId"]
+
+
+def _settled(broker: Broker, key: int, version: int, /, **fields: object) -> Captured:
+    """Return an answer without the errors of a cluster that has just started."""
+    while True:
+        found = broker.ask(key, version, **fields)
+        body = told(key, version, found[3])
+        if not body.get("ErrorCode") and not any(
+            it["ErrorCode"] for it in body.get("Coordinators", ())
+        ):
+            return found
+        time.sleep(0.2)
+
+
+def _of_another_leader(broker: Broker, id: bytes, partition: int) -> Iterator[Captured]:
+    """Yield what a broker answers that does not lead the partition, and says who does."""
+    for version in versions(PRODUCE, 10):
+        name = {"TopicId": id} if version >= 13 else {"Name": TOPIC}
+        data = [{**name, "PartitionData": [{"Index": partition, "Records": batch(1)}]}]
+        yield broker.ask(PRODUCE, version, Acks=1, TimeoutMs=1000, TopicData=data)
+    for version in versions(FETCH, 16):
+        wanted = [{"TopicId": id, "Partitions": [{"Partition": partition, "FetchOffset": 0}]}]
+        whole = {"MaxWaitMs": 100, "MaxBytes": 1 << 20, "SessionEpoch": -1}
+        yield broker.ask(FETCH, version, **whole, Topics=wanted)
+    member = {"GroupId": GROUP, "MemberId": MEMBER}
+    for version in versions(SHARE_FETCH):
+        size = {"MaxWaitMs": 100, "MaxBytes": 1 << 20, "MaxRecords": 10, "BatchSize": 10}
+        shared = [{"TopicId": id, "Partitions": [{"PartitionIndex": partition}]}]
+        fields = {**member, **size, "ShareSessionEpoch": 0, "Topics": shared}
+        yield broker.ask(SHARE_FETCH, version, **fields)
+    for epoch, version in enumerate(versions(SHARE_ACKNOWLEDGE), start=1):
+        accepted = [{"FirstOffset": 0, "LastOffset": 0, "AcknowledgeTypes": [1]}]
+        partitions = [{"PartitionIndex": partition, "AcknowledgementBatches": accepted}]
+        topics = [{"TopicId": id, "Partitions": partitions}]
+        fields = {**member, "ShareSessionEpoch": epoch, "Topics": topics}
+        yield broker.ask(SHARE_ACKNOWLEDGE, version, **fields)
+
+
+def main() -> None:
+    """Write the file."""
+    with tempfile.TemporaryDirectory() as folder:
+        folders = [Path(folder) / str(number) for number in range(NODES)]
+        for it in folders:
+            it.mkdir()
+        cluster = Cluster(folders, lambda text: print(text, file=sys.stderr))
+        cluster.start()
+        try:
+            lines = [
+                f"{key}\t{version}\t{request.hex()}\t{answer.hex()}"
+                for key, version, request, answer in captured([it.port for it in cluster.nodes])
+            ]
+        finally:
+            cluster.stop()
+    head = f"# Kafka {VERSION}: API, version, request, answer; by tests.apache_kafka.capture"
+    FILE.write_text("\n".join([head, *lines]) + "\n")
+    print(f"{len(lines)} answers in {FILE.name}")
+
+
+if __name__ == "__main__":
+    main()

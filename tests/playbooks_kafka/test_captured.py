@@ -1,0 +1,119 @@
+"""What a real cluster has answered, in each version of each API whose answers are changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.wire.address import Address
+from gateway.wire.kafka.addresses import EMPTIED, REWRITTEN, SHARE_ACKNOWLEDGE
+from gateway.wire.kafka.hiding import SETTINGS
+from gateway.wire.kafka.versions import is_offered
+
+from .captured import TOPIC, Captured, captured
+from .frames import API_VERSIONS, DESCRIBE_CONFIGS, FETCH, METADATA, PRODUCE, Fields, known, told
+from .script import Play
+
+CHANGED = sorted({*REWRITTEN, *EMPTIED, DESCRIBE_CONFIGS, API_VERSIONS})
+
+FIRST = {PRODUCE: 10, FETCH: 16}
+"""The first versions of which answers name brokers; others of these are never changed."""
+
+TRACE = b"127.0.0.94"
+"""The cluster's address."""
+
+LATEST = 12
+"""A version of Metadata that tells ids of topics."""
+
+
+def names(it: Captured) -> str:
+    return f"{known(it.key).name} {it.version}"
+
+
+def begun() -> Play:
+    """Return a play that knows the topic as its cluster names it."""
+    play = Play()
+    (it,) = [it for it in captured() if (it.key, it.version) == (METADATA, LATEST)]
+    (topic,) = told(METADATA, LATEST, it.answer)["Topics"]
+    play.listener.ids._add(topic["TopicId"], TOPIC.encode())
+    return play
+
+
+def test_each_version_was_captured() -> None:
+    expected = {
+        (key, version)
+        for key in CHANGED
+        for version in range(known(key).request.first, known(key).request.last + 1)
+        if version >= FIRST.get(key, 0)
+    }
+    assert {(it.key, it.version) for it in captured()} == expected
+
+
+@pytest.mark.parametrize("piece", [7, 100_000])
+@pytest.mark.parametrize("it", captured(), ids=names)
+def test_an_answer_is_what_the_broker_said_but_for_addresses(it: Captured, piece: int) -> None:
+    play = begun()
+    assert play.client(it.request) == it.request
+    heard = b"".join(
+        play.broker(it.answer[at : at + piece]) for at in range(0, len(it.answer), piece)
+    )
+    assert TRACE not in heard
+    said = told(it.key, it.version, it.answer)
+    assert told(it.key, it.version, heard) == as_clients_see(it.key, said)
+    for id, node in play.services.nodes.items():
+        assert node == Address(TRACE.decode(), _port(said, id))
+
+
+def as_clients_see(key: int, said: Any) -> Any:
+    """Return an answer as clients should get it."""
+    if isinstance(said, list):
+        return [as_clients_see(key, it) for it in said]
+    if not isinstance(said, dict):
+        return said
+    if key == FETCH and "NodeEndpoints" in said:
+        said = {name: it for name, it in said.items() if name != "NodeEndpoints"}
+    if key in EMPTIED and "Nodes" in said:
+        return {**said, "Nodes": [{**it, EMPTIED[key]: []} for it in said["Nodes"]]}
+    if key == API_VERSIONS and "ApiKeys" in said:
+        return {**said, "ApiKeys": _offers(said["ApiKeys"])}
+    found = {name: as_clients_see(key, it) for name, it in said.items()}
+    if key == DESCRIBE_CONFIGS and said.get("Name", "").encode() in SETTINGS:
+        found["Value"] = None
+        if "Synonyms" in found:
+            found["Synonyms"] = [{**it, "Value": None} for it in found["Synonyms"]]
+    id = said.get("NodeId", said.get("BrokerId"))
+    if id is not None and "Host" in said and id >= 0:
+        found |= {"Host": "gateway.example", "Port": 9092 + id}
+    return found
+
+
+def _offers(told: list[Fields]) -> list[Fields]:
+    """Return the APIs that the gateway offers, in no newer version than it knows."""
+    return [
+        {**it, "MaxVersion": min(it["MaxVersion"], known(it["ApiKey"]).request.last)}
+        for it in told
+        if is_offered(it["ApiKey"])
+    ]
+
+
+def _port(said: Any, id: int) -> int:
+    """Return at which port a broker is, as an answer says."""
+    if isinstance(said, list):
+        return max((_port(it, id) for it in said), default=-1)
+    if not isinstance(said, dict):
+        return -1
+    if said.get("NodeId", said.get("BrokerId")) == id and "Port" in said:
+        return int(said["Port"])
+    return max((_port(it, id) for it in said.values()), default=-1)
+
+
+NAMING = REWRITTEN - {SHARE_ACKNOWLEDGE}
+"""Answers to ShareAcknowledge name a leader only if it has moved while a session had the partition,
+which the cluster of the capture has not."""
+
+
+@pytest.mark.parametrize("it", [it for it in captured() if it.key in NAMING], ids=names)
+def test_what_was_captured_names_a_broker(it: Captured) -> None:
+    """Otherwise the playbooks above show nothing."""
+    assert TRACE in it.answer
