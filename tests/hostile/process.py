@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import yaml
 
@@ -26,7 +26,7 @@ from gateway.wire.pulsar.frames import Kind
 from tests.real.brokers.ports import free_ports
 from tests.support.frames import send, simple
 
-from .peers import HOST, PATIENCE, Broker, Client
+from .peers import HOST, PATIENCE, Client
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 LISTENERS = "passing", "masking", "verifying"
@@ -49,6 +49,13 @@ def until(reached: Callable[[], T]) -> T:
         if found or time.monotonic() > deadline:
             return found
         time.sleep(0.01)
+
+
+class Addressed(Protocol):
+    """A broker. `address`: its host and port."""
+
+    @property
+    def address(self) -> str: ...
 
 
 class Metrics:
@@ -102,7 +109,7 @@ class Gateway:
 
     def __init__(
         self,
-        brokers: Sequence[Broker],
+        brokers: Sequence[Addressed],
         directory: Path,
         deadlines: dict[str, str],
         wrapper: Sequence[str] = (),
@@ -131,7 +138,7 @@ class Gateway:
         assert until(self._is_ready), f"the gateway did not start:\n{self.log.read_text()}"
 
     def _settings(
-        self, brokers: Sequence[Broker], admin: int, secret: Path, deadlines: dict[str, str]
+        self, brokers: Sequence[Addressed], admin: int, secret: Path, deadlines: dict[str, str]
     ) -> dict[str, Any]:
         token = {"secret_file": str(secret)}
         kinds: dict[str, dict[str, Any]] = {

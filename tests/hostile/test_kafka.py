@@ -1,0 +1,288 @@
+"""Hostile clients of Kafka: what they send before and after they are let in."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from gateway.wire.contract import EndReason
+from gateway.wire.kafka.sasl.plain import MECHANISM as PLAIN
+from tests.fuzz.kafka import any_request, mutated, usual_request
+from tests.fuzz.source import Source
+from tests.playbooks_kafka.frames import (
+    API_VERSIONS,
+    METADATA,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    ask,
+    metadata,
+    told,
+)
+from tests.real.brokers.ports import free_ports
+
+from .peers import HOST, PATIENCE, Closed, Wire
+from .process import HANDSHAKE, Addressed, Gateway, until
+
+MIB = 1 << 20
+LISTENERS = ("passing", "verifying")
+everywhere = pytest.mark.parametrize("listener", LISTENERS)
+
+HELLO = ask(API_VERSIONS, 3, 1, ClientSoftwareName="hostile", ClientSoftwareVersion="1")
+
+
+def framed(data: bytes) -> bytes:
+    return len(data).to_bytes(4) + data
+
+
+VIOLATIONS = {
+    "a frame of no bytes": bytes(4),
+    "a frame of fewer bytes than none": struct.pack(">i", -1),
+    "a frame of 2 GiB": struct.pack(">ihhi", 2**31 - 1, API_VERSIONS, 3, 1),
+    "a head that is torn": framed(b"\0\x12"),
+    "a version below zero": framed(struct.pack(">hhih", API_VERSIONS, -1, 1, -1)),
+    "an API that there is not": framed(struct.pack(">hhih", 4711, 0, 1, -1)),
+    "an API of brokers": framed(struct.pack(">hhih", 4, 0, 1, -1)),
+    "a client id longer than its frame": framed(struct.pack(">hhih", API_VERSIONS, 3, 1, 32767)),
+    "a client id of negative length": framed(struct.pack(">hhih", API_VERSIONS, 3, 1, -2)),
+    "an array of 2 billion in 15 bytes": framed(
+        struct.pack(">hhihi", METADATA, 1, 1, -1, 2**31 - 1)
+    ),
+    "tagged fields that do not end": framed(
+        struct.pack(">hhih", API_VERSIONS, 3, 1, -1) + b"\xff" * 20
+    ),
+    "HTTP": b"GET / HTTP/1.1\r\nHost: gateway\r\n\r\n",
+    "TLS": bytes.fromhex("16030100c8010000c403030000000000000000"),
+    "Pulsar": bytes.fromhex("000000080000000408021200") * 4,
+}
+
+REASONS = (
+    *(EndReason.CLIENT_VIOLATION, EndReason.UNKNOWN_COMMAND, EndReason.FRAME_TOO_LARGE),
+    *(EndReason.AUTHENTICATION_FAILED, EndReason.HANDSHAKE_TIMEOUT, EndReason.CLIENT_CLOSED),
+)
+
+
+class Sandboxed(NamedTuple):
+    """A broker in memory."""
+
+    address: str
+
+
+class KafkaGateway(Gateway):
+    """A gateway whose listeners speak Kafka."""
+
+    def _settings(
+        self, brokers: Sequence[Addressed], admin: int, secret: Path, deadlines: dict[str, str]
+    ) -> dict[str, Any]:
+        found = super()._settings(brokers, admin, secret, deadlines)
+        token = {"mode": "verify", "token": {"secret_file": str(secret)}}
+        found["listeners"] = [
+            {
+                "name": name,
+                "bind": f"{HOST}:{port}",
+                "cluster": "main",
+                "protocol": "kafka",
+                "advertise": _advertised(),
+                **({"identity": token} if name == "verifying" else {}),
+            }
+            for name, port in self.ports.items()
+            if name != "masking"
+        ]
+        found["clusters"] = {"main": {"brokers": f"kafka://{brokers[0].address}"}}
+        return found
+
+    def serves(self) -> None:
+        """Check that a good client can use the gateway."""
+        with self.client("serving") as client:
+            assert API_VERSIONS in offered(client)
+            client.say(metadata(12, 7))
+            assert told(METADATA, 12, hear(client))["Brokers"]
+
+    def client(self, listener: str) -> Wire:
+        """Return a client that has connected."""
+        return Wire(socket.create_connection((HOST, self.ports[listener]), timeout=PATIENCE))
+
+
+def _advertised() -> dict[str, Any]:
+    (port,) = free_ports(HOST, 1)
+    return {"ports": {"host": HOST, "ids": "1", "first_port": port}}
+
+
+def hear(client: Wire) -> bytes:
+    """Return the next frame. Raises `Closed`."""
+    size = client._read(4)
+    return size + client._read(int.from_bytes(size))
+
+
+def offered(client: Wire) -> list[int]:
+    client.say(HELLO)
+    return [it["ApiKey"] for it in told(API_VERSIONS, 3, hear(client))["ApiKeys"]]
+
+
+def hear_to_the_end(client: Wire) -> None:
+    with suppress(Closed, TimeoutError):
+        while True:
+            hear(client)
+
+
+@pytest.fixture(scope="module")
+def broker_of_kafka() -> Iterator[Sandboxed]:
+    """Return a broker of the sandbox."""
+    (port,) = free_ports(HOST, 1)
+    command = [sys.executable, "-m", "gateway", "sandbox", "--protocol", "kafka"]
+    process = subprocess.Popen([*command, "--brokers", f"{HOST}:{port}"])
+    yield Sandboxed(f"{HOST}:{port}")
+    process.kill()
+    process.wait()
+
+
+@pytest.fixture(scope="module")
+def running_kafka(
+    broker_of_kafka: Sandboxed, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[KafkaGateway]:
+    deadlines = {"handshake": f"{HANDSHAKE}s", "idle": "1h"}
+    folder = tmp_path_factory.mktemp("kafka")
+    gateway = KafkaGateway([broker_of_kafka], folder, deadlines)
+    yield gateway
+    gateway.stop()
+
+
+@pytest.fixture
+def kafka(running_kafka: KafkaGateway) -> Iterator[KafkaGateway]:
+    yield running_kafka
+    running_kafka.serves()
+
+
+# -- before a client is let in -------------------------------------------------------------------
+
+
+@everywhere
+@pytest.mark.parametrize("at_once", [True, False], ids=["at once", "byte by byte"])
+@pytest.mark.parametrize("violation", VIOLATIONS)
+def test_what_is_no_request_ends_the_connection(
+    kafka: KafkaGateway, listener: str, violation: str, *, at_once: bool
+) -> None:
+    with kafka.expecting(listener, *REASONS), kafka.client(listener) as client:
+        (client.say if at_once else client.drip)(VIOLATIONS[violation])
+        hear_to_the_end(client)
+
+
+@everywhere
+@pytest.mark.parametrize("cut", [1, 3, 8, len(HELLO) - 1])
+def test_a_client_that_says_half_of_it_is_not_awaited(
+    kafka: KafkaGateway, listener: str, cut: int
+) -> None:
+    with kafka.expecting(listener, EndReason.HANDSHAKE_TIMEOUT), kafka.client(listener) as client:
+        client.say(HELLO[:cut])
+        hear_to_the_end(client)
+
+
+def test_nobody_gets_further_without_a_credential(kafka: KafkaGateway) -> None:
+    """Neither by asking for versions again and again, nor by tokens, nor by other requests."""
+    guesses = [
+        [HELLO] * 100,
+        [metadata(12, 1)],
+        [HELLO, metadata(12, 1)],
+        [HELLO, *_sasl(PLAIN, b"\0alice\0secret")],
+        [HELLO, *_sasl("OAUTHBEARER", b"n,,\x01auth=Bearer e30.e30.\x01\x01")],
+        [HELLO, *_sasl("OAUTHBEARER", b"x" * 40_000)],
+        [HELLO, *_sasl("NOTHING", b"")],
+        _sasl("OAUTHBEARER", b"")[1:],
+    ]
+    reasons = REASONS
+    with kafka.expecting("verifying", *reasons, number=len(guesses)):
+        for frames in guesses:
+            with kafka.client("verifying") as client:
+                client.say(b"".join(frames))
+                hear_to_the_end(client)
+    assert not kafka.metrics().remembered
+
+
+def _sasl(mechanism: str, token: bytes) -> list[bytes]:
+    return [
+        ask(SASL_HANDSHAKE, 1, 2, Mechanism=mechanism),
+        ask(SASL_AUTHENTICATE, 2, 3, AuthBytes=token),
+    ]
+
+
+def test_a_flood_of_strangers_keeps_no_client_out_and_no_memory(kafka: KafkaGateway) -> None:
+    """Some say nothing, some half a frame, some ask for versions, some guess."""
+    before = kafka.memory
+    said = [b"", HELLO[:-1], HELLO * 50, b"".join([HELLO, *_sasl("OAUTHBEARER", b"x" * 1000)])]
+
+    def stranger(number: int) -> None:
+        with suppress(OSError), kafka.client("verifying") as client:
+            client.say(said[number % len(said)])
+            hear_to_the_end(client)
+
+    with ThreadPoolExecutor(50) as pool:
+        strangers = [pool.submit(stranger, number) for number in range(600)]
+        for _ in range(20):
+            kafka.serves()
+        for each in strangers:
+            each.result()
+    assert until(lambda: kafka.metrics().connections("verifying") == 0)
+    assert kafka.buffered == 0
+    assert kafka.memory - before < 24 * MIB
+
+
+# -- behind it -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_requests_of_any_kind_harm_nobody_else(kafka: KafkaGateway, seed: int) -> None:
+    """Whole ones, mutated ones and torn ones, in pieces of any size."""
+    shapes = random.Random(seed)
+
+    def hostile(number: int) -> None:
+        source = Source(shapes.randbytes(300))
+        with suppress(OSError, Closed), kafka.client("passing") as client:
+            offered(client)
+            for at in range(source.below(12) + 1):
+                make = any_request if source.odd(2) else usual_request
+                frame = make(source, at)
+                if source.odd(3):
+                    frame = mutated(source, frame)
+                cut = source.below(len(frame) + 1) if source.odd(4) else len(frame)
+                client.say(frame[:cut])
+                client.say(frame[cut:])
+            if number % 3:
+                client.reset()
+            else:
+                client.sock.shutdown(socket.SHUT_WR)
+                hear_to_the_end(client)
+
+    with ThreadPoolExecutor(12) as pool:
+        hostiles = [pool.submit(hostile, number) for number in range(60)]
+        kafka.serves()
+        for each in hostiles:
+            each.result()
+    assert until(lambda: kafka.metrics().connections("passing") == 0)
+    assert until(lambda: kafka.buffered == 0)
+
+
+def test_a_client_that_reads_nothing_is_not_answered_without_end(kafka: KafkaGateway) -> None:
+    """It asks for the cluster's metadata as fast as it can, and the broker answers each time."""
+    before = kafka.memory
+    with suppress(OSError), kafka.client("passing") as client:
+        client.say(HELLO)
+        client.sock.settimeout(1)
+        asked = b"".join(metadata(12, number) for number in range(1000))
+        until_s = time.monotonic() + 3
+        with suppress(TimeoutError, OSError):
+            while time.monotonic() < until_s:
+                client.sock.sendall(asked)
+        kafka.serves()
+        assert kafka.memory - before < 24 * MIB
+        client.reset()
+    assert until(lambda: kafka.buffered == 0)
