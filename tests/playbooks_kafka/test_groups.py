@@ -125,6 +125,18 @@ def test_a_later_request_takes_the_place_of_one_without_an_answer() -> None:
     assert Position("shop", "a", 0, 6) in committed(play)
 
 
+def test_requests_with_one_correlation_id_are_told_apart() -> None:
+    """Otherwise a client could have an offset counted for a group that the broker refuses it."""
+    play = Play()
+    mine, theirs = (commit(OFFSET_COMMIT, 9, 1, group, a=5) for group in ("mine", "theirs"))
+    play.client(mine, theirs)
+    play.broker(taken(OFFSET_COMMIT, 9, 1, a=0))
+    assert committed(play) == []
+    refused = tell(OFFSET_COMMIT, 9, 1, Topics=[])
+    play.broker(refused)
+    assert committed(play) == []
+
+
 def test_requests_without_answers_take_a_bounded_part_of_the_budget() -> None:
     play = Play()
     for number in range(100):

@@ -89,11 +89,11 @@ class Answering:
         self._over = over
         self._commit: Commit | None = None  # the last one, until it is answered
 
-    def commits(self, known: Api, head: Head, frame: bytes) -> None:
-        """Note what a request commits for its group, until the broker has accepted it. Raises
-        `PeerError` if it is torn."""
+    def commits(self, known: Api, head: Head, frame: bytes, asked: Asked) -> None:
+        """Keep the offsets that a request commits until the broker answers it. Raises `PeerError`
+        if the request is torn."""
         self._forget_commit()
-        commit = commit_of(known.request, head, frame)
+        commit = commit_of(known.request, head, frame, asked)
         if self._client.allotment.fits(commit.size):
             self._client.allotment.take(commit.size)
             self._commit = commit
@@ -131,7 +131,7 @@ class Answering:
         return SIZE.pack(len(frame) - SIZE.size) + frame[SIZE.size :]
 
     def _note(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
-        """Tell what the broker says of errors and groups."""
+        """Count the errors of an answer, and keep what it says of groups."""
         if asked.key not in LISTS:
             self._count_errors(known, asked.version, frame, start)
         if asked.key in COMMITS:
@@ -151,9 +151,10 @@ class Answering:
                 self._services.answered_by_error(known.name, code)
 
     def _committed(self, asked: Asked, schema: Schema, frame: bytes, start: int) -> None:
-        """Tell up to where a group has come."""
+        """Keep the offsets that the broker has accepted."""
         commit = self._commit
-        if commit is None or commit.correlation != asked.correlation:
+        # Clients may give several requests one correlation id, but each is another object.
+        if commit is None or commit.asked is not asked:
             return  # the client has sent another one meanwhile
         group = commit.group.decode(errors="replace")
         for it in accepted(schema, asked.version, frame, start, commit):

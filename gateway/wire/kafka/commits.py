@@ -1,7 +1,7 @@
-"""What groups commit: up to where they have consumed which partition.
+"""Reads the offsets that groups commit.
 
-A request says it, and its answer of which partitions the broker has accepted it. What is committed
-in a transaction counts at once, though the transaction may be aborted.
+The request names the offsets, and its answer names the partitions whose offsets the broker has
+accepted. Offsets of a transaction count at once, though the client may abort it later.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from gateway.wire.kafka.frames import Head
+from gateway.wire.kafka.pending import Asked
 from gateway.wire.kafka.restoring import told
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.walk import plan, text_at
@@ -20,8 +21,8 @@ COMMITS = {8: 10, 28: 32767}
 DELETE_GROUPS = 42
 
 MOST = 1000
-"""Partitions of one request that are noted until its answer comes. A member of a group rarely has
-more; what is beyond them passes, and is in no figure."""
+"""Partitions of one request whose offsets are kept until its answer comes. A member of a group
+rarely has more. The request passes whole, and figures lack the others."""
 
 _NAMES = ("Topics/Name", "Topics/TopicId")
 _PARTITION = "Topics/Partitions/PartitionIndex"
@@ -33,13 +34,14 @@ _DELETED = frozenset({"Results/GroupId", "Results/ErrorCode"})
 
 
 SIZE = 200
-"""Bytes of the budget that a noted partition takes."""
+"""Bytes of the budget that a kept offset takes."""
 
 
 class Commit(NamedTuple):
-    """What a request commits. `offsets`: by topic, named as the request does, and partition."""
+    """What a request commits. `asked`: the request. `offsets`: by topic, named as the request does,
+    and partition."""
 
-    correlation: int
+    asked: Asked
     group: bytes
     offsets: Mapping[tuple[bytes, int], int]
 
@@ -50,15 +52,15 @@ class Commit(NamedTuple):
 
 
 class Committed(NamedTuple):
-    """What a broker has accepted. `topic`: its name or its id."""
+    """One offset that a broker has accepted. `topic`: its name or its id."""
 
     topic: bytes
     partition: int
     offset: int
 
 
-def commit_of(schema: Schema, head: Head, frame: bytes) -> Commit:
-    """Return what a request commits. Raises `PeerError` if it is torn."""
+def commit_of(schema: Schema, head: Head, frame: bytes, asked: Asked) -> Commit:
+    """Return what a request commits, which is `asked`. Raises `PeerError` if it is torn."""
     flexible = head.version >= schema.flexible
     group = topic = b""
     partition = 0
@@ -74,7 +76,7 @@ def commit_of(schema: Schema, head: Head, frame: bytes) -> Commit:
             group = text_at(frame, place, flexible=flexible) or b""
         else:
             topic = told(frame, place, flexible=flexible)
-    return Commit(head.correlation, group, offsets)
+    return Commit(asked, group, offsets)
 
 
 def accepted(

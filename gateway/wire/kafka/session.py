@@ -278,9 +278,10 @@ class KafkaSession:
         self._paced_until = None
         if isinstance(judged, ErrorCode):
             return self._own(refused(known, head, frame, judged))
+        asked = Asked(head.key, head.version, head.correlation, since=now)
         if head.key in COMMITS:
-            self._answering.commits(known, head, frame)
-        self._pending.ask(Asked(head.key, head.version, head.correlation, since=now))
+            self._answering.commits(known, head, frame, asked)
+        self._pending.ask(asked)
         return FORWARD if judged is frame else (Replace(judged),)
 
     def _looked_up(self, since: float, now: float) -> None:
@@ -505,7 +506,30 @@ class KafkaSession:
             self._requests.raw = self._answers.raw = accepted
             self._claim = claim
 
-    # -- the gateway's own -------------------------------------------------------------------
+    def _bare_token(self, frame: bytes, now: float) -> Effects:
+        claim = self._claim
+        assert claim is not None
+        if claim.is_over:  # the broker has to accept the last one first
+            return (Postpone(now + LONGEST_QUESTION),)
+        claim.add(read_bare(frame))
+        return FORWARD
+
+    def _bare_answer(self, frame: bytes) -> Effects:
+        claim = self._claim
+        assert claim is not None
+        self._name(claim.accepted(read_bare(frame)))
+        if not claim.is_answered:
+            return FORWARD
+        self._requests.raw = self._answers.raw = False
+        return (Forward(), Resume(Direction.TO_BROKER))
+
+    def _name(self, name: str) -> None:
+        """Note the name by which a broker knows the client."""
+        if name:
+            caller = self._client.subject.caller._replace(principal=name)
+            self._client.subject = Subject(caller)
+
+    # -- the gateway's credential ------------------------------------------------------------
 
     def _renew_later(self, lifetime: float, now: float) -> Effects:
         """Schedule that the broker is shown a credential again, if it wants that."""
@@ -545,29 +569,6 @@ class KafkaSession:
         self._renewal = None
         again = self._renew_later(renewal.lifetime, now)
         return (*before, Resume(Direction.TO_BROKER), *again, *self._end_of_refused(now))
-
-    def _bare_token(self, frame: bytes, now: float) -> Effects:
-        claim = self._claim
-        assert claim is not None
-        if claim.is_over:  # the broker has to accept the last one first
-            return (Postpone(now + LONGEST_QUESTION),)
-        claim.add(read_bare(frame))
-        return FORWARD
-
-    def _bare_answer(self, frame: bytes) -> Effects:
-        claim = self._claim
-        assert claim is not None
-        self._name(claim.accepted(read_bare(frame)))
-        if not claim.is_answered:
-            return FORWARD
-        self._requests.raw = self._answers.raw = False
-        return (Forward(), Resume(Direction.TO_BROKER))
-
-    def _name(self, name: str) -> None:
-        """Note the name by which a broker knows the client."""
-        if name:
-            caller = self._client.subject.caller._replace(principal=name)
-            self._client.subject = Subject(caller)
 
     # -- sweeps ------------------------------------------------------------------------------
 
