@@ -81,8 +81,10 @@ def going_on(version: int, acks: int = 1) -> Play:
     return play
 
 
-def appended(version: int, correlation: int, offset: int, error: int = 0) -> bytes:
-    said = {"Index": 0, "ErrorCode": error, "BaseOffset": offset, "LogAppendTimeMs": -1}
+def appended(
+    version: int, correlation: int, offset: int, error: int = 0, partition: int = 0
+) -> bytes:
+    said = {"Index": partition, "ErrorCode": error, "BaseOffset": offset, "LogAppendTimeMs": -1}
     responses = [{**named(version, "a"), "PartitionResponses": [said]}]
     return tell(PRODUCE, version, correlation, Responses=responses)
 
@@ -144,3 +146,24 @@ def test_one_says_for_how_long_its_client_is_held() -> None:
     play.account("a").hold()
     services.due[play.account("a")] = 0.5
     assert told(PRODUCE, 9, play.broker(appended(9, 3, 30)))["ThrottleTimeMs"] == 500
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_answers_of_several_partitions_in_turn_are_receipts(version: int) -> None:
+    play = going_on(version)
+    play.client(*(produce(version, number, a=batch(1)) for number in range(100, 106)))
+    for number in range(100, 106):
+        said = appended(version, number, number, partition=number % 3)
+        assert play.broker(said) == said
+    assert play.account("a").outstanding == 0
+    ends = {it.partition: it.offset for it in play.services.progress.ends()}
+    assert ends == {0: 106, 1: 104, 2: 105}
+
+
+def test_partitions_that_no_cluster_has_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateway.wire.kafka.answers.MOST_ENDS", 2)
+    play = going_on(9)
+    for number in range(100, 110):
+        play.client(produce(9, number, a=batch(1)))
+        play.broker(appended(9, number, number, partition=number))
+    assert len(list(play.services.progress.ends())) == 2

@@ -1,9 +1,9 @@
-"""The scanner of answers: those to Fetch pass, and are counted while they come; so do those to
-Produce that need no decision.
+"""The scanner of answers. Answers to Fetch pass, and the scanner counts them as they come. Answers
+to Produce pass too, unless the session has to decide them.
 
-An answer to Fetch stops at its head if an answer of the gateway's own has to follow it. Most are of
-a usual form, which `quick` reads in one go. Answers to a producer mostly differ in their ids and
-offsets alone, and are compared with the last one (`Fine`).
+An answer to Fetch stops at its head if the gateway has to send an answer of its own behind it.
+`quick` reads most answers in one go. Successive answers to a producer of one topic differ in little
+but their ids and offsets, so the scanner compares each with the last one (`Accepted`).
 """
 
 from __future__ import annotations
@@ -39,36 +39,37 @@ from gateway.wire.kafka.traffic import (
 )
 from gateway.wire.services import Services
 
-_Unpack = Callable[[bytearray, int], tuple[int, int, bytes, int, bytes]]
+_Unpack = Callable[[bytearray, int], tuple[int, int, bytes, int, int, int, bytes]]
 
 _FORMS = 256
 """Forms of answers that are remembered: one for each length of a topic's name, and version."""
 
+MOST_ENDS = 200_000
+"""Partitions of one topic whose ends are kept, 20 MB. Clusters have no more; what else a broker
+names is not noted."""
+
 
 @lru_cache(_FORMS)
-def _fine_of(lead: int, rest: int) -> _Unpack:
-    """Return what unpacks accepted answers with so many bytes before the offset and behind it."""
-    return struct.Struct(f">ii{lead}sq{rest}s").unpack_from
+def _unpacking(lead: int, rest: int) -> _Unpack:
+    """Return a function that unpacks an accepted answer with `lead` bytes between its correlation
+    id and its one partition, and `rest` bytes behind the offset."""
+    return struct.Struct(f">ii{lead}sihq{rest}s").unpack_from
 
 
-class Fine(NamedTuple):
-    """What the last accepted answer to Produce has in common with most of a producer's: its `size`,
-    all bytes between its correlation id and the offset of its one batch, `lead`, and all behind
-    that, `rest`; the request, and the `partition`. `unpack` reads an answer: its size, correlation
-    id, lead, offset and rest."""
+class Accepted(NamedTuple):
+    """The last accepted answer to Produce with one partition, in the parts that the next one has
+    too. `size`: its bytes. `lead`: what stands between its correlation id and the partition.
+    `rest`: what stands behind the offset. `asked`: the request. `unpack`: reads size, correlation
+    id, lead, partition, error, offset and rest."""
 
     size: int
     lead: bytes
     rest: bytes
     asked: Asked
-    partition: int
     unpack: _Unpack
 
 
-_NOT_FINE = Fine(0, b"", b"", UNASKED, 0, _fine_of(0, 0))
-
-_OFFSET = 8
-"""Bytes of the offset of a batch."""
+_NONE_YET = Accepted(0, b"", b"", UNASKED, _unpacking(0, 0))
 
 _ANSWER = schemas(FETCH)[1]
 _FETCH_NAME = "Fetch"
@@ -82,8 +83,8 @@ class Answers(FrameScanner):
     """
 
     __slots__ = (
+        "_accepted",
         "_book",
-        "_fine",
         "_pending",
         "_says_at",
         "_services",
@@ -110,32 +111,32 @@ class Answers(FrameScanner):
         self._throttle = throttle
         self._traffic = NOTHING
         self._version = 0
-        self._fine = _NOT_FINE
+        self._accepted = _NONE_YET
         self._says_at = 0  # where in the chunk the answer that passes says how long; 0: cut off
         self.over: dict[Account, None] = {}
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`. Mostly a chunk to a producer is one answer like the last one."""
         if self._stream is None and not (self._rest or self.raw):
-            pos = self._accept(self._fine, chunk, start, end)
+            pos = self._accept(self._accepted, chunk, start, end)
             if pos >= end:
                 self.stop = 0
                 return end
             start = pos
         return super().scan(chunk, start, end)
 
-    def _accept(self, fine: Fine, chunk: bytearray, pos: int, end: int) -> int:
-        """Pass the answers that are like the last one and begin at `pos`, and return the offset
-        behind them; `pos`: none passes. Flat, because it runs for each answer."""
-        size, lead, rest, like, partition, unpack = fine
+    def _accept(self, accepted: Accepted, chunk: bytearray, pos: int, end: int) -> int:
+        """Pass the answers at `pos` that are like the last accepted one, and return the offset
+        behind them; `pos` if none is. Flat, because it runs for each answer."""
+        size, lead, rest, like, unpack = accepted
         last = end - size
         if pos > last or not size or self._book.has_new or len(self._substitutes):
             return pos
         (account,), take = like.accounts, self._pending.take
-        receipts = 0
+        receipts = partition = offset = 0
         while pos <= last and not account.held:
-            length, correlation, led, offset, told = unpack(chunk, pos)
-            if length != size - SIZE.size or led != lead or told != rest:
+            length, correlation, led, partition, error, offset, told = unpack(chunk, pos)
+            if length != size - SIZE.size or led != lead or error or told != rest:
                 break
             if not take(correlation, like):
                 break
@@ -143,11 +144,12 @@ class Answers(FrameScanner):
             pos += size
         account.receipts += receipts
         if receipts and pos == end:
-            self._goes_on(account, partition, offset)
+            self._appended(account, partition, offset)
         return pos
 
     def go_on(self, head: bytes) -> bytes:
-        """Let the answer pass at whose head the session was asked; return what has to follow it."""
+        """Let an answer to Fetch pass whose head the session has decided. Return the gateway's own
+        answers, which follow it."""
         size, correlation = ANSWER.unpack(head)
         version = self._pending.next(correlation).version
         self._pass(size, version)
@@ -169,7 +171,7 @@ class Answers(FrameScanner):
         is_whole = pos + SIZE.size + size <= end
         if is_plain and is_whole and self._read_at_once(asked, chunk, pos, size):
             if asked.key == PRODUCE and len(asked.accounts) == 1:
-                self._learn(asked, chunk, pos, SIZE.size + size, last=pos + SIZE.size + size == end)
+                self._learn(asked, chunk, pos, end, SIZE.size + size)
             pending.answered()
             return SIZE.size + size
         if asked.key == PRODUCE:
@@ -250,27 +252,31 @@ class Answers(FrameScanner):
         """Note where partitions end, of topics that have accounts."""
         for it in portions:
             account = accounts.get(it.topic)
-            if account is not None and account.ends is not None:
+            if account is not None and account.ends is not None and len(account.ends) < MOST_ENDS:
                 account.ends.update(it.ends)
 
-    def _learn(self, asked: Asked, chunk: bytearray, pos: int, size: int, *, last: bool) -> None:
-        """Learn how an accepted answer looks, if it has one partition. `last`: of a read."""
-        found = quick.base(chunk, pos + ANSWER.size, asked.version)
-        if found is None:
+    def _learn(self, asked: Asked, chunk: bytearray, pos: int, end: int, size: int) -> None:
+        """Keep an accepted answer of `size` bytes at `pos`, if it has one partition: the next one
+        is compared with it. A producer of several topics has others in turn, and nothing is kept.
+        """
+        place = quick.only_partition(chunk, pos + ANSWER.size, asked.version)
+        if place is None:
             return
-        lead = bytes(chunk[pos + ANSWER.size : found.at])
-        rest = bytes(chunk[found.at + _OFFSET : pos + size])
-        unpack = _fine_of(len(lead), len(rest))
-        self._fine = Fine(size, lead, rest, asked, found.partition, unpack)
-        if last:
-            self._goes_on(asked.accounts[0], found.partition, found.offset)
+        lead = bytes(chunk[pos + ANSWER.size : place])
+        rest = bytes(chunk[place + quick.APPENDED : pos + size])
+        unpack = _unpacking(len(lead), len(rest))
+        if len(self._book.produced[asked.version >= quick.BY_ID]) == 1:
+            self._accepted = Accepted(size, lead, rest, asked, unpack)
+        if pos + size == end:
+            *_, partition, _, offset, _ = unpack(chunk, pos)
+            self._appended(asked.accounts[0], partition, offset)
 
-    def _goes_on(self, account: Account, index: int, base: int) -> None:
-        """Note that a partition goes on behind a batch. The last answer of a read says enough, and
-        those before it are left alone, as they are many."""
+    def _appended(self, account: Account, partition: int, offset: int) -> None:
+        """Note that a partition has a batch at this offset, so that it ends behind it. The scanner
+        notes the last answer of a read alone: those before it are many, and say less."""
         ends = account.ends
-        if ends is not None:
-            ends[index] = max(ends.get(index, 0), base + 1)
+        if ends is not None and offset >= ends.get(partition, 0) and len(ends) < MOST_ENDS:
+            ends[partition] = offset + 1
 
     def _counted(self, account: Account, messages: int, size: int) -> bool:
         """Count what an answer has of a topic; return whether its allowance is used up."""

@@ -257,24 +257,17 @@ def accepted(chunk: bytearray, at: int, end: int, version: int) -> bool:
 _FINE = b"\x01\x00\x00"
 
 
-class Base(NamedTuple):
-    """The offset of the batch that a broker has appended to a partition, and where it stands."""
-
-    partition: int
-    offset: int
-    at: int
+APPENDED = 4 + 2 + 8
+"""Bytes of what an accepted answer says first of a partition: its index, no error, an offset."""
 
 
-def base(chunk: bytearray, at: int, version: int) -> Base | None:
-    """Return what an accepted answer to Produce says, whose head ends at `at`; None: it is about
-    several partitions."""
+def only_partition(chunk: bytearray, at: int, version: int) -> int | None:
+    """Return where the partition of an accepted answer to Produce stands, whose head ends at `at`;
+    None: it has several."""
     if chunk[at + 1] != _ONE:
         return None
     at += 2 + (ID if version >= BY_ID else chunk[at + 2])
-    if chunk[at] != _ONE:
-        return None
-    partition, offset = _end(chunk, at + 1)
-    return Base(partition, offset, at + 7)
+    return at + 1 if chunk[at] == _ONE else None
 
 
 def fetched(  # noqa: C901 - flat, as it runs for each answer
