@@ -7,15 +7,14 @@ both frames in hexadecimal.
 
 from __future__ import annotations
 
-import socket
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.wire.kafka.frames import SIZE
-from tests.apache_kafka.broker import HOST, VERSION, Cluster
+from tests.apache_kafka.broker import VERSION, Cluster
+from tests.apache_kafka.connection import Connection
 from tests.playbooks_kafka.captured import FILE, GROUP, MEMBER, TOPIC
 from tests.playbooks_kafka.frames import (
     API_VERSIONS,
@@ -41,26 +40,13 @@ LEADERS = 12
 Captured = tuple[int, int, bytes, bytes]
 
 
-class Broker:
-    """A connection to one broker."""
+class Broker(Connection):
+    """A connection to one broker, whose requests and answers are kept."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection((HOST, port), timeout=30)
-
-    def ask(self, key: int, version: int, /, **fields: object) -> Captured:
+    def captured(self, key: int, version: int, /, **fields: object) -> Captured:
         """Return a request and its answer."""
         frame = ask(key, version, 1, **fields)
-        self._socket.sendall(frame)
-        size = self._received(SIZE.size)
-        return key, version, frame, size + self._received(SIZE.unpack(size)[0])
-
-    def _received(self, count: int) -> bytes:
-        data = b""
-        while len(data) < count:
-            more = self._socket.recv(count - len(data))
-            assert more, "the broker has closed the connection"
-            data += more
-        return data
+        return key, version, frame, self.ask(frame)
 
 
 def versions(key: int, first: int = 0) -> range:
@@ -74,24 +60,24 @@ def captured(ports: list[int]) -> Iterator[Captured]:
     brokers = {id: Broker(port) for id, port in enumerate(ports, start=1)}
     one = brokers[1]
     topics = [{"Name": TOPIC, "NumPartitions": NODES, "ReplicationFactor": 1}]
-    one.ask(CREATE_TOPICS, 7, Topics=topics, timeoutMs=30_000)
+    one.captured(CREATE_TOPICS, 7, Topics=topics, timeoutMs=30_000)
     for version in versions(API_VERSIONS):
-        yield one.ask(API_VERSIONS, version)
+        yield one.captured(API_VERSIONS, version)
     topic = _led_topic(one)
     for version in versions(METADATA):
-        yield one.ask(METADATA, version, Topics=[{"Name": TOPIC}])
+        yield one.captured(METADATA, version, Topics=[{"Name": TOPIC}])
     for version in versions(FIND_COORDINATOR):
         keys = {"CoordinatorKeys": [GROUP]} if version >= 4 else {"Key": GROUP}
         yield _settled(one, FIND_COORDINATOR, version, **keys)
     for version in versions(DESCRIBE_CLUSTER):
-        yield one.ask(DESCRIBE_CLUSTER, version, **({"EndpointType": 1} if version else {}))
+        yield one.captured(DESCRIBE_CLUSTER, version, **({"EndpointType": 1} if version else {}))
     log = [{"TopicName": "__cluster_metadata", "Partitions": [{"PartitionIndex": 0}]}]
     for version in versions(DESCRIBE_QUORUM):
-        yield one.ask(DESCRIBE_QUORUM, version, Topics=log)
+        yield one.captured(DESCRIBE_QUORUM, version, Topics=log)
     names = ["listeners", "advertised.listeners", "log.dirs"]
     resources = [{"ResourceType": 4, "ResourceName": "1", "ConfigurationKeys": names}]
     for version in versions(DESCRIBE_CONFIGS):
-        yield one.ask(DESCRIBE_CONFIGS, version, Resources=resources)
+        yield one.captured(DESCRIBE_CONFIGS, version, Resources=resources)
     (partition, leader) = _led_by(topic)
     other = next(broker for id, broker in brokers.items() if id != leader)
     yield from _of_another_leader(other, topic["TopicId"], partition)
@@ -100,7 +86,7 @@ def captured(ports: list[int]) -> Iterator[Captured]:
 def _led_topic(broker: Broker) -> Fields:
     """Return the topic, as soon as all its partitions have leaders."""
     while True:
-        *_, answer = broker.ask(METADATA, LEADERS, Topics=[{"Name": TOPIC}])
+        *_, answer = broker.captured(METADATA, LEADERS, Topics=[{"Name": TOPIC}])
         (topic,) = told(METADATA, LEADERS, answer)["Topics"]
         if len(topic["Partitions"]) == NODES and not topic["ErrorCode"]:
             return dict(topic)
@@ -115,7 +101,7 @@ def _led_by(topic: Fields) -> tuple[int, int]:
 def _settled(broker: Broker, key: int, version: int, /, **fields: object) -> Captured:
     """Return an answer without the errors of a cluster that has just started."""
     while True:
-        found = broker.ask(key, version, **fields)
+        found = broker.captured(key, version, **fields)
         body = told(key, version, found[3])
         if not body.get("ErrorCode") and not any(
             it["ErrorCode"] for it in body.get("Coordinators", ())
@@ -129,23 +115,23 @@ def _of_another_leader(broker: Broker, id: bytes, partition: int) -> Iterator[Ca
     for version in versions(PRODUCE, 10):
         name = {"TopicId": id} if version >= 13 else {"Name": TOPIC}
         data = [{**name, "PartitionData": [{"Index": partition, "Records": batch(1)}]}]
-        yield broker.ask(PRODUCE, version, Acks=1, TimeoutMs=1000, TopicData=data)
+        yield broker.captured(PRODUCE, version, Acks=1, TimeoutMs=1000, TopicData=data)
     for version in versions(FETCH, 16):
         wanted = [{"TopicId": id, "Partitions": [{"Partition": partition, "FetchOffset": 0}]}]
         whole = {"MaxWaitMs": 100, "MaxBytes": 1 << 20, "SessionEpoch": -1}
-        yield broker.ask(FETCH, version, **whole, Topics=wanted)
+        yield broker.captured(FETCH, version, **whole, Topics=wanted)
     member = {"GroupId": GROUP, "MemberId": MEMBER}
     for version in versions(SHARE_FETCH):
         size = {"MaxWaitMs": 100, "MaxBytes": 1 << 20, "MaxRecords": 10, "BatchSize": 10}
         shared = [{"TopicId": id, "Partitions": [{"PartitionIndex": partition}]}]
         fields = {**member, **size, "ShareSessionEpoch": 0, "Topics": shared}
-        yield broker.ask(SHARE_FETCH, version, **fields)
+        yield broker.captured(SHARE_FETCH, version, **fields)
     for epoch, version in enumerate(versions(SHARE_ACKNOWLEDGE), start=1):
         accepted = [{"FirstOffset": 0, "LastOffset": 0, "AcknowledgeTypes": [1]}]
         partitions = [{"PartitionIndex": partition, "AcknowledgementBatches": accepted}]
         topics = [{"TopicId": id, "Partitions": partitions}]
         fields = {**member, "ShareSessionEpoch": epoch, "Topics": topics}
-        yield broker.ask(SHARE_ACKNOWLEDGE, version, **fields)
+        yield broker.captured(SHARE_ACKNOWLEDGE, version, **fields)
 
 
 def main() -> None:

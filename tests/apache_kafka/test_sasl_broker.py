@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -11,7 +10,6 @@ from contextlib import suppress
 import pytest
 
 from gateway.wire.contract import Credential
-from gateway.wire.kafka.frames import SIZE
 from gateway.wire.kafka.sasl.client import chosen, client
 from gateway.wire.kafka.sasl.handshake import (
     SASL_AUTHENTICATION_FAILED,
@@ -23,7 +21,8 @@ from gateway.wire.kafka.sasl.handshake import (
     read_offer,
     show,
 )
-from tests.apache_kafka.broker import HOST, Kafka
+from tests.apache_kafka.broker import Kafka
+from tests.apache_kafka.connection import Connection
 from tests.apache_kafka.secured import MECHANISMS, SASL, USERS
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import Say
@@ -56,34 +55,9 @@ def broker(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
     made.stop()
 
 
-class Connection:
-    """A connection to a broker."""
-
-    def __init__(self, broker: Kafka) -> None:
-        self._socket = socket.create_connection((HOST, broker.port), timeout=30)
-
-    def ask(self, frame: bytes) -> bytes:
-        """Return the answer to a frame. Raises `EOFError` if the broker closes the connection."""
-        self._socket.sendall(frame)
-        size = self._received(SIZE.size)
-        return size + self._received(SIZE.unpack(size)[0])
-
-    def _received(self, size: int) -> bytes:
-        data = b""
-        while len(data) < size:
-            more = self._socket.recv(size - len(data))
-            if not more:
-                raise EOFError
-            data += more
-        return data
-
-    def close(self) -> None:
-        self._socket.close()
-
-
 @pytest.fixture
 def connection(broker: Kafka) -> Iterator[Connection]:
-    made = Connection(broker)
+    made = Connection(broker.port)
     yield made
     made.close()
 

@@ -1,0 +1,33 @@
+"""A connection to a broker, on which a test sends frames of its own."""
+
+from __future__ import annotations
+
+import socket
+
+from gateway.wire.kafka.frames import SIZE
+from tests.apache_kafka.broker import HOST
+
+
+class Connection:
+    """A connection to the broker at a port of `HOST`."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection((HOST, port), timeout=30)
+
+    def ask(self, frame: bytes) -> bytes:
+        """Return the answer to a frame. Raises `EOFError` if the broker closes the connection."""
+        self._socket.sendall(frame)
+        size = self._received(SIZE.size)
+        return size + self._received(SIZE.unpack(size)[0])
+
+    def _received(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = self._socket.recv(size - len(data))
+            if not more:
+                raise EOFError
+            data += more
+        return data
+
+    def close(self) -> None:
+        self._socket.close()
