@@ -212,7 +212,7 @@ class _Exposition(Protocol):
 
 
 def _in_turn(*expositions: _Exposition) -> Callable[[], Iterator[bytes]]:
-    """Return what writes these expositions, one after the other."""
+    """Return a function that writes the expositions one after another."""
     return lambda: chain.from_iterable(it.chunks() for it in expositions)
 
 

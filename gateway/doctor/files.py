@@ -56,11 +56,12 @@ def examine(configuration: model.Configuration, folder: Path, now: float) -> Ite
     for name, cluster in configuration.clusters.items():
         if not PLUGINS[configuration.protocol_of(name)].numbers_brokers:  # they have no names
             yield from _check_seals(name, cluster.names.sealed, folder)
-        if cluster.credential is not None and cluster.credential.token_file is not None:
+        if cluster.credential is None:
+            continue
+        if cluster.credential.token_file is not None:
             used = uses_credential(configuration, name)
             yield from _check_credential(cluster.credential.token_file, folder, now, used=used)
-        if cluster.credential is not None:
-            yield from _check_passwords(cluster.credential, name, folder)
+        yield from _check_passwords(cluster.credential, name, folder)
     if configuration.store is not None and configuration.store.password_file is not None:
         path = configuration.store.password_file
         yield check_rights(display_path(path, folder), path, "the password of the store", SECRET)
@@ -210,7 +211,8 @@ def format_date(seconds: float) -> str:
 
 
 def _check_users(listener: model.Listener, folder: Path) -> Iterator[Finding]:
-    """Check who may read what verifies passwords; a start says whether its content is right."""
+    """Check who may read the files that verify passwords. The start of the gateway checks their
+    content."""
     identity = listener.identity
     files = [
         None if identity.basic is None else identity.basic.htpasswd_file,
@@ -223,7 +225,7 @@ def _check_users(listener: model.Listener, folder: Path) -> Iterator[Finding]:
 
 
 def _check_passwords(credential: model.Credential, cluster: str, folder: Path) -> Iterator[Finding]:
-    """Check passwords that brokers are shown."""
+    """Check the files of passwords that the gateway shows to brokers."""
     files: list[tuple[Path, Callable[[Path], object], str]] = []
     if credential.basic is not None:
         user = credential.basic.username

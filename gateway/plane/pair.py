@@ -129,7 +129,7 @@ class Pair:
             self.pumps[Direction.TO_CLIENT].note = stopwatch.delivered
 
     def begin(self, now: float) -> None:
-        """Carry out what the session does first."""
+        """Carry out the session's first effects."""
         self._carry_out(self.session.opened(now), self.pumps[Direction.TO_BROKER], b"", now)
 
     # -- decisions ---------------------------------------------------------------------------

@@ -392,13 +392,14 @@ class LatencyExposition:
 
 
 class ProgressExposition:
-    """How far groups have come, by cluster."""
+    """The offsets of groups and the ends of partitions, by cluster."""
 
     def __init__(self, clusters: Mapping[str, Progress]) -> None:
         self._clusters = clusters
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the exposition; see `_Exposition.chunks`."""
+        """Yield the lines in slices, between which other tasks may run; nothing if there are no
+        offsets."""
         for family, of in (
             (families.PARTITION_END, Progress.ends),
             (families.GROUP_OFFSET, Progress.committed),

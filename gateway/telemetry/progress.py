@@ -1,8 +1,8 @@
-"""How far the groups of a cluster have come: where partitions end, and up to where each group has
-committed, as brokers last said.
+"""Keeps two kinds of offsets of a cluster: where each partition ends, and what each group has
+committed. The lag of a group is their difference.
 
-Both are offsets, so the lag of a group is their difference. They come on different connections, and
-of several processes each has seen some, so that whoever reads metrics subtracts.
+Brokers tell them on different connections, of which one process has some. So the gateway exposes
+both, and whoever reads the metrics subtracts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ group is forgotten that has committed longest ago."""
 
 
 class Position(NamedTuple):
-    """An offset of a partition. `group`: that has committed it; empty: the partition's end."""
+    """One offset of a partition. `group`: the group that has committed it; empty if the offset is
+    the partition's end."""
 
     group: str
     topic: str
@@ -32,7 +33,7 @@ class Position(NamedTuple):
 
 
 class Progress:
-    """`topics`, `positions`: how many are kept."""
+    """The offsets of one cluster. `topics`, `positions`: the most that it keeps."""
 
     def __init__(self, topics: int = TOPICS, positions: int = POSITIONS) -> None:
         self._most_topics = topics
@@ -42,7 +43,8 @@ class Progress:
         self._positions = 0
 
     def of(self, topic: str) -> dict[int, int]:
-        """Return where the partitions of a topic end, by their number; the caller adds to it."""
+        """Return the ends of a topic's partitions, by partition. Callers put ends into the mapping
+        as brokers tell them."""
         found = self._ends.get(topic)
         if found is None:
             found = self._ends[topic] = {}
@@ -52,7 +54,7 @@ class Progress:
         return found
 
     def commit(self, position: Position) -> None:
-        """Note that a group has committed."""
+        """Keep an offset that a group has committed."""
         of_group = self._groups.setdefault(position.group, {})
         self._groups.move_to_end(position.group)
         key = position.topic, position.partition
@@ -69,13 +71,13 @@ class Progress:
         self._positions -= len(self._groups.pop(group, ()))
 
     def ends(self) -> Iterator[Position]:
-        """Yield the end of each partition. Others may be noted in between."""
+        """Yield the end of each partition. Ends may change between two of them."""
         for topic, ends in tuple(self._ends.items()):
             for partition, offset in tuple(ends.items()):
                 yield Position("", topic, partition, offset)
 
     def committed(self) -> Iterator[Position]:
-        """Yield up to where each group has committed. Others may be noted in between."""
+        """Yield the committed offsets of all groups. Groups may commit between two of them."""
         for group, offsets in tuple(self._groups.items()):
             for (topic, partition), offset in tuple(offsets.items()):
                 yield Position(group, topic, partition, offset)

@@ -566,7 +566,7 @@ class Session(Protocol):
         ...
 
     def opened(self, now: float) -> Effects:
-        """Return what is to be done when the pair begins."""
+        """Return the first effects of the pair. The plane calls this once, before any frame."""
         ...
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:

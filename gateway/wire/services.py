@@ -216,16 +216,16 @@ class Services(Protocol):
         ...
 
     def ends(self, topic: TopicName) -> dict[int, int]:
-        """Return where the partitions of a topic end, as brokers last said, by their number. What
-        a broker says of them is put in there; for protocols whose partitions have offsets."""
+        """Return the ends of a topic's partitions, by partition. Sessions put the offset into it
+        that a broker names as an end; for protocols whose partitions have offsets."""
         ...
 
     def committed(self, group: str, topic: TopicName, partition: int, offset: int) -> None:
-        """Note up to where a group has consumed a partition."""
+        """Keep the offset that a group has committed of a partition."""
         ...
 
     def deleted(self, group: str) -> None:
-        """Note that a group is gone, with all that it has committed."""
+        """Forget a deleted group and its offsets."""
         ...
 
     def redirected(self) -> None:

@@ -42,7 +42,7 @@ Tables = tuple[dict[bytes, Account], ...]
 """Accounts by name, and by id, of their topics. Names of 16 bytes are told apart from ids so."""
 
 _NO_TABLES: Tables = ({}, {})
-"""What books without accounts share; nothing is put into it."""
+"""The tables of all books without accounts. Nobody adds to them."""
 
 
 class Book:
@@ -116,7 +116,7 @@ class Book:
         return found
 
     def _own(self, action: Action) -> Tables:
-        """Return the tables of an action, to add to."""
+        """Return the book's own tables of an action. The first call makes them."""
         if action is Action.PRODUCE:
             if self.produced is _NO_TABLES:
                 self.produced = ({}, {})

@@ -1,7 +1,7 @@
-"""Shows a broker a credential again on an open connection, before the broker ends it (KIP-368).
+"""Shows a broker the credential again on an open connection, before the broker closes it (KIP-368).
 
-The requests of it stand in the line of the client's. No other request is sent meanwhile, which
-brokers would take for a mistake.
+The requests that show it are sent between the client's. Brokers close a connection that sends any
+other request before they have accepted the credential, so the client's requests wait that long.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def due_in(lifetime: float) -> float:
 
 
 class Renewal:
-    """One time that a credential is shown again. `lifetime`: seconds for which the broker takes it,
-    when that is known. Methods raise `PeerError` if the broker violates the protocol."""
+    """Shows a credential once more. `lifetime`: seconds for which the broker accepts it; known at
+    the end. Methods raise `PeerError` if the broker violates the protocol."""
 
     __slots__ = ("_correlation", "_mechanism", "_proving", "lifetime")
 

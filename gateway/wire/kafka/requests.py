@@ -1,11 +1,11 @@
-"""The scanner of requests: those of Produce pass, and are counted while they come.
+"""The scanner of requests. Produce requests pass, and the scanner counts them as they come.
 
 A Produce request names its topics behind its head, so it cannot stop where it names one: what is
 denied in it is written over (`substitutes`). What concerns the whole request, such as a limit that
 an earlier one has used up, stops it at its head, and the session decides when it goes on.
 
-Most requests are of a usual form, which `quick` reads in one go. Those of a producer even begin
-alike, so that of most of them only the batch is read (`Shape`).
+`quick` reads most requests in one go. Successive requests of a producer begin alike, so the scanner
+compares their beginning with that of the last one, and reads the batch alone (`Shape`).
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from gateway.wire.kafka.traffic import (
 
 
 class Shape(NamedTuple):
-    """What the last request of Produce had in common with most of a producer's: all that stands
-    before its one partition, `lead`, from its client id on; `kind`, its API and version; `acks` and
-    topic, and where its numbers stand."""
+    """The beginning of the last Produce request with one partition, which the next one mostly has
+    too. `lead`: its bytes from the client id to the partition. `kind`: its API and version as one
+    number. `layout`: where its numbers stand."""
 
     lead: bytes
     kind: int
