@@ -40,7 +40,7 @@ class Collection:
         self._deadlines = deadlines
         self._claim: Claim | None = None
         self._since = 0.0
-        self._timer: Cancellable | None = None
+        self._timer: Cancellable[None] | None = None
 
     # -- bytes -------------------------------------------------------------------------------
 

@@ -6,6 +6,9 @@ import sys
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
 
 Callback = Callable[[float], None]
 
@@ -13,13 +16,14 @@ FEW = 1000
 """Cancelled callbacks that may always stay in the heap: some hundred bytes each."""
 
 
-class Cancellable:
-    """A callback that can be cancelled, which frees all that it refers to."""
+class Cancellable(Generic[T]):
+    """A callback that can be cancelled, which frees all that it refers to. What it returns is for
+    those who derive from it."""
 
     __slots__ = ("_callback",)
 
-    def __init__(self, callback: Callback) -> None:
-        self._callback: Callback | None = callback
+    def __init__(self, callback: Callable[[float], T]) -> None:
+        self._callback: Callable[[float], T] | None = callback
 
     def __call__(self, now: float) -> None:
         if self._callback is not None:
@@ -59,7 +63,7 @@ class Deadlines:
         if head is None or when < head:
             self._on_earlier()
 
-    def cancel(self, callback: Cancellable) -> None:
+    def cancel(self, callback: Cancellable[Any]) -> None:
         """Cancel a callback. Without removal, a thousand short pairs a second would each leave an
         entry here until their idle deadline."""
         callback.cancel()

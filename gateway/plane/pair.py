@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import partial
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from gateway.errors import PeerError
+from gateway.plane.callbacks import PairCallback, SessionCallback
 from gateway.plane.deadlines import Cancellable
 from gateway.plane.pump import UNCOUNTED, ByteCount, Pump
 from gateway.plane.state import PlaneSettings, PlaneState
@@ -79,13 +79,13 @@ class Pair:
         "_asks",
         "_empty_since",
         "_expires",
-        "_laters",
         "_reactor",
         "_waiting",
         "_watch",
         "attends",
         "broker",
         "client",
+        "laters",
         "over",
         "owner",
         "pumps",
@@ -111,7 +111,7 @@ class Pair:
         self._asks = math.inf  # when the client is asked for a newer credential
         self._expires = math.inf
         self._empty_since = math.inf  # during shutdown: since when the session has no step left
-        self._laters: dict[int, Cancellable] = {}  # what the session asked for, by number
+        self.laters: SessionCallback | None = None  # what the session asked for last
         self._watch = Cancellable(self._check_peers)
         to_broker, to_client = session.scanners
         self.pumps = (
@@ -168,12 +168,10 @@ class Pair:
 
     def _later(self, until: float, then: Callable[[float], Effects]) -> None:
         """Go on at a time that the session asks for, unless the pair has ended by then."""
-        number = next(reversed(self._laters), 0) + 1
-        self._laters[number] = self.later(until, partial(self._go_on, number, then))
+        self._reactor.deadlines.add(until, SessionCallback(self, then))
 
-    def _go_on(self, number: int, then: Callable[[float], Effects], now: float) -> None:
+    def go_on(self, then: Callable[[float], Effects], now: float) -> None:
         """Go on at the time that the session asked for."""
-        self._laters.pop(number, None)
         try:
             effects = then(now)
         except PeerError as error:
@@ -279,21 +277,12 @@ class Pair:
 
         pump.at_border(pause)
 
-    def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
+    def later(self, when: float, callback: Callable[[float], None]) -> Cancellable[None]:
         """Call back at the time `when`, unless the pair has ended or the result is cancelled by
         then. Only for delays of seconds: the pair stays in memory until then."""
-
-        def still(now: float) -> None:
-            if self.over:
-                return
-            try:
-                callback(now)
-            except Exception as error:
-                self.crash(error)
-
-        cancellable = Cancellable(still)
-        self._reactor.deadlines.add(when, cancellable)
-        return cancellable
+        made = PairCallback(self, callback)
+        self._reactor.deadlines.add(when, made)
+        return made
 
     def soon(self, callback: Callable[[float], None]) -> None:
         """Call back after the current event, when other pairs had their turn."""
@@ -419,9 +408,9 @@ class Pair:
             return
         self.over = True
         self._reactor.deadlines.cancel(self._watch)
-        for asked in self._laters.values():
+        while (asked := self.laters) is not None:
+            asked.leave(self)
             self._reactor.deadlines.cancel(asked)
-        self._laters.clear()
         if self.session.stopwatch is not None:
             self.session.stopwatch.stop()
         whole = self.pumps[Direction.TO_CLIENT].scanner.owed == 0

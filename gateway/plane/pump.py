@@ -90,7 +90,7 @@ class PumpHost(Protocol):
     def attend(self, now: float) -> None:
         """Ask the session for further effects."""
 
-    def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
+    def later(self, when: float, callback: Callable[[float], None]) -> Cancellable[None]:
         """Call back at the time `when`, unless the pair has ended by then."""
 
     def soon(self, callback: Callable[[float], None]) -> None:
@@ -149,7 +149,6 @@ class Pump:
         "_plane",
         "_postponed",
         "_read_size",
-        "_scan",
         "_stopwatch",
         "_turn",
         "_unheard",
@@ -177,7 +176,6 @@ class Pump:
         self.direction = direction
         self.source, self.sink = lanes
         self.scanner = scanner
-        self._scan = scanner.scan
         self._stopwatch = pair.session.stopwatch
         self.note: Callable[[float], bool] | None = None  # told of chunks while it returns True
         self._plane = plane
@@ -191,7 +189,7 @@ class Pump:
         # Actions to run and frames to send at the next border.
         self._at_border: deque[Callable[[], None] | bytes] | None = None
         self._pauses = 0  # number of reasons not to read
-        self._postponed: Cancellable | None = None  # when the stop frame is offered again
+        self._postponed: Cancellable[None] | None = None  # when the stop frame is offered again
         self._unheard = 0  # bytes of the gateway's own that were not sent at once
         self._mutes_peer = False  # the sink's peer is not read because of `_unheard`
         self.heard = 0.0  # when the source's peer last sent bytes
@@ -232,7 +230,7 @@ class Pump:
             self._move_across(end, now)
             return
         if end < SMALLEST_READ:
-            cleared = self._scan(memory.buffer, 0, end)
+            cleared = self.scanner.scan(memory.buffer, 0, end)
         else:
             cleared = self._scan_pieces(0, end)
         if cleared:
@@ -263,7 +261,7 @@ class Pump:
     def _scan_pieces(self, at: int, end: int) -> int:
         """Scan `buffer[at:end]`, for `LONGEST_SCAN` turns at most; the rest is scanned after other
         pumps had their turn. Return the end of the cleared bytes."""
-        scan, scanner, buffer, clock = self._scan, self.scanner, self._memory.buffer, self._clock
+        scanner, buffer, clock = self.scanner, self._memory.buffer, self._clock
         size = max(SMALLEST_READ, min(self._read_size // PIECES, LARGEST_PIECE))
         began = before = clock()
         cleared = border = at
@@ -275,7 +273,7 @@ class Pump:
                 border += size
                 if border > end:
                     border = end
-                cleared = scan(buffer, cleared, border)
+                cleared = scanner.scan(buffer, cleared, border)
                 now = clock()
                 if now - before > self._turn:
                     self._read_less()
@@ -359,7 +357,7 @@ class Pump:
                 self._keep(memory.view[at:end])
                 return
             if end - at < SMALLEST_READ:
-                cleared = self._scan(memory.buffer, at, end)
+                cleared = self.scanner.scan(memory.buffer, at, end)
             else:
                 cleared = self._scan_pieces(at, end)
             self._emit(memory.view[at:cleared])
@@ -412,7 +410,7 @@ class Pump:
     def _to_border(self, at: int, end: int) -> int:
         """Send owed bytes; if none are missing, do what waits for a border. Return their end."""
         border = min(at + self.scanner.owed, end)
-        cleared = self._scan(self._memory.buffer, at, border)
+        cleared = self.scanner.scan(self._memory.buffer, at, border)
         self._emit(self._memory.view[at:cleared])
         if not self.scanner.owed:
             self._do_at_border()
@@ -505,7 +503,7 @@ class Pump:
         else:
             stands_for = sampler.sample(self._clock())
             stopwatch.begin()
-        cleared = self._scan(frames, 0, len(frames))
+        cleared = self.scanner.scan(frames, 0, len(frames))
         self._emit(bytes(frames[:cleared]))
         if stands_for and stopwatch is not None:
             stopwatch.moved(came, self._clock(), stands_for)

@@ -60,7 +60,7 @@ class WaitingHost(Protocol):
     def reset(self, account: Account, now: float) -> bool:
         """Take one step of resetting a producer. Return whether there are more steps."""
 
-    def later(self, when: float, callback: Callable[[float], None]) -> Cancellable:
+    def later(self, when: float, callback: Callable[[float], None]) -> Cancellable[None]:
         """Call back at the time `when`, unless the pair has ended by then."""
 
     def violated(self, direction: Direction, error: PeerError) -> None:
@@ -103,7 +103,7 @@ class WaitingFrames:
         self._answering = False  # a timer for checking the next accounts runs
         self._at_border: set[Account] = set()  # accounts that go on at the next border
         # The timer of each account's oldest frame.
-        self._aging: dict[Account, Cancellable] = {}
+        self._aging: dict[Account, Cancellable[None]] = {}
 
     @property
     def size(self) -> int:

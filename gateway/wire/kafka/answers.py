@@ -312,4 +312,5 @@ class Answers(FrameScanner):
                 held.append(account)
         self._fetched(self._traffic.portions, self._book.consumed[by_id])
         self._tell(chunk, held, len(chunk))
+        self._traffic = NOTHING
         self._says_at = 0

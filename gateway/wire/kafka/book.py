@@ -111,19 +111,20 @@ class Book:
             return STRAY
         found = self._admit(action, name.decode())
         if isinstance(found, Account):
-            self._own(action)[by_id][topic] = found
+            self._own(action, by_id=by_id)[topic] = found
             self.has_new = True
         return found
 
-    def _own(self, action: Action) -> Tables:
-        """Return the book's own tables of an action. The first call makes them."""
-        if action is Action.PRODUCE:
-            if self.produced is _NO_TABLES:
-                self.produced = ({}, {})
-            return self.produced
-        if self.consumed is _NO_TABLES:
-            self.consumed = ({}, {})
-        return self.consumed
+    def _own(self, action: Action, *, by_id: bool) -> dict[bytes, Account]:
+        """Return the book's own table of an action. The first call makes it."""
+        tables = self.produced if action is Action.PRODUCE else self.consumed
+        if tables[by_id] is _NO_TABLES[by_id]:
+            tables = (tables[0], {}) if by_id else ({}, tables[1])
+            if action is Action.PRODUCE:
+                self.produced = tables
+            else:
+                self.consumed = tables
+        return tables[by_id]
 
     def _admit(self, action: Action, name: str) -> Account | ErrorCode:
         topic = read_topic(name)

@@ -52,6 +52,9 @@ class Shape(NamedTuple):
     layout: quick.Layout
 
 
+_NO_ACCOUNTS: list[Account] = []
+"""What stands in place of the accounts of a request that passes, while none does."""
+
 _SHAPELESS = Shape(b"", -1, -1, 0, b"", quick.layout(0, 1))
 
 _INDEX = 4
@@ -94,7 +97,7 @@ class Requests(FrameScanner):
         self._pending = pending
         self._substitutes = substitutes
         self._traffic = NOTHING
-        self._accounts: list[Account] = []  # of the request that passes, by topic
+        self._accounts = _NO_ACCOUNTS  # of the request that passes, by topic
         self._asked = UNASKED
         self._transacts: ErrorCode | None = None  # why the request may not be in its transaction
         self._shape = _SHAPELESS
@@ -254,6 +257,7 @@ class Requests(FrameScanner):
         sent = zip(self._accounts, self._traffic.portions, strict=True)
         accounts = [account for account, it in sent if self._counted(account, it.messages, it.size)]
         self._sent(self._asked._replace(accounts=tuple(accounts)), self._traffic.acks)
+        self._traffic, self._accounts, self._asked = NOTHING, _NO_ACCOUNTS, UNASKED
 
     def _counted(self, account: Account, messages: int, size: int) -> bool:
         """Count what a request has of a topic; return whether it has any message."""
