@@ -55,10 +55,7 @@ _CLOSED_READER = _ClosedReader()
 
 
 class Lane:
-    """One peer's stream in the reactor, which calls `reader.readable(now)` when bytes have come.
-
-    `receive_into`, `transmit`: the stream's methods, bound once because each wake-up calls both.
-    """
+    """One peer's stream in the reactor, which calls `reader.readable(now)` when bytes have come."""
 
     __slots__ = (
         "_epoll",
@@ -68,17 +65,13 @@ class Lane:
         "peer",
         "pending",
         "reader",
-        "receive_into",
         "stream",
-        "transmit",
     )
 
     def __init__(self, stream: Stream, peer: Peer, epoll: select.epoll, memory: Memory) -> None:
         self.stream = stream
         self.fd = stream.fileno()
         self.peer = peer
-        self.receive_into = stream.recv_into
-        self.transmit = stream.send
         self.pending: deque[memoryview] | None = None
         self.reader: Reader
         self._epoll = epoll
@@ -93,6 +86,14 @@ class Lane:
         except OSError:
             return ""
         return str(name[0]) if isinstance(name, tuple) else ""
+
+    def receive_into(self, buffer: bytearray | memoryview, size: int, /) -> int:
+        """See `Stream.recv_into`."""
+        return self.stream.recv_into(buffer, size)
+
+    def transmit(self, data: bytes | memoryview, /) -> int:
+        """See `Stream.send`."""
+        return self.stream.send(data)
 
     # -- events ------------------------------------------------------------------------------
 
@@ -202,10 +203,9 @@ class RecordLane(Lane):
         self._records = stream
         self._again = again
         self._registered = 0  # with epoll; `_mask` has the events that the lane wants
-        self.receive_into = self._receive_into
-        self.transmit = self._transmit
 
-    def _receive_into(self, buffer: bytearray | memoryview, size: int, /) -> int:
+    def receive_into(self, buffer: bytearray | memoryview, size: int, /) -> int:
+        """See `Lane`."""
         try:
             count = self._records.recv_into(buffer, size)
         except BlockingIOError:
@@ -215,7 +215,8 @@ class RecordLane(Lane):
             self._again(self)
         return count
 
-    def _transmit(self, data: bytes | memoryview, /) -> int:
+    def transmit(self, data: bytes | memoryview, /) -> int:
+        """See `Lane`."""
         try:
             return self._records.send(data)
         except BlockingIOError:

@@ -112,7 +112,7 @@ def _book(action: Action, substitutes: Substitutes) -> tuple[Book, dict[str, Acc
 def _to_broker(*, raw: bool = False) -> Subject:
     substitutes = Substitutes()
     book, accounts = _book(Action.PRODUCE, substitutes)
-    scanner = Requests(book, Pending(), substitutes, {})
+    scanner = Requests(book, Pending(), substitutes, Throttle(KafkaServices()))
     scanner.raw = raw
     return Subject(scanner, accounts)
 

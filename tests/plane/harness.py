@@ -10,11 +10,11 @@ import struct
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
-from gateway.plane.lane import Lane
+from gateway.plane.lane import Lane, RecordLane
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
@@ -93,19 +93,32 @@ class Recorder:
         return [end.reason for end in self.ends]
 
 
-class Transmission:
-    """Wraps a socket's `send`: calls take at most `most` bytes, or fail with `error`, or one call
-    fails (`fails_at`; the first is 1)."""
+class Altered:
+    """Stands in place of a lane's stream, to have a method of it do something else."""
 
     def __init__(self, lane: Lane) -> None:
-        self._send = lane.transmit
+        self._stream = lane.stream
+        instead: Any = self
+        lane.stream = instead
+        if isinstance(lane, RecordLane):
+            lane._records = instead
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Transmission(Altered):
+    """Calls of `send` take at most `most` bytes, or fail with `error`, or one call fails
+    (`fails_at`; the first is 1)."""
+
+    def __init__(self, lane: Lane) -> None:
+        super().__init__(lane)
         self.calls = 0
         self.most: int | None = None
         self.fails_at = 0
         self.error: OSError | None = None
-        lane.transmit = self
 
-    def __call__(self, data: bytes | memoryview) -> int:
+    def send(self, data: bytes | memoryview) -> int:
         self.calls += 1
         if self.error is not None:
             raise self.error
@@ -113,23 +126,25 @@ class Transmission:
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
         if self.most == 0:
             raise BlockingIOError
-        return self._send(data if self.most is None else memoryview(data)[: self.most])
+        return self._stream.send(data if self.most is None else memoryview(data)[: self.most])
 
 
-class Reception:
-    """Wraps a socket's `recv_into`: records the sizes asked for, or fails."""
+class Reception(Altered):
+    """Records the sizes that `recv_into` is asked for and returns, or fails."""
 
     def __init__(self, lane: Lane) -> None:
-        self._receive_into = lane.receive_into
+        super().__init__(lane)
         self.sizes: list[int] = []
+        self.counts: list[int] = []
         self.error: OSError | None = None
-        lane.receive_into = self
 
-    def __call__(self, buffer: bytearray | memoryview, size: int) -> int:
+    def recv_into(self, buffer: bytearray | memoryview, size: int) -> int:
         self.sizes.append(size)
         if self.error is not None:
             raise self.error
-        return self._receive_into(buffer, size)
+        count = self._stream.recv_into(buffer, size)
+        self.counts.append(count)
+        return count
 
 
 class Far:

@@ -63,7 +63,7 @@ def test_a_stop_frame_is_decided_behind_tls(plane: Plane, direction: Direction) 
 def test_a_read_takes_several_records(plane: Plane) -> None:
     """Reads of 512 KiB make large frames cheap, so a record must not bound them."""
     pair = opened(plane)
-    reception = Counted(pair.pair.client)
+    reception = Reception(pair.pair.client)
     pair.client.say(passing(b"x" * (4 * RECORD - 5)))
     plane.until(lambda: len(pair.broker.hear()) == 4 * RECORD)
     assert max(reception.counts) > RECORD
@@ -153,19 +153,6 @@ def test_a_stream_knows_its_peer() -> None:
 
 
 # -- streams that wait for the other readiness ---------------------------------------------------
-
-
-class Counted:
-    """Wraps a lane's `receive_into`, and records the sizes received."""
-
-    def __init__(self, lane: Lane) -> None:
-        self._receive_into = lane.receive_into
-        self.counts: list[int] = []
-        lane.receive_into = self
-
-    def __call__(self, buffer: bytearray | memoryview, size: int) -> int:
-        self.counts.append(self._receive_into(buffer, size))
-        return self.counts[-1]
 
 
 class Crossed:

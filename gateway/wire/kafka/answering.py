@@ -57,15 +57,13 @@ _NO_ERROR = bytes(2)
 
 
 class Answering:
-    """Changes the answers of one connection. `over`: gets accounts that have used up their
-    allowance to consume."""
+    """Changes the answers of one connection."""
 
     __slots__ = (
         "_book",
         "_client",
         "_commit",
         "_listener",
-        "_over",
         "_services",
         "_substitutes",
         "_throttle",
@@ -78,7 +76,6 @@ class Answering:
         book: Book,
         substitutes: Substitutes,
         throttle: Throttle,
-        over: dict[Account, None],
     ) -> None:
         self._listener = listener
         self._services = listener.settings.services
@@ -86,7 +83,6 @@ class Answering:
         self._book = book
         self._substitutes = substitutes
         self._throttle = throttle
-        self._over = over
         self._commit: Commit | None = None  # the last one, until it is answered
 
     def commits(self, known: Api, head: Head, frame: bytes, asked: Asked) -> None:
@@ -203,7 +199,7 @@ class Answering:
                     account.count(told)
                     account.bytes += size
                 if account.held:
-                    self._over[account] = None
+                    self._throttle.used_up(account)
                     yield account
 
     def _used(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:

@@ -76,7 +76,7 @@ _FETCH_NAME = "Fetch"
 
 
 class Answers(FrameScanner):
-    """Scans answers; those to Fetch pass. `over`: accounts that have used up their allowance.
+    """Scans answers; those to Fetch pass.
 
     An answer to Fetch tells the client for how long its messages have it wait. The head of one that
     a read cuts goes on before these are counted, so it tells what earlier answers owe.
@@ -92,7 +92,6 @@ class Answers(FrameScanner):
         "_throttle",
         "_traffic",
         "_version",
-        "over",
     )
 
     def __init__(
@@ -113,7 +112,6 @@ class Answers(FrameScanner):
         self._version = 0
         self._accepted = _NONE_YET
         self._says_at = 0  # where in the chunk the answer that passes says how long; 0: cut off
-        self.over: dict[Account, None] = {}
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`. Mostly a chunk to a producer is one answer like the last one."""
@@ -186,7 +184,7 @@ class Answers(FrameScanner):
             self._pass(size, asked.version)
         self._says_at = self._place_of_throttle(chunk, pos, asked.version)
         if not is_whole:
-            self._tell(chunk, self.over, end)
+            self._tell(chunk, self._throttle.consumed, end)
             self._says_at = 0
         return begun or ANSWER.size
 
@@ -283,7 +281,7 @@ class Answers(FrameScanner):
         account.count(messages)
         account.bytes += size
         if account.held:
-            self.over[account] = None
+            self._throttle.used_up(account)
             return True
         return False
 

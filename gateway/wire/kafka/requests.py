@@ -32,6 +32,7 @@ from gateway.wire.kafka.scanning import (
 )
 from gateway.wire.kafka.stream import Reader, Stream, length, skip, skip_tags
 from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.traffic import (
     BY_ID,
     Traffic,
@@ -67,8 +68,7 @@ _LAST_FETCH = schemas(FETCH)[0].last
 class Requests(FrameScanner):
     """Scans requests: those of Produce pass, and those of Fetch whose topics have accounts.
 
-    `stops`: the session has to decide whether a request of Produce or Fetch may go on. `over`:
-    accounts that have used up their allowance to produce; `fetches`: to consume.
+    `stops`: the session has to decide whether a request of Produce or Fetch may go on.
     """
 
     __slots__ = (
@@ -78,10 +78,9 @@ class Requests(FrameScanner):
         "_pending",
         "_shape",
         "_substitutes",
+        "_throttle",
         "_traffic",
         "_transacts",
-        "fetches",
-        "over",
         "stops",
     )
 
@@ -90,20 +89,19 @@ class Requests(FrameScanner):
         book: Book,
         pending: Pending,
         substitutes: Substitutes,
-        fetches: dict[Account, None],
+        throttle: Throttle,
     ) -> None:
         super().__init__()
         self._book = book
         self._pending = pending
         self._substitutes = substitutes
+        self._throttle = throttle
         self._traffic = NOTHING
         self._accounts = _NO_ACCOUNTS  # of the request that passes, by topic
         self._asked = UNASKED
         self._transacts: ErrorCode | None = None  # why the request may not be in its transaction
         self._shape = _SHAPELESS
-        self.fetches = fetches
         self.stops = False
-        self.over: dict[Account, None] = {}
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`. Mostly a chunk is one request of a known shape."""
@@ -199,7 +197,7 @@ class Requests(FrameScanner):
             if acks:
                 ask(Asked(PRODUCE, version, correlation, accounts))
             if messages >= most_messages or total >= most_bytes:
-                self.over[account] = None
+                self._throttle.used_up(account)
                 self.stops = True
                 break
         account.messages += messages
@@ -266,7 +264,7 @@ class Requests(FrameScanner):
         account.count(messages)
         account.bytes += size
         if account.held:
-            self.over[account] = None
+            self._throttle.used_up(account)
             self.stops = True
         return True
 
@@ -284,7 +282,7 @@ class Requests(FrameScanner):
         """Note a request of Fetch that may pass: all its topics have accounts, and none of these
         has used up its allowance."""
         until = pos + SIZE.size + size
-        if until > end or self.stops or self.fetches or self._pending.is_full:
+        if until > end or self.stops or self._throttle.consumed or self._pending.is_full:
             return False
         _, _, version, correlation = REQUEST.unpack_from(chunk, pos)
         if not quick.FLEXIBLE[FETCH] <= version <= _LAST_FETCH:

@@ -9,6 +9,7 @@ to the one before says for how long (KIP-219).
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import partial
 
 from gateway.wire.account import Account, Action
@@ -161,12 +162,9 @@ class KafkaSession:
         self._answers = Answers(
             self._services, self._book, self._pending, self._substitutes, self._throttle
         )
-        over = self._answers.over
-        self._requests = Requests(self._book, self._pending, self._substitutes, over)
+        self._requests = Requests(self._book, self._pending, self._substitutes, self._throttle)
         self._requests.stops = client.guessed is not None
-        self._answering = Answering(
-            listener, client, self._book, self._substitutes, self._throttle, over
-        )
+        self._answering = Answering(listener, client, self._book, self._substitutes, self._throttle)
         self._asks = 0  # questions that the next request has waited for
         self._asks_until = 0.0  # when it goes on without answers
         self._unanswered = 0  # questions of the gateway's own, to the broker and to others
@@ -253,7 +251,7 @@ class KafkaSession:
         """Return the effects that have a request wait for a limit; None if it may go on."""
         self._throttle.in_group |= head.key in OF_GROUPS
         if head.key in (FETCH, SHARE_FETCH):
-            return self._wait(self._answers.over, now)
+            return self._wait(self._throttle.consumed, now)
         if head.key == METADATA and Action.LOOKUP in self._services.paced:
             return self._pace(known, head, frame, now)
         return None
@@ -329,7 +327,7 @@ class KafkaSession:
         return (Drop(), Inject(Direction.TO_CLIENT, at_once)) if at_once else DROP
 
     def _produce(self, head: bytes, now: float) -> Effects:
-        waits = self._wait(self._requests.over, now)
+        waits = self._wait(self._throttle.produced, now)
         if waits is not None:
             return waits
         self._requests.stops = self._client.guessed is not None
@@ -351,17 +349,12 @@ class KafkaSession:
             self._paced_until = now + found
         return (Postpone(self._paced_until),) if now < self._paced_until else None
 
-    def _wait(self, over: dict[Account, None], now: float) -> Effects | None:
+    def _wait(self, noted: Mapping[Account, None], now: float) -> Effects | None:
         """Return the effects that have a request wait for the allowance of all these accounts; None
         if it may go on. Whoever has waited for long goes on in debt."""
         self._waits_since = min(self._waits_since, now)
         until = self._waits_since + self._throttle.longest
-        waiting: list[Account] = []
-        for account in list(over):
-            if account.held and not self._services.wants(account):
-                waiting.append(account)
-            else:
-                del over[account]
+        waiting = self._throttle.waiting(noted)
         if not waiting or now >= until:
             self._waits_since = math.inf
             return None
@@ -587,8 +580,7 @@ class KafkaSession:
         self._sweeps = False
         closed = self._book.close_idle()
         for account in closed:
-            self._requests.over.pop(account, None)
-            self._answers.over.pop(account, None)
+            self._throttle.forget(account)
         if self._is_at_rest:
             self._substitutes.clear()
         # An account that is still open has to be looked at again.
@@ -606,8 +598,7 @@ class KafkaSession:
         """See `contract.Session`. A broker goes on with a topic that a fetch session has, so the
         client has to begin anew."""
         self._book.withdraw(account)
-        self._requests.over.pop(account, None)
-        self._answers.over.pop(account, None)
+        self._throttle.forget(account)
         if account.action is Action.PRODUCE:
             return (Discard(account), Resume(Direction.TO_BROKER))
         return (End(EndReason.OPERATOR_CLOSED, detail=denial.text),)

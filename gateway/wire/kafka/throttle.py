@@ -7,11 +7,11 @@ not being read. Answers keep their size, so a frame that passes can be changed w
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from struct import Struct
+from types import MappingProxyType
 
-from gateway.wire.account import Account
+from gateway.wire.account import Account, Action
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.walk import plan
 from gateway.wire.services import Services
@@ -32,13 +32,48 @@ LONGEST_MS = 2**31 - 1
 _TIME = Struct(">i")
 
 
-@dataclass(slots=True)
+_NONE: Mapping[Account, None] = MappingProxyType({})
+"""The accounts of connections that have used up no allowance: they are many."""
+
+
 class Throttle:
     """Says for how long the client of one connection has to wait for allowance. `in_group`: the
-    connection carries a group's heartbeats."""
+    connection carries a group's heartbeats. `produced`, `consumed`: accounts that have used up
+    their allowance."""
 
-    services: Services
-    in_group: bool = False
+    __slots__ = ("_services", "consumed", "in_group", "produced")
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self.in_group = False
+        self.produced = self.consumed = _NONE
+
+    def used_up(self, account: Account) -> None:
+        """Note that an account has used up its allowance."""
+        if account.action is Action.PRODUCE:
+            if not isinstance(self.produced, dict):
+                self.produced = {}
+            self.produced[account] = None
+        else:
+            if not isinstance(self.consumed, dict):
+                self.consumed = {}
+            self.consumed[account] = None
+
+    def forget(self, account: Account) -> None:
+        """Forget an account: it has allowance again, or is closed."""
+        noted = self.produced if account.action is Action.PRODUCE else self.consumed
+        if isinstance(noted, dict):
+            noted.pop(account, None)
+
+    def waiting(self, noted: Mapping[Account, None]) -> list[Account]:
+        """Return which of these accounts still have no allowance, and forget the others."""
+        waiting: list[Account] = []
+        for account in list(noted):
+            if account.held and not self._services.wants(account):
+                waiting.append(account)
+            else:
+                self.forget(account)
+        return waiting
 
     @property
     def longest(self) -> float:
@@ -48,7 +83,7 @@ class Throttle:
     def milliseconds(self, accounts: Iterable[Account]) -> int:
         """Return for how long the client should wait that has used these accounts."""
         held = [it for it in accounts if it.held]
-        due = max(map(self.services.due_in, held), default=0.0)
+        due = max(map(self._services.due_in, held), default=0.0)
         return math.ceil(1000 * min(self.longest, due))
 
 
