@@ -285,7 +285,7 @@ class ListenerServices:
         return () if self._limits is None else self._limits.paced
 
     def complete(self, caller: Caller) -> Caller:
-        return caller._replace(listener=self._name, cluster=self._cluster.name)
+        return Caller(caller.protocol, self._name, self._cluster.name, *caller[3:])
 
     def setback(self, host: str) -> float:
         return self._failures.failed(host)

@@ -120,10 +120,10 @@ class Pair:
         )
         self._waiting: WaitingFrames | None = None
         if session.stopwatch is not None:
-            session.stopwatch.listen = self._listen
+            session.stopwatch.watched = self
 
-    def _listen(self) -> None:
-        """Tell the stopwatch of chunks to the client, until it awaits none."""
+    def listen(self) -> None:
+        """See `stopwatch.Watched`."""
         stopwatch = self.session.stopwatch
         if not self.over and stopwatch is not None:
             self.pumps[Direction.TO_CLIENT].note = stopwatch.delivered

@@ -139,7 +139,6 @@ class Pump:
     __slots__ = (
         "_at_border",
         "_carry",
-        "_clock",
         "_collection",
         "_memory",
         "_moved",
@@ -149,8 +148,6 @@ class Pump:
         "_plane",
         "_postponed",
         "_read_size",
-        "_stopwatch",
-        "_turn",
         "_unheard",
         "blocked_since",
         "direction",
@@ -176,11 +173,8 @@ class Pump:
         self.direction = direction
         self.source, self.sink = lanes
         self.scanner = scanner
-        self._stopwatch = pair.session.stopwatch
         self.note: Callable[[float], bool] | None = None  # told of chunks while it returns True
         self._plane = plane
-        self._clock = plane.clock
-        self._turn = plane.settings.turn
         self._memory = memory = plane.memory
         self._read_size = memory.size
         self._patience = 0  # full reads to go before reads grow again
@@ -261,8 +255,9 @@ class Pump:
     def _scan_pieces(self, at: int, end: int) -> int:
         """Scan `buffer[at:end]`, for `LONGEST_SCAN` turns at most; the rest is scanned after other
         pumps had their turn. Return the end of the cleared bytes."""
-        scanner, buffer, clock = self.scanner, self._memory.buffer, self._clock
+        scanner, buffer, clock = self.scanner, self._memory.buffer, self._plane.clock
         size = max(SMALLEST_READ, min(self._read_size // PIECES, LARGEST_PIECE))
+        turn = self._plane.settings.turn
         began = before = clock()
         cleared = border = at
         try:
@@ -275,11 +270,11 @@ class Pump:
                     border = end
                 cleared = scanner.scan(buffer, cleared, border)
                 now = clock()
-                if now - before > self._turn:
+                if now - before > turn:
                     self._read_less()
                 if border == end or scanner.stop:
                     break
-                if now - began > LONGEST_SCAN * self._turn:
+                if now - began > LONGEST_SCAN * turn:
                     self._go_on_soon()
                     break
                 before = now
@@ -326,19 +321,19 @@ class Pump:
     def _blocked_by_sink(self) -> None:
         self._stop_reading()
         self._read_size = min(self._read_size, max(SMALLEST_READ, self._read_size // 2))
-        self.blocked_since = min(self.blocked_since, self._clock())
+        self.blocked_since = min(self.blocked_since, self._plane.clock())
 
     # -- other cases -------------------------------------------------------------------------
 
     def timed(self, now: float, stands_for: int) -> None:
         """Move received bytes, and time them. `stands_for`: see `Sampler.sample`."""
-        stopwatch = self._stopwatch
+        stopwatch = self.pair.session.stopwatch
         if stopwatch is None or self.direction is Direction.TO_CLIENT:
             self.readable(now)
             return
         stopwatch.begin()
         self.readable(now)
-        stopwatch.moved(now, self._clock(), stands_for)
+        stopwatch.moved(now, self._plane.clock(), stands_for)
 
     def _move_across(self, end: int, now: float) -> None:
         """Move `buffer[:end]`, which has the border that something waits for, or does not yet."""
@@ -496,17 +491,17 @@ class Pump:
         """Scan and send whole frames that were held since `came`, at a border. Return the number of
         bytes that passed; a stop frame follows them. The frames do not use the shared buffer, which
         may be in use, and go before carried bytes, which came later."""
-        sampler, stopwatch = self._plane.sampler, self._stopwatch
+        sampler, stopwatch = self._plane.sampler, self.pair.session.stopwatch
         stands_for = 0
         if sampler.skips or stopwatch is None:
             sampler.skips = max(0, sampler.skips - 1)
         else:
-            stands_for = sampler.sample(self._clock())
+            stands_for = sampler.sample(self._plane.clock())
             stopwatch.begin()
         cleared = self.scanner.scan(frames, 0, len(frames))
         self._emit(bytes(frames[:cleared]))
         if stands_for and stopwatch is not None:
-            stopwatch.moved(came, self._clock(), stands_for)
+            stopwatch.moved(came, self._plane.clock(), stands_for)
         return cleared
 
     def inject(self, frames: bytes) -> None:
@@ -557,7 +552,7 @@ class Pump:
     def _stop_reading(self) -> None:
         self.source.read(False)
         if self._collection is not None:
-            self._collection.stop(self._clock())
+            self._collection.stop(self._plane.clock())
 
     def unpause(self, now: float) -> None:
         """Remove a reason not to read. With none left, move carried bytes and read on."""
@@ -615,7 +610,7 @@ class Pump:
 
     def _read_on(self) -> None:
         if self.listens and not self.pair.over:
-            self.heard = self._clock()  # the peer may have sent bytes meanwhile
+            self.heard = self._plane.clock()  # the peer may have sent bytes meanwhile
             self.source.read(True)
             if self._collection is not None:
                 self._collection.go_on(self.heard, self._overdue)

@@ -134,32 +134,52 @@ class _Sends:
         self.account = account
         self.latencies = latencies
         self.seen = account.frames
-        # A deque would take 600 bytes more, of each producer, and `UNDER_WAY` are few.
-        self.under_way: list[tuple[int, float, int]] = []
+        # A deque would take 600 bytes, a list 60, of each producer; there are few at a time.
+        self.under_way: tuple[tuple[int, float, int], ...] = ()
 
     def settle(self, now: float) -> None:
         """Count the durations of timed frames that have their receipts."""
-        under_way, receipts = self.under_way, self.account.receipts
-        while under_way and under_way[0][0] <= receipts:
-            _, came, number = under_way.pop(0)
-            seconds, slow = now - came, self.latencies.slow
+        receipts, slow = self.account.receipts, self.latencies.slow
+        settled = 0
+        for frame, came, number in self.under_way:
+            if frame > receipts:
+                break
+            settled += 1
+            seconds = now - came
             self.latencies.send.add(seconds, number)
             if seconds > slow.floor or now >= slow.until:
                 slow.note(self.account, seconds, now)
+        self.under_way = self.under_way[settled:]
+
+
+class Watched(Protocol):
+    """Has a stopwatch told of chunks to the client."""
+
+    def listen(self) -> None:
+        """Call `delivered` after each chunk to the client, until it returns False."""
+
+
+class _Unwatched:
+    """Stands in for a connection that the plane does not have yet, or not any more."""
+
+    def listen(self) -> None:
+        """See `Watched`."""
+
+
+_UNWATCHED = _Unwatched()
 
 
 class Stopwatch:
     """The times of one connection.
 
     The plane calls `begin` before a chunk that is timed goes to the broker, and `moved` after it.
-    It calls `delivered` after each chunk to the client, from the call of `listen` on, which it sets
-    itself, until that returns False. The session calls everything else. Times are of one clock.
+    It sets `watched`. The session calls everything else. Times are of one clock.
     """
 
-    __slots__ = ("_awaited", "_draw", "_opened", "_sends", "listen")
+    __slots__ = ("_awaited", "_draw", "_opened", "_sends", "watched")
 
     def __init__(self, draw: Draw = random.randrange) -> None:
-        self.listen: Callable[[], None] = _nobody_listens
+        self.watched: Watched = _UNWATCHED
         self._draw = draw
         self._opened = 0  # producers, in all
         # Tuples, as most connections have none of either, and connections are many.
@@ -185,7 +205,7 @@ class Stopwatch:
         message has come."""
         if len(self._awaited) < CONSUMERS:
             self._awaited = (*self._awaited, (account, now, latencies))
-            self.listen()
+            self.watched.listen()
 
     def closed(self, account: Account) -> None:
         """Time nothing more of a producer or consumer."""
@@ -194,7 +214,7 @@ class Stopwatch:
 
     def stop(self) -> None:
         """Call nobody any more: the connection is over."""
-        self.listen = _nobody_listens
+        self.watched = _UNWATCHED
 
     def begin(self) -> None:
         """Note what had passed before a chunk that is timed."""
@@ -214,8 +234,8 @@ class Stopwatch:
             it.latencies.own.add(now - came, new * stands_for)
             drawn = frames if new == 1 else frames - self._draw(new)
             if drawn > it.account.receipts:  # one that gets no receipt counts as if it had it
-                it.under_way.append((drawn, came, new * stands_for))
-                self.listen()
+                it.under_way = (*it.under_way, (drawn, came, new * stands_for))
+                self.watched.listen()
 
     def delivered(self, now: float) -> bool:
         """Note that a chunk is on its way to the client. Return whether more is awaited."""
@@ -233,7 +253,3 @@ class Stopwatch:
             if account.messages:
                 latencies().first_message.add(now - since)
         self._awaited = tuple(it for it in self._awaited if not it[0].messages)
-
-
-def _nobody_listens() -> None:
-    """The plane does not have the connection yet, or not any more."""

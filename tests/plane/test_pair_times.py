@@ -110,6 +110,6 @@ def test_a_pair_that_ended_is_told_nothing(timed: Timed) -> None:
     timed.pair.client.close()
     timed.plane.turn()
     assert timed.pair.pair.over
-    assert getattr(timed.stopwatch.listen, "__self__", None) is None
-    timed.stopwatch.listen()
+    assert timed.stopwatch.watched is not timed.pair.pair
+    timed.stopwatch.watched.listen()
     assert timed.pair.pair.session.stopwatch is timed.stopwatch

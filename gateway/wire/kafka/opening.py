@@ -95,7 +95,8 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
         if isinstance(known, Unknown):
             denied = known.denial.text
             return Refused(EndReason.AUTHENTICATION_FAILED, detail=denied, caller=caller)
-        caller = caller._replace(
+        caller = Caller(
+            *caller[:5],
             principal=known.principal.name or None,
             library=known.stated.library or greeted.stated.library,
             method=known.method or None,

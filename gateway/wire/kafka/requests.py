@@ -254,7 +254,8 @@ class Requests(FrameScanner):
     def _passed(self, chunk: bytearray) -> None:
         sent = zip(self._accounts, self._traffic.portions, strict=True)
         accounts = [account for account, it in sent if self._counted(account, it.messages, it.size)]
-        self._sent(self._asked._replace(accounts=tuple(accounts)), self._traffic.acks)
+        _, version, correlation, *_ = self._asked
+        self._sent(Asked(PRODUCE, version, correlation, tuple(accounts)), self._traffic.acks)
         self._traffic, self._accounts, self._asked = NOTHING, _NO_ACCOUNTS, UNASKED
 
     def _counted(self, account: Account, messages: int, size: int) -> bool:

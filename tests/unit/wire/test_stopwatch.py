@@ -187,7 +187,12 @@ def test_the_gateways_own_part_ends_when_a_frame_is_on_its_way(client: Client) -
 
 def test_chunks_to_the_client_are_awaited_while_something_is_timed(client: Client) -> None:
     calls: list[float] = []
-    client.stopwatch.listen = lambda: calls.append(client.now)
+
+    class Plane:
+        def listen(self) -> None:
+            calls.append(client.now)
+
+    client.stopwatch.watched = Plane()
     producer = client.opens()
     assert not client.stopwatch.delivered(0.0)
     assert not calls
