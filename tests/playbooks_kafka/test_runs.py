@@ -9,6 +9,7 @@ import pytest
 from gateway.errors import PeerError
 from gateway.wire.kafka import quick
 from gateway.wire.kafka.records import HEAD
+from gateway.wire.kafka.scanning import REQUEST
 
 from .frames import PRODUCE, batch, metadata, named, produce, tell, told
 from .script import KafkaServices, Play
@@ -54,6 +55,30 @@ def test_a_length_that_takes_more_bytes_than_it_needs_is_counted_too(version: in
     assert play.client(stream) == stream
     assert play.account("a").messages == 9
     assert play.account("a").bytes == 300
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_head_of_one_like_the_last_passes_whole(version: int) -> None:
+    """Read in pieces, it would cost ten times as much; and reads of 512 KiB that begin within a
+    frame of 16 KB cut each one at the same place."""
+    play = Play(known=("a",))
+    first, second = (produce(version, number, 0, a=sized(2, 200)) for number in (1, 2))
+    play.client(first)
+    records = len(first) - quick.TAIL - 200
+    for cut in range(REQUEST.size, records + HEAD):
+        assert play.client(second[:cut]) == b""
+        assert play.client(second[cut:]) == second
+    assert play.account("a").messages == 2 * (1 + records + HEAD - REQUEST.size)
+
+
+def test_the_head_of_one_unlike_the_last_passes_as_it_comes() -> None:
+    play = Play(known=("a", "b"))
+    play.client(produce(9, 1, 0, a=batch(1)))
+    other = produce(9, 2, 0, b=batch(2))
+    cut = other.index(b"b") + 1
+    assert play.client(other[:cut]) == other[:cut]
+    assert play.client(other[cut:]) == other[cut:]
+    assert play.account("b").messages == 2
 
 
 def test_a_run_ends_where_the_allowance_does() -> None:

@@ -137,6 +137,8 @@ class Requests(FrameScanner):
             self.stop = REQUEST.size
             return 0
         if version >= quick.FLEXIBLE[PRODUCE]:
+            if self._is_cut(chunk, pos, end, size, version):
+                return 0
             shape = self._shape_of(chunk, pos, end)
             passed = 0 if shape is None else self._run(shape, chunk, pos, end) - pos
             passed = passed or self._at_once(chunk, pos, end)
@@ -146,6 +148,14 @@ class Requests(FrameScanner):
         return REQUEST.size
 
     # -- Produce -----------------------------------------------------------------------------
+
+    def _is_cut(self, chunk: bytearray, pos: int, end: int, size: int, version: int) -> bool:
+        """Return whether the chunk cuts the numbers of a request that begins like the last one:
+        with the bytes that follow, it is read in one go."""
+        shape, at = self._shape, pos + REQUEST.size
+        if version != shape.version or not end - pos < shape.layout.size <= SIZE.size + size:
+            return False
+        return shape.lead.startswith(bytes(chunk[at : min(end, at + len(shape.lead))]))
 
     def _shape_of(self, chunk: bytearray, pos: int, end: int) -> Shape | None:
         """Return the shape of a request: the last one if it has that; None: it has several

@@ -1,0 +1,80 @@
+"""Callbacks of one pair, at set times: small ones, as pairs are many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol, TypeVar
+
+from gateway.plane.deadlines import Cancellable
+from gateway.wire.contract import Effects
+
+T = TypeVar("T")
+
+
+class CallbackOwner(Protocol):
+    """The part of a pair that its callbacks use. `laters`: the last one of the session's."""
+
+    over: bool
+    laters: SessionCallback | None
+
+    def crash(self, error: Exception) -> None:
+        """End the pair because of a bug in the gateway."""
+
+    def go_on(self, then: Callable[[float], Effects], now: float) -> None:
+        """Have the session go on at the time that it asked for."""
+
+
+class PairCallback(Cancellable[T]):
+    """Calls back unless the pair has ended. A bug in what is called ends this pair alone."""
+
+    __slots__ = ("_pair",)
+
+    def __init__(self, pair: CallbackOwner, callback: Callable[[float], T]) -> None:
+        super().__init__(callback)
+        self._pair: CallbackOwner | None = pair
+
+    def __call__(self, now: float) -> None:
+        pair, callback = self._pair, self._callback
+        if pair is None or callback is None or pair.over:
+            return
+        try:
+            self._call(pair, callback, now)
+        except Exception as error:
+            pair.crash(error)
+
+    def cancel(self) -> None:
+        """See `Cancellable`."""
+        super().cancel()
+        self._pair = None
+
+    def _call(self, pair: CallbackOwner, callback: Callable[[float], T], now: float) -> None:
+        callback(now)
+
+
+class SessionCallback(PairCallback[Effects]):
+    """Has the session go on, once. Those of a pair that are not due are a chain, so that each is
+    found when the pair ends, and leaves alone when it is due."""
+
+    __slots__ = ("_earlier", "_later")
+
+    def __init__(self, pair: CallbackOwner, then: Callable[[float], Effects]) -> None:
+        super().__init__(pair, then)
+        self._later: SessionCallback | None = None
+        self._earlier = pair.laters
+        if self._earlier is not None:
+            self._earlier._later = self
+        pair.laters = self
+
+    def leave(self, pair: CallbackOwner) -> None:
+        """Leave the pair's chain."""
+        if self._earlier is not None:
+            self._earlier._later = self._later
+        if self._later is not None:
+            self._later._earlier = self._earlier
+        else:
+            pair.laters = self._earlier
+        self._earlier = self._later = None
+
+    def _call(self, pair: CallbackOwner, callback: Callable[[float], Effects], now: float) -> None:
+        self.leave(pair)
+        pair.go_on(callback, now)
