@@ -18,6 +18,12 @@ def _rule(**settings: object) -> dict[str, Any]:
     return {"rules": {"all.yaml": {"version": 1, "rules": [{"id": "all", **settings}]}}}
 
 
+def _kafka(ids: object) -> dict[str, Any]:
+    ports = {"host": "kafka.example", "ids": ids, "first_port": 9101}
+    clients = {"name": "kafka", "protocol": "kafka", "bind": ":9092", "cluster": "main"}
+    return {**clients, "advertise": {"ports": ports}}
+
+
 LIMIT = {"publish": {"messages": "100/s"}}
 LISTENER = {"name": "clients", "bind": ":6650", "cluster": "main"}
 
@@ -42,6 +48,10 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str]] = {
     "another cluster without brokers": (
         {"config": {"clusters": {"other": {}}}},
         "at '/config/clusters/other': missing property 'brokers'",
+    ),
+    "ids of brokers that nobody can count": (
+        {"config": {"listeners": [_kafka("${BROKERS}")]}},
+        'advertise.ports.ids of listener kafka of config: "${BROKERS}" is no id',
     ),
     "rule with a wrong rate": (
         _rule(limit={"publish": {"messages": "fast"}}),

@@ -31,7 +31,7 @@
 {{- $keys = append $keys (dict "file" (printf "secrets/seal/%s" .)) -}}
 {{- end -}}
 {{- range $config.clusters -}}
-{{- if not (hasKey . "names") -}}
+{{- if not (or (hasKey . "names") (include "broker-gateway.hasIds" .)) -}}
 {{- $_ := set . "names" (dict "sealed" (dict "keys" $keys)) -}}
 {{- end -}}
 {{- end -}}
@@ -45,6 +45,11 @@
 {{- end -}}
 {{- end -}}
 {{- toYaml $config -}}
+{{- end -}}
+
+{{/* Whether the brokers of a cluster have ids, by which clients reach them: those of Kafka. */}}
+{{- define "broker-gateway.hasIds" -}}
+{{- regexMatch "^kafka(\\+ssl)?://" (join "," .brokers) | ternary "true" "" -}}
 {{- end -}}
 
 {{/* Put into the map `found` each NAME that `value` names as secrets/NAME/KEY, with the path. */}}
@@ -85,28 +90,58 @@
 {{- regexMatch "^(127\\.|localhost:|\\[::1\\]:)" (toString .) | ternary "true" "" -}}
 {{- end -}}
 
-{{/* What clients connect to, as `ports`, a list of `name`, `port` and `scheme`; no loopback. */}}
+{{/* How many ids of brokers there are, written as `0-2,7` or as a list. `ids`; `of`: whose. */}}
+{{- define "broker-gateway.count" -}}
+{{- $count := 0 -}}
+{{- range splitList "," (join "," .ids) -}}
+{{- if not (regexMatch "^[0-9]+(-[0-9]+)?$" (trim .)) -}}
+{{- fail (printf (print "%s: %q is no id and no range of ids, so nobody knows how many ports the "
+  "pods and the Service need; write them as \"0-2\"") $.of (trim .)) -}}
+{{- end -}}
+{{- $ends := splitList "-" (trim .) -}}
+{{- $count = add1 (sub (last $ends | int) (first $ends | int)) | add $count -}}
+{{- end -}}
+{{- $count -}}
+{{- end -}}
+
+{{/* What clients connect to, as `ports`, a list of `name`, `port`, `scheme`, and `begins`: whether
+clients begin there, and do not come only later, for one broker. No loopback. */}}
 {{- define "broker-gateway.ports" -}}
 {{- $config := include "broker-gateway.config" . | fromYaml -}}
 {{- $taken := dict -}}
 {{- $ports := list -}}
 {{- range $listener := $config.listeners -}}
 {{- $of := printf "listener %s of config" $listener.name -}}
+{{- $protocol := $listener.protocol | default "pulsar" -}}
+{{- $name := ternary $protocol (printf "%s-ssl" $protocol) (empty $listener.tls) -}}
+{{- $scheme := ternary $protocol (printf "%s+ssl" $protocol) (empty $listener.tls) -}}
 {{- $several := kindIs "slice" $listener.bind -}}
+{{- $is_reached := false -}}
+{{- $found := list -}}
 {{- range $bind := (ternary $listener.bind (list $listener.bind) $several) -}}
 {{- if not (include "broker-gateway.isLoopback" $bind) -}}
+{{- $is_reached = true -}}
 {{- $port := include "broker-gateway.port" (dict "bind" $bind "of" $of) -}}
-{{- $name := ternary "pulsar" "pulsar-ssl" (empty $listener.tls) -}}
-{{- $scheme := ternary "pulsar" "pulsar+ssl" (empty $listener.tls) -}}
-{{- if hasKey $taken $name -}}
-{{- $name = printf "port-%s" $port -}}
+{{- $found = append $found (dict "name" $name "port" (int $port) "begins" true) -}}
 {{- end -}}
-{{- if not (hasKey $taken $port) -}}
-{{- $ports = append $ports (dict "name" $name "port" (int $port) "scheme" $scheme) -}}
 {{- end -}}
-{{- $_ := set $taken $name true -}}
-{{- $_ := set $taken $port true -}}
+{{- $brokers := dig "advertise" "ports" dict $listener -}}
+{{- if and $is_reached $brokers -}}
+{{- $ids := dict "ids" $brokers.ids "of" (printf "advertise.ports.ids of %s" $of) -}}
+{{- range until (include "broker-gateway.count" $ids | int) -}}
+{{- $port := add $brokers.first_port . | int -}}
+{{- $found = append $found (dict "name" (printf "port-%d" $port) "port" $port "begins" false) -}}
 {{- end -}}
+{{- end -}}
+{{- range $found -}}
+{{- if hasKey $taken .name -}}
+{{- $_ := set . "name" (printf "port-%d" .port) -}}
+{{- end -}}
+{{- if not (hasKey $taken (toString .port)) -}}
+{{- $ports = append $ports (set . "scheme" $scheme) -}}
+{{- end -}}
+{{- $_ := set $taken .name true -}}
+{{- $_ := set $taken (toString .port) true -}}
 {{- end -}}
 {{- end -}}
 {{- toYaml (dict "ports" $ports) -}}
