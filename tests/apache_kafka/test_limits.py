@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -12,11 +15,13 @@ from tests.apache_kafka.broker import HOST as BROKERS_HOST
 from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.gateways import KafkaPlan
 from tests.apache_kafka.greedy import BATCH, NAMES, READ, SENT, Clients
-from tests.apache_kafka.limiting import passed, rules_of, topic_of
+from tests.apache_kafka.limiting import look, passed, rules_of, topic_of
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import Say
+from tests.real.clients import wait_until
 from tests.real.fixtures import StartGateway, or_skip
-from tests.real.gateways import HOST
+from tests.real.gateways import HOST, Gateway
+from tests.support.store import StoreServer
 
 pytestmark = pytest.mark.real
 
@@ -35,6 +40,14 @@ def broker(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
     made.start()
     yield made
     made.stop()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[StoreServer]:
+    server = StoreServer(tmp_path)
+    server.start()
+    yield server
+    server.stop()
 
 
 def test_no_client_gets_more_than_a_limit_and_one_percent(
@@ -58,3 +71,70 @@ def test_no_client_gets_more_than_a_limit_and_one_percent(
     print(f"at most {most:.0f}: {found}")
     assert all(0 < it <= most for it in found.values()), found
     assert all(last.messages[it] < STORED for it in topics.values()), "there was no more"
+
+
+# -- several gateways ----------------------------------------------------------------------------
+
+CLIENTS = 4
+"""Clients that send to one topic, each by a connection of its own."""
+
+MOST = 5
+"""How often clients are started until they are served by both workers, which is chance."""
+
+
+@contextmanager
+def _sending(clients: Clients, addresses: Sequence[str], topic: str) -> Iterator[None]:
+    """Have clients of librdkafka send to one topic, in turn by each of these addresses."""
+    with ExitStack() as stack:
+        for number in range(CLIENTS):
+            address = addresses[number % len(addresses)]
+            stack.enter_context(clients.at_work(SENT, "librdkafka", address, topic))
+        yield
+
+
+def _is_exact(messages: float, seconds: float) -> bool:
+    """Return whether no more passed than the limit and one percent, beside a frame of each client,
+    and most of it: a busy machine takes less."""
+    most = RATE * seconds * (1 + TOLERANCE) + CLIENTS * BATCH
+    return RATE * SECONDS / 2 < messages <= most
+
+
+def test_workers_share_a_limit(broker: Kafka, gateway: StartGateway, tmp_path: Path) -> None:
+    started = gateway(broker, KafkaPlan(rules=rules_of(RATE, tmp_path), workers=2))
+    clients = Clients(broker.jars, tmp_path)
+    for number in count(1):
+        topic = topic_of(SENT, f"{BROKERS_HOST}:{broker.port}")
+        with _sending(clients, [f"{HOST}:{started.port}"], topic):
+            first, last = passed(started, [topic], SECONDS)
+        found = last.messages[topic] - first.messages[topic]
+        wait_until(lambda: len(_served_long(started)) >= number * CLIENTS)  # noqa: B023
+        served = _served_long(started)
+        print(f"{found:.0f} in {SECONDS} s, connections by workers {served}")
+        assert _is_exact(found, last.ended - first.began)
+        if set(served) == {1, 2}:
+            break
+        assert number < MOST
+
+
+def _served_long(started: Gateway) -> list[int]:
+    """Return the worker of each connection that lasted for as long as a measurement."""
+    events = map(json.loads, started.log.read_text().splitlines())
+    ended = (it for it in events if it["event"] == "connection_ended")
+    return [it["worker"] for it in ended if it["seconds"] >= SECONDS]
+
+
+def test_replicas_share_a_limit(
+    broker: Kafka, gateway: StartGateway, store: StoreServer, tmp_path: Path
+) -> None:
+    more, rules = {"store": {"url": store.url}}, rules_of(RATE, tmp_path)
+    started = [gateway(broker, KafkaPlan(rules=rules, more=more)) for _ in range(2)]
+    clients = Clients(broker.jars, tmp_path)
+    topic = topic_of(SENT, f"{BROKERS_HOST}:{broker.port}")
+    with _sending(clients, [f"{HOST}:{it.port}" for it in started], topic):
+        before = [passed(it, [topic], 0)[0] for it in started]
+        time.sleep(SECONDS)
+        after = [look(it) for it in started]
+    parts = [b.messages[topic] - a.messages[topic] for a, b in zip(before, after, strict=True)]
+    print(f"{parts} in {SECONDS} s")
+    assert _is_exact(sum(parts), after[-1].ended - before[0].began)
+    assert min(parts) > 0
