@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from gateway.wire.kafka.plugin import PLUGIN as KAFKA
 from gateway.wire.plugin import Plugin
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
+from gateway.wire.tubemq.plugin import PLUGIN as TUBEMQ
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gateway.wire.address import Address
 
-PLUGINS = {plugin.name: plugin for plugin in (PULSAR, KAFKA)}
+PLUGINS = {plugin.name: plugin for plugin in (PULSAR, KAFKA, TUBEMQ)}
 """All protocols, by the value of a listener's `protocol`."""
 
 DEFAULT = PULSAR.name
@@ -74,12 +75,55 @@ VOID = {
         ),
         Void(("clusters", "migrations"), "topics of kafka do not migrate; leave it out"),
     ),
+    TUBEMQ.name: (
+        *(
+            Void(
+                ("listeners", "identity", "mode"),
+                "clients of tubemq are not verified here yet; pass-through",
+                value=mode,
+            )
+            for mode in ("verify", "verify-and-forward")
+        ),
+        Void(
+            ("listeners", "identity", "trusted_proxies"),
+            "clients of tubemq cannot speak for others; leave it out",
+        ),
+        Void(
+            ("listeners", "access"),
+            "the policy agent is not asked for tubemq yet; closed, with rules that allow",
+            value="opa",
+        ),
+        Void(
+            ("listeners", "checksums"),
+            "checksums of tubemq are left to brokers and consumers; leave it out",
+            value="verify",
+        ),
+        Void(
+            ("listeners", "client_metrics"),
+            "clients of tubemq tell brokers no metrics; leave it out",
+            value="hide",
+        ),
+        Void(
+            ("clusters", "brokers_are"),
+            "gateways for tubemq are reached as masters are; leave it out",
+            value="gateways",
+        ),
+        Void(
+            ("clusters", "credential"),
+            "servers of tubemq are shown no credential of the gateway yet; leave it out",
+        ),
+        Void(
+            ("clusters", "names"),
+            "clients of tubemq reach brokers as advertise of a listener says; leave it out",
+        ),
+        Void(("clusters", "migrations"), "topics of tubemq do not migrate; leave it out"),
+    ),
 }
 """By protocol: settings that would mislead, because they have no effect."""
 
-MASKED = frozenset({KAFKA.name})
+MASKED = frozenset({KAFKA.name, TUBEMQ.name})
 """Protocols in which nothing that is not known passes, whatever `unknown` says: peers agree on
-versions first."""
+versions first, or nobody could say where a request that is not known names brokers."""
 
 UNDER_TLS = {KAFKA.name: ("basic",)}
 """By protocol: methods of `identity` that clients are offered under TLS alone."""

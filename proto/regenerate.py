@@ -19,6 +19,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
 PACKAGES = {
     "gateway/wire/pulsar/_proto": "pulsar_*.proto",
+    "gateway/wire/tubemq/_proto": "tubemq_*.proto",
     "gateway/pipeline/ledgers/_proto": "managed_ledger.proto",
 }
 """The pattern of the .proto files of each package. protoc sees proto/ at the package's path, and

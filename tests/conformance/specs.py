@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.second import samples as memo
 
-from . import kafka, pulsar
+from . import kafka, pulsar, tubemq
 from .battery import Spec
 
-SPECS: tuple[Spec, ...] = (*pulsar.SPECS, *kafka.SPECS, *memo.SPECS)
+SPECS: tuple[Spec, ...] = (*pulsar.SPECS, *kafka.SPECS, *tubemq.SPECS, *memo.SPECS)

@@ -456,7 +456,8 @@ cannot be read: no such file or directory; a path, relative to the configuration
 gateway.yaml:11: listeners[1].name: is also the name of listeners[0]; choose another
 gateway.yaml:12: listeners[1].bind: overlaps with listeners[0].bind; choose another port or address
 gateway.yaml:16: clusters.main.brokers[0]: has a scheme that is not known; \
-pulsar://host:port or pulsar+ssl://host:port or kafka://host:port or kafka+ssl://host:port
+pulsar://host:port or pulsar+ssl://host:port or kafka://host:port or kafka+ssl://host:port or \
+tubemq://host:port or tubemq+ssl://host:port
 gateway.yaml:17: clusters.main.names: needs one kind of names; either sealed or template
 gateway.yaml:18: deadlines.idle: is not a duration; 500ms, 10s, 2m or a number of seconds
 """

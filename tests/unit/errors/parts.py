@@ -6,6 +6,7 @@ from tests.unit.errors.case import KEY, Case, config, template, verify
 
 BROKERS = (
     "pulsar://host:port or pulsar+ssl://host:port or kafka://host:port or kafka+ssl://host:port"
+    " or tubemq://host:port or tubemq+ssl://host:port"
 )
 TWINS = "[{name: a, bind: ':1', cluster: main}, {name: a, bind: ':2', cluster: main}]"
 
@@ -53,7 +54,7 @@ LISTENERS = [
     Case(
         "a listener of an unknown protocol",
         config(listener="protocol: smtp"),
-        "gateway.yaml:2: listeners[0].protocol: is not a protocol; pulsar or kafka",
+        "gateway.yaml:2: listeners[0].protocol: is not a protocol; pulsar or kafka or tubemq",
     ),
     Case(
         "a closed listener without rules",

@@ -177,7 +177,8 @@ STARTS = [
     Start(
         "an unknown protocol of a client",
         command("rules", "explain", "--action", "produce", "--protocol", "http"),
-        "gateway rules explain: error: argument --protocol: is not a protocol; pulsar or kafka",
+        "gateway rules explain: error: argument --protocol: is not a protocol; pulsar or kafka or "
+        "tubemq",
     ),
     Start(
         "a client that is not an address",

@@ -72,7 +72,7 @@ CASES = [
         cluster("verify_host: true", brokers="pulsar://a:6650"),
         (
             "gateway.yaml:3: clusters.main.tls: has no effect: no broker's URL says TLS; "
-            "pulsar+ssl://host:port or kafka+ssl://host:port"
+            "pulsar+ssl://host:port or kafka+ssl://host:port or tubemq+ssl://host:port"
         ),
     ),
     Case(

@@ -1,0 +1,92 @@
+"""Checks one master of TubeMQ: whether it is active, and where it says that brokers are; see
+`gateway.doctor.checks`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+
+from gateway import protocols
+from gateway.doctor import asking
+from gateway.doctor.asking import TimedAnswer, judge_tls, name_address, spoken_of
+from gateway.doctor.checks import Examined, Plan, Spoken
+from gateway.doctor.endpoints import in_ranges
+from gateway.doctor.finding import Finding, fail, ok, warn
+from gateway.doctor.insecure import Insecure, judge_insecure
+from gateway.doctor.reach import Network, Unreached, judge_unreached, run_all
+from gateway.doctor.secured import Secure
+from gateway.doctor.strangers import Stranger
+from gateway.doctor.tubemq.hello import SPOKEN, Master, question
+from gateway.wire.address import Address
+from gateway.wire.tubemq.plugin import PLUGIN
+
+ADVERTISED_BY = "brokerIp and brokerPort in the master's configuration of a broker"
+"""See `checks.Checks`."""
+
+
+async def identify(network: Network, address: Address, secure: Secure | None) -> Spoken | None:
+    """See `checks.Checks`."""
+    return spoken_of((await _ask(network, secure, address)).answer, SPOKEN)
+
+
+async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
+    """See `checks.Checks`."""
+    secure = plan.secure(broker)
+    timed = await run_all([partial(_ask, plan.network, secure, it) for it in addresses])
+    answered = list(zip(addresses, timed, strict=True))
+    connected = [_connected(plan, broker, address, it) for address, it in answered]
+    agreed = chain.from_iterable(judge_tls(broker, at, it.agreed) for at, it in answered)
+    told = _first_told(it.answer for it in timed)
+    if told is None:
+        return Examined(connected, tuple(agreed))
+    found = judge_told(f"brokers, as {broker} tells", told)
+    return Examined(connected, (*agreed, found), set(told.values()), frozenset(told))
+
+
+async def _ask(network: Network, secure: Secure | None, address: Address) -> TimedAnswer[Master]:
+    asked = question(tls=secure is not None)
+    return await asking.ask(network, address, asked, question(tls=False), secure)
+
+
+def _connected(
+    plan: Plan, broker: Address, address: Address, timed: TimedAnswer[Master]
+) -> Finding:
+    check = f"master {name_address(broker, address)}"
+    if isinstance(timed.answer, Insecure):
+        return judge_insecure(check, timed.answer, plan.trust(broker), time.time())
+    return judge_master(check, broker, timed.answer, timed.seconds)
+
+
+def judge_master(
+    check: str, broker: Address, answer: Master | Stranger | Unreached, seconds: float
+) -> Finding:
+    """Return whether a master answers at an address, as a finding."""
+    if isinstance(answer, Unreached):
+        return judge_unreached(check, broker, answer.code)
+    if isinstance(answer, Stranger):
+        tls = answer is Stranger.TLS
+        url = protocols.url_of(PLUGIN.name, [broker._replace(tls=tls)])
+        usual = f"Name the port of a master, usually {8716 if tls else 8715}: brokers: {url}"
+        return fail(check, f"{answer.words(SPOKEN)}: not a master", usual)
+    state = "active" if answer.is_active else "standing by"
+    return ok(check, f"speaks {SPOKEN}, {state}; connected in {seconds * 1000:.0f} ms")
+
+
+def judge_told(check: str, told: Mapping[int, Address]) -> Finding:
+    """Return the finding for what the active master says of brokers."""
+    if not told:
+        return warn(
+            check,
+            "the active master names no broker",
+            "Clients would hear the same: see that brokers are online in the master's console.",
+        )
+    number = "1 broker" if len(told) == 1 else f"{len(told)} brokers"
+    return ok(check, f"{number}, with the ids {in_ranges(sorted(told))}")
+
+
+def _first_told(answers: Iterable[object]) -> Mapping[int, Address] | None:
+    """Return what the active master says of brokers; None: no address is one's."""
+    told = [it.told for it in answers if isinstance(it, Master) and it.is_active]
+    return told[0] if told else None

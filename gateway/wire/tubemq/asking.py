@@ -1,0 +1,76 @@
+"""What the gateway itself asks a master: whether it is the active one, and where brokers are.
+
+A master tells where brokers are to producers that register. So the gateway registers, by a name of
+its own, and is gone again at once. Closing a producer that was never there changes nothing, so it
+shows which master is active: the others answer everything with an exception.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TypeVar
+
+from google.protobuf.message import Message
+
+from gateway.wire.address import Address
+from gateway.wire.contract import Denial, Peer, Receive, Step, StepResult, Transmit
+from gateway.wire.tubemq import methods
+from gateway.wire.tubemq._proto import tubemq_master_pb2 as master
+from gateway.wire.tubemq._proto import tubemq_rpc_pb2 as rpc
+from gateway.wire.tubemq.addresses import brokers
+from gateway.wire.tubemq.frames import (
+    REQUEST_FLAG,
+    VERSION,
+    framed,
+    joined,
+    parsed,
+    read_reply,
+    written,
+)
+
+M = TypeVar("M", bound=Message)
+
+STANDBY = "StandbyException"
+"""What the name of the exception ends with by which a master says that another one is active."""
+
+_OWN = "broker-gateway"
+"""As what the gateway registers."""
+
+_PATIENCE_MS = 5_000
+_OF_MASTER = 1  # the type of service in requests to it
+_SERIAL = 1
+_NO_STAMP = -1
+
+
+def is_active() -> Generator[Step, StepResult, bool | Denial]:
+    """Ask the master that was dialled whether it is active. Raises `PeerError`."""
+    closed = yield from _ask(methods.END_PRODUCER, master.CloseRequestP2M(clientId=_OWN))
+    return closed if isinstance(closed, Denial) else closed is not None
+
+
+def find_brokers(*, tls: bool) -> Generator[Step, StepResult, dict[int, Address]]:
+    """Ask the active master, which was dialled, where brokers are, by id. Raises `PeerError`.
+    `tls`: where a blank port is."""
+    request = master.RegisterRequestP2M(clientId=_OWN, brokerCheckSum=_NO_STAMP, hostName=_OWN)
+    data = yield from _ask(methods.REGISTER_PRODUCER, request)
+    if not isinstance(data, bytes):
+        return {}
+    told = parsed(master.RegisterResponseM2P(), data)
+    yield from _ask(methods.END_PRODUCER, master.CloseRequestP2M(clientId=_OWN))
+    return dict(brokers(list(told.brokerInfos), tls=tls))
+
+
+def _ask(method: int, message: Message) -> Generator[Step, StepResult, bytes | Denial | None]:
+    """Return the encoded message of the reply; None if the server gives none; or why it does not
+    answer. Raises `PeerError`."""
+    connection = rpc.RpcConnHeader(flag=REQUEST_FLAG)
+    header = rpc.RequestHeader(serviceType=_OF_MASTER, protocolVer=VERSION)
+    data = message.SerializeToString()
+    body = rpc.RequestBody(method=method, timeout=_PATIENCE_MS, request=data)
+    yield Transmit(Peer.BROKER, framed(_SERIAL, written(connection, header, body)))
+    frame = yield Receive(Peer.BROKER)
+    if not isinstance(frame, bytes):
+        assert isinstance(frame, Denial)
+        return frame
+    reply = read_reply(joined(frame))
+    return None if reply.body is None else reply.body.data

@@ -1,0 +1,103 @@
+"""What becomes of messages on their way: clients learn the gateway's addresses, and masters keep
+those of their brokers.
+
+A list of brokers has a stamp, and a master tells the list to those alone who show another stamp. To
+clients a stamp stands for the list *and* for the addresses at which this gateway shows its brokers:
+a number that these make is added to it, and taken away from what clients show. So a client that had
+its list from a gateway with other addresses gets it anew.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.wire.address import Address
+from gateway.wire.services import Services
+from gateway.wire.tubemq import methods
+from gateway.wire.tubemq.addresses import broker_text, brokers, failure, partition, subscribed
+
+LEAST_STAMP = 1
+"""Stamps below say that there is none: -1 of producers, -2 of consumers."""
+
+_ADDED = 1 << 20
+"""Numbers that are added are below: stamps are milliseconds, so that this is a quarter of an hour.
+"""
+
+_LISTS = {
+    methods.REGISTER_PRODUCER: ("brokerInfos", "brokerCheckSum"),
+    methods.BEAT_PRODUCER: ("brokerInfos", "brokerCheckSum"),
+    methods.REGISTER_BALANCED: ("brokerConfigList", "brokerConfigId"),
+    methods.BEAT_BALANCED: ("brokerConfigList", "brokerConfigId"),
+    methods.FIND_PARTITIONS: ("brokerConfigList", "brokerConfigId"),
+}
+"""By method: the fields of a reply that have the list of brokers, and its stamp."""
+
+
+@dataclass(slots=True)
+class Hiding:
+    """Changes the messages of all connections of one listener. `tls`: the gateway dials brokers by
+    TLS."""
+
+    services: Services
+    tls: bool = False
+    _added: int = 0  # to stamps; 0: no list has been told yet
+
+    def change_request(self, method: int, message: Any) -> None:
+        """Change what a client says. Raises `PeerError`."""
+        match method:
+            case methods.REGISTER_PRODUCER | methods.BEAT_PRODUCER:
+                message.brokerCheckSum = self._less(message.brokerCheckSum)
+            case methods.REGISTER_BALANCED | methods.BEAT_BALANCED:
+                if message.HasField("subRepInfo"):
+                    told = message.subRepInfo
+                    told.brokerConfigId = self._less(told.brokerConfigId)
+            case methods.FIND_PARTITIONS:
+                message.brokerConfigId = self._less(message.brokerConfigId)
+            case methods.REGISTER_CONSUMER:
+                self._subscriptions(message.subscribeInfo, self.services.broker)
+            case methods.BEAT_CONSUMER:
+                self._subscriptions(message.subscribeInfo, self.services.broker)
+                if message.HasField("event"):
+                    self._subscriptions(message.event.subscribeInfo, self.services.broker)
+            case methods.BEAT_PARTITIONS:
+                infos = message.partitionInfo
+                infos[:] = [partition(it, self.services.broker) for it in infos]
+
+    def change_reply(self, method: int, message: Any) -> None:
+        """Change what a server says. Raises `PeerError`."""
+        if method in _LISTS:
+            self._tell_brokers(message, *_LISTS[method])
+        elif method == methods.BEAT_CONSUMER and message.HasField("event"):
+            self._subscriptions(message.event.subscribeInfo, self._told)
+        elif method == methods.BEAT_PARTITIONS:
+            infos = message.failureInfo
+            infos[:] = [failure(it, self._told) for it in infos]
+        # An accepted message's id stands in the text, and is no text.
+        if not (method == methods.SEND_MESSAGE and message.success):
+            message.errMsg = self.services.clean(message.errMsg)
+
+    def _tell_brokers(self, message: Any, field: str, stamp: str) -> None:
+        infos = getattr(message, field)
+        if infos:
+            told = [
+                broker_text(id, self.services.advertise_node(id, broker))
+                for id, broker in brokers(list(infos), tls=self.tls)
+            ]
+            self._added = 1 + zlib.crc32("\n".join(told).encode()) % (_ADDED - 1)
+            infos[:] = told
+        if message.HasField(stamp) and getattr(message, stamp) >= LEAST_STAMP:
+            setattr(message, stamp, getattr(message, stamp) + self._added)
+
+    def _less(self, stamp: int) -> int:
+        """Return the stamp that a master knows, of what a client shows."""
+        return max(LEAST_STAMP, stamp - self._added) if stamp >= LEAST_STAMP else stamp
+
+    def _subscriptions(self, infos: Any, towards: Any) -> None:
+        infos[:] = [subscribed(it, towards) for it in infos]
+
+    def _told(self, id: int) -> Address | None:
+        """Return the address at which clients reach a broker; None: nobody knows the broker."""
+        broker = self.services.broker(id)
+        return None if broker is None else self.services.advertise_node(id, broker)

@@ -1,0 +1,84 @@
+"""The methods that clients call, and their messages.
+
+Source: RpcConstants, MasterService.proto and BrokerService.proto of Apache InLong TubeMQ.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from google.protobuf.message import Message
+
+from gateway.wire.tubemq._proto import tubemq_broker_pb2 as broker
+from gateway.wire.tubemq._proto import tubemq_master_pb2 as master
+
+CLOSE_IN_CPP = 0
+"""Producers in C++ close with this number, which no server knows; they expect the error."""
+
+REGISTER_PRODUCER, BEAT_PRODUCER, END_PRODUCER = 1, 2, 3
+REGISTER_CONSUMER, BEAT_CONSUMER, END_CONSUMER = 4, 5, 6
+SEND_MESSAGE, REGISTER_PARTITION, BEAT_PARTITIONS, GET_MESSAGES, COMMIT = 13, 15, 16, 17, 18
+REGISTER_BALANCED, BEAT_BALANCED, FIND_PARTITIONS = 20, 21, 22
+
+
+class Method(NamedTuple):
+    """One method. `name`: as TubeMQ has it. `of_master`: the master has it; otherwise brokers."""
+
+    name: str
+    request: type[Message]
+    reply: type[Message]
+    of_master: bool
+
+
+METHODS = {
+    REGISTER_PRODUCER: Method(
+        "producerRegisterP2M", master.RegisterRequestP2M, master.RegisterResponseM2P, True
+    ),
+    BEAT_PRODUCER: Method(
+        "producerHeartbeatP2M", master.HeartRequestP2M, master.HeartResponseM2P, True
+    ),
+    END_PRODUCER: Method(
+        "producerCloseClientP2M", master.CloseRequestP2M, master.CloseResponseM2P, True
+    ),
+    REGISTER_CONSUMER: Method(
+        "consumerRegisterC2M", master.RegisterRequestC2M, master.RegisterResponseM2C, True
+    ),
+    BEAT_CONSUMER: Method(
+        "consumerHeartbeatC2M", master.HeartRequestC2M, master.HeartResponseM2C, True
+    ),
+    END_CONSUMER: Method(
+        "consumerCloseClientC2M", master.CloseRequestC2M, master.CloseResponseM2C, True
+    ),
+    SEND_MESSAGE: Method(
+        "sendMessageP2B", broker.SendMessageRequestP2B, broker.SendMessageResponseB2P, False
+    ),
+    REGISTER_PARTITION: Method(
+        "consumerRegisterC2B", broker.RegisterRequestC2B, broker.RegisterResponseB2C, False
+    ),
+    BEAT_PARTITIONS: Method(
+        "consumerHeartbeatC2B", broker.HeartBeatRequestC2B, broker.HeartBeatResponseB2C, False
+    ),
+    GET_MESSAGES: Method(
+        "getMessagesC2B", broker.GetMessageRequestC2B, broker.GetMessageResponseB2C, False
+    ),
+    COMMIT: Method(
+        "consumerCommitC2B", broker.CommitOffsetRequestC2B, broker.CommitOffsetResponseB2C, False
+    ),
+    REGISTER_BALANCED: Method(
+        "consumerRegisterC2MV2", master.RegisterRequestC2MV2, master.RegisterResponseM2CV2, True
+    ),
+    BEAT_BALANCED: Method(
+        "consumerHeartbeatC2MV2", master.HeartRequestC2MV2, master.HeartResponseM2CV2, True
+    ),
+    FIND_PARTITIONS: Method(
+        "consumerGetPartMetaInfoC2M", master.GetPartMetaRequestC2M, master.GetPartMetaResponseM2C,
+        True,
+    ),
+}  # fmt: skip
+"""By number. What brokers call at the master, and numbers that are reserved, are not among them."""
+
+
+def name_of(method: int) -> str:
+    """Return the name of a method, for people."""
+    found = METHODS.get(method)
+    return f"method {method}" if found is None else found.name

@@ -1,0 +1,32 @@
+"""Names of topics as values that rules and metrics read.
+
+TubeMQ has no tenants and no namespaces, so all topics belong to the tenant `tubemq` and to its one
+namespace.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from gateway.wire.subject import TopicName
+
+TENANT = "tubemq"
+NAMESPACE = "tubemq/default"
+
+_NAME = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
+"""Topics that a master accepts: at most 64 characters."""
+
+_INTERNAL = frozenset({"__offset_history__"})
+"""Topics of the brokers' own, from which consumers may read."""
+
+_CACHED = 4096
+"""Names that are read again and again; an entry takes some 300 bytes."""
+
+
+@lru_cache(_CACHED)
+def read_topic(topic: str) -> TopicName | None:
+    """Return a topic's name; None: servers accept no such name."""
+    if topic not in _INTERNAL and not _NAME.fullmatch(topic):
+        return None
+    return TopicName(TENANT, NAMESPACE, topic)

@@ -1,0 +1,159 @@
+"""The conversation that opens a connection.
+
+The address at which a client has connected says whether it wants the master or a broker
+(`Services.reached`). Of several masters one is active, and the others answer everything with an
+error, so a client gets the one that answers. A gateway that has just started does not know where
+brokers are, and asks a master, as a producer does that is gone again at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+from gateway.errors import PeerError
+from gateway.wire.account import Action
+from gateway.wire.budget import Allotment
+from gateway.wire.contract import (
+    Denial,
+    Dial,
+    Dialled,
+    EndReason,
+    Opened,
+    Opening,
+    Origin,
+    Peek,
+    Peer,
+    Refusal,
+    Refused,
+    Step,
+    StepResult,
+    Wait,
+)
+from gateway.wire.services import Again
+from gateway.wire.subject import Caller, Subject
+from gateway.wire.tubemq.asking import find_brokers, is_active
+from gateway.wire.tubemq.context import CLIENT_SIZE, Client, Listener
+from gateway.wire.tubemq.frames import HEAD, head
+from gateway.wire.tubemq.session import TubeSession
+
+MOST_MASTERS = 5
+"""Masters that are asked whether they are active. Clusters have two or three."""
+
+_DIAL_REASONS = {
+    Refusal.TARGET: EndReason.TARGET_REFUSED,
+    Refusal.TIMEOUT: EndReason.DIAL_TIMEOUT,
+}
+
+
+def open_pair(listener: Listener, origin: Origin) -> Opening:
+    """Return the opening conversation of one client connection."""
+    settings = listener.settings
+    caller = settings.services.complete(Caller("tubemq", None, None, origin.id, origin.host))
+    client = Client(
+        Subject(caller), Allotment(settings.budget, origin.host), settings.services.reached(origin)
+    )
+    try:
+        outcome = yield from _let_in(listener, client)
+    except PeerError as violation:
+        return Refused(EndReason.CLIENT_VIOLATION, detail=str(violation), caller=caller)
+    return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome
+
+
+# -- the client ----------------------------------------------------------------------------------
+
+
+def _let_in(listener: Listener, client: Client) -> Opening:
+    """Go on with a client that begins as clients do. Raises `PeerError`."""
+    services = listener.settings.services
+    seen = yield Peek(Peer.CLIENT, HEAD.size)
+    if not isinstance(seen, bytes):
+        return _silent(seen)
+    head(seen)
+    if not client.allotment.fits(CLIENT_SIZE):
+        return Refused(EndReason.OUT_OF_MEMORY, detail="no room for another connection")
+    client.allotment.take(CLIENT_SIZE)
+    seat = services.seat(client.subject)
+    if isinstance(seat, Denial):
+        client.leave()
+        return Refused(EndReason.TOO_MANY_CONNECTIONS, detail=seat.text)
+    client.seat = seat
+    outcome: Opened | Refused | None = None
+    try:
+        outcome = (yield from _pace(listener, client)) or (yield from _pair(listener, client))
+        return outcome
+    finally:
+        if not isinstance(outcome, Opened):  # otherwise the session gives it back at its end
+            client.leave()
+
+
+def _silent(result: StepResult) -> Refused:
+    if isinstance(result, Denial) and result.refusal is Refusal.TIMEOUT:
+        return Refused(EndReason.HANDSHAKE_TIMEOUT)
+    return Refused(EndReason.CLIENT_CLOSED)
+
+
+def _pace(listener: Listener, client: Client) -> Generator[Step, StepResult, Refused | None]:
+    """Make the client wait if rules limit the rate of connections."""
+    services = listener.settings.services
+    if Action.CONNECT not in services.paced:
+        return None
+    found = services.wait(Action.CONNECT, client.subject)
+    while isinstance(found, Again):
+        yield Wait(found.seconds)
+        found = services.wait(Action.CONNECT, client.subject, found)
+    if isinstance(found, Denial):
+        return Refused(EndReason.TOO_MANY_CONNECTS, detail=found.text)
+    if found:
+        yield Wait(found)
+    return None
+
+
+# -- servers -------------------------------------------------------------------------------------
+
+
+def _pair(listener: Listener, client: Client) -> Opening:
+    try:
+        if client.node is None:
+            reached = yield from _dial_master()
+        else:
+            reached = yield from _dial_broker(listener, client.node)
+    except PeerError as violation:
+        return Refused(EndReason.BROKER_VIOLATION, detail=str(violation))
+    if isinstance(reached, Denial):
+        reason = _DIAL_REASONS.get(reached.refusal, EndReason.NO_BROKER)
+        return Refused(reason, detail=reached.text)
+    return Opened(TubeSession(listener.settings, listener.hiding, client))
+
+
+def _dial_broker(listener: Listener, node: int) -> Generator[Step, StepResult, Dialled | Denial]:
+    """Dial the broker with this id; ask a master first if nobody has said where it is."""
+    services = listener.settings.services
+    if services.broker(node) is None:
+        yield from _find_brokers(listener)
+    target = services.broker(node)
+    if target is None:
+        return Denial(Refusal.NOT_READY, f"there is no broker {node}")
+    result = yield Dial(target)
+    assert isinstance(result, Dialled | Denial)
+    return result
+
+
+def _dial_master() -> Generator[Step, StepResult, Dialled | Denial]:
+    """Dial masters until one is active. Raises `PeerError`."""
+    for _ in range(MOST_MASTERS):
+        dialled = yield Dial()
+        assert isinstance(dialled, Dialled | Denial)
+        if isinstance(dialled, Denial) or (yield from is_active()) is True:
+            return dialled
+    return Denial(Refusal.NOT_READY, "no master is active")
+
+
+def _find_brokers(listener: Listener) -> Generator[Step, StepResult, None]:
+    """Ask the active master where brokers are. Raises `PeerError`."""
+    dialled = yield from _dial_master()
+    if isinstance(dialled, Denial):
+        return
+    found = yield from find_brokers(tls=listener.settings.brokers_tls)
+    for id, broker in found.items():
+        listener.settings.services.advertise_node(id, broker)
