@@ -166,6 +166,7 @@ class Play:
         self.prolonged: list[Effect] = []
         self.end: End | None = None
         self._carry = {TO_BROKER: b"", TO_CLIENT: b""}
+        self._collects = {TO_BROKER: 0, TO_CLIENT: 0}  # the length of a stop frame that is cut
         self._postponed: dict[Direction, float] = {}
         self._resumed: list[Direction] = []
         self._at_border: dict[Direction, list[bytes]] = {TO_BROKER: [], TO_CLIENT: []}
@@ -208,6 +209,8 @@ class Play:
 
     def _move(self, direction: Direction) -> None:
         scanner = self.session.scanners[direction]
+        if self._collects[direction] and not self._decide(direction):
+            return
         while self._carry[direction] and self.end is None and direction not in self._postponed:
             chunk = bytearray(self._carry[direction])
             end = len(chunk)
@@ -224,13 +227,23 @@ class Play:
                 if cleared == end < len(chunk):
                     continue
                 return
-            frame = self._carry[direction][: scanner.stop]
-            if len(frame) < scanner.stop:
+            self._collects[direction] = scanner.stop
+            if not self._decide(direction):
                 return
-            self._carry[direction] = self._carry[direction][len(frame) :]
-            self._carry_out(self.session.decide(direction, frame, self.now), direction, frame)
-            if direction in self._postponed:
-                self._carry[direction] = frame + self._carry[direction]
+
+    def _decide(self, direction: Direction) -> bool:
+        """Have the stop frame decided once it is whole, which is not scanned again before; return
+        whether it was."""
+        length = self._collects[direction]
+        frame, rest = self._carry[direction][:length], self._carry[direction][length:]
+        if len(frame) < length:
+            return False
+        self._collects[direction] = 0
+        self._carry[direction] = rest
+        self._carry_out(self.session.decide(direction, frame, self.now), direction, frame)
+        if direction in self._postponed:
+            self._carry[direction] = frame + rest
+        return True
 
     def _do_at_border(self, direction: Direction) -> None:
         for data in self._at_border[direction]:

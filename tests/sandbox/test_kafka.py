@@ -117,4 +117,4 @@ def receive(address: str, count: int) -> list[str]:
     consumer.subscribe([TOPIC])
     found = [*consumer.consume(count, PATIENCE_S), *consumer.consume(1, 1)]
     consumer.close()
-    return [str(it.value(), "utf-8") for it in found]
+    return [(it.value() or b"").decode() for it in found]

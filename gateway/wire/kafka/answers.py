@@ -153,6 +153,14 @@ class Answers(FrameScanner):
         self._pass(size, version)
         return self._pending.answered()
 
+    def note(self, asked: Asked, frame: bytes) -> None:
+        """Note what an answer says that the session decides, as a read has cut it."""
+        chunk, version = bytearray(frame), asked.version
+        if asked.key != PRODUCE or version < quick.FLEXIBLE[PRODUCE] or len(asked.accounts) != 1:
+            return
+        if quick.accepted(chunk, ANSWER.size, len(chunk), version):
+            self._learn(asked, chunk, 0, len(chunk), len(chunk))
+
     def _begin(self, chunk: bytearray, pos: int, end: int, size: int) -> int:
         if end - pos < ANSWER.size:
             return 0

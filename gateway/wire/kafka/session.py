@@ -395,6 +395,7 @@ class KafkaSession:
             self._sasl_answered(asked, frame)
         if asked.key == METADATA and not asked.is_own:
             self._looked_up(asked.since, now)
+        self._answers.note(asked, frame)
         changed = self._answering.answer(asked, frame)
         own = self._pending.answered()
         effect: Effect = Forward() if changed is frame else Replace(changed)

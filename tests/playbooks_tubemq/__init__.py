@@ -1,0 +1,1 @@
+"""Playbooks of TubeMQ: what peers say, and what the gateway makes of it."""

@@ -1,0 +1,280 @@
+"""What clients may ask, what it counts as, and what they are told in place of a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.errors import PeerError
+from gateway.wire.account import Action, Right
+from gateway.wire.contract import EndReason, ViolationError
+from gateway.wire.plugin import FrameBounds
+from gateway.wire.tubemq import methods as m
+from gateway.wire.tubemq.frames import MOST_BLOCKS
+from gateway.wire.tubemq.session import FULL_WAIT, MOST, SWEPT
+from tests.unit.wire.tubemq.frames import in_blocks_of, vectors
+
+from .script import Tube, TubeServices, ask, asked, reply_of, request_of, serial_of, tell, told
+
+OK: dict[str, Any] = {"success": True, "errCode": 200, "errMsg": "OK!"}
+GET: dict[str, Any] = {"clientId": "c", "partitionId": 1, "groupName": "g", "topicName": "demo"}
+REGISTER: dict[str, Any] = {**GET, "opType": 31, "readStatus": 0}
+
+
+def send(serial: int = 1, data: bytes = b"12345", topic: str = "demo", **more: Any) -> bytes:
+    fields: dict[str, Any] = {
+        "clientId": "p",
+        "topicName": topic,
+        "partitionId": 1,
+        "data": data,
+        "flag": 0,
+    }
+    return ask(m.SEND_MESSAGE, serial, **fields, checkSum=-1, sentAddr=1, **more)
+
+
+def got(serial: int, *payloads: bytes) -> bytes:
+    messages = [
+        {"messageId": id, "checkSum": 1, "payLoadData": data, "flag": 0}
+        for id, data in enumerate(payloads)
+    ]
+    return tell(m.GET_MESSAGES, serial, **OK, messages=messages, currOffset=28, maxOffset=56)
+
+
+# -- counting ------------------------------------------------------------------------------------
+
+
+def test_messages_that_are_sent_are_counted_by_topic() -> None:
+    play = Tube(node=1)
+    frames = send(1), send(2, b"123"), send(3, b"1", topic="other")
+    assert play.client(*frames) == b"".join(frames)
+    demo, other = play.services.live
+    assert (demo.action, demo.topic) == (Action.PRODUCE, "demo")
+    assert (demo.messages, demo.bytes, demo.receipts) == (2, 8, 0)
+    assert (other.topic, other.messages) == ("other", 1)
+    play.broker(tell(m.SEND_MESSAGE, 1, **OK))
+    failed: dict[str, Any] = {"success": False, "errCode": 500, "errMsg": "no"}
+    play.broker(tell(m.SEND_MESSAGE, 2, **failed))
+    assert (demo.receipts, demo.errors) == (2, 1)
+
+
+def test_messages_that_are_received_are_counted_by_topic_and_group() -> None:
+    play = Tube(node=1)
+    play.client(ask(m.GET_MESSAGES, 7, **GET))
+    reply = got(7, b"123", b"4567")
+    assert play.broker(reply) == reply
+    (account,) = play.services.live
+    assert account.action is Action.CONSUME
+    assert (account.topic, account.subject.subscription) == ("demo", "g")
+    assert (account.messages, account.bytes) == (2, 7)
+
+
+def test_replies_belong_to_requests_by_serial_numbers() -> None:
+    play = Tube(node=1)
+    play.client(ask(m.GET_MESSAGES, 1, **GET), ask(m.GET_MESSAGES, 2, **{**GET, "groupName": "h"}))
+    play.broker(got(2, b"1"), got(1, b"1", b"2"))
+    first, second = play.services.live
+    assert (first.messages, second.messages) == (2, 1)
+    assert play.broker(got(3, b"1")) == b"", "nobody has asked for it"
+
+
+def test_all_that_real_clients_say_passes_as_they_said_it() -> None:
+    """But for zeros behind requests of C++, and addresses that were those of another proxy."""
+    for it in vectors():
+        if not it.is_request or it.sender == "cpp":
+            continue
+        play = Tube(node=None if it.listener == "master" else int(it.listener[1]))
+        passed = play.client(it.frame)
+        before, after = asked(it.frame), asked(passed)
+        for field in ("partitionInfo", "subscribeInfo", "brokerCheckSum", "brokerConfigId"):
+            for message in (before, after):
+                if field in message.DESCRIPTOR.fields_by_name:
+                    message.ClearField(field)
+        for message in (before, after):
+            for nested in ("event", "subRepInfo"):
+                if nested in message.DESCRIPTOR.fields_by_name:
+                    message.ClearField(nested)
+        assert after == before, it.name
+
+
+# -- rights and limits ---------------------------------------------------------------------------
+
+
+def test_a_client_without_a_right_is_told_so() -> None:
+    services = TubeServices()
+    services.forbidden = {(Right.PRODUCE, "demo"), (Right.CONSUME, "group:g")}
+    play = Tube(services, node=1)
+    assert play.client(send(5)) == b""
+    refused = play.client_got()
+    assert serial_of(refused) == 5
+    assert (told(refused).success, told(refused).errCode) == (False, 401)
+    for method, fields in (
+        (m.GET_MESSAGES, GET),
+        (m.COMMIT, GET),
+        (m.REGISTER_PARTITION, REGISTER),
+    ):
+        assert play.client(ask(method, **fields)) == b""
+        assert told(play.client_got()).errCode == 401
+    assert not services.live
+
+
+@pytest.mark.parametrize("method", [m.REGISTER_CONSUMER, m.REGISTER_BALANCED])
+def test_a_group_without_a_right_to_a_topic_is_not_registered(method: int) -> None:
+    services = TubeServices()
+    services.forbidden = {(Right.CONSUME, "group:g")}
+    fields: dict[str, Any] = {"clientId": "c", "groupName": "g", "hostName": "h"}
+    fields |= {"sourceCount": 1, "nodeId": 0} if method == m.REGISTER_BALANCED else {}
+    play = Tube(services)
+    assert play.client(ask(method, **fields, topicList=["demo"])) == b""
+    assert told(play.client_got()).errCode == 450
+
+
+@pytest.mark.parametrize("topic", ["", "a/b", "x" * 65, "1", "ä"])
+def test_a_topic_that_cannot_be_is_refused(topic: str) -> None:
+    play = Tube(node=1)
+    assert play.client(send(topic=topic)) == b""
+    assert told(play.client_got()).errCode == 401
+
+
+def test_who_sends_above_a_limit_is_told_so_and_may_try_again() -> None:
+    services = TubeServices()
+    services.lease = 1
+    play = Tube(services, node=1)
+    assert play.client(send(1))
+    assert play.client(send(2)) == b""
+    refused = told(play.client_got())
+    assert (refused.success, refused.errCode) == (False, 419)
+    (account,) = services.live
+    assert account.messages == 1
+    account.grant(1)
+    assert play.client(send(3))
+
+
+def test_who_receives_above_a_limit_is_told_for_how_long_to_wait() -> None:
+    services = TubeServices()
+    services.lease = 1
+    play = Tube(services, node=1)
+    play.client(ask(m.GET_MESSAGES, 1, **GET))
+    play.broker(got(1, b"1", b"2", b"3"))
+    (account,) = services.live
+    services.due[account] = 1.2345
+    assert play.client(ask(m.GET_MESSAGES, 2, **GET)) == b""
+    refused = told(play.client_got())
+    assert (refused.success, refused.errCode, refused.minLimitTime) == (False, 452, 1235)
+    assert play.client(ask(m.COMMIT, 3, **GET)), "what was received may be confirmed"
+
+
+def test_a_right_that_is_gone_is_judged_anew() -> None:
+    services = TubeServices()
+    services.forbidden = set()
+    play = Tube(services, node=1)
+    play.client(send(1))
+    (account,) = services.live
+    services.forbidden = {(Right.PRODUCE, "demo")}
+    play._carry_out(play.session.revoke(account, play.services.forbid, 0.0), 0)  # type: ignore[arg-type]
+    assert services.live == []
+    assert play.client(send(2)) == b""
+    assert told(play.client_got()).errCode == 401
+
+
+# -- what is no request --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("node", [None, 1])
+@pytest.mark.parametrize("method", [0, 7, 8, 9, 11, 19, 4711])
+def test_what_clients_may_not_ask_is_answered_as_servers_do(method: int, node: int | None) -> None:
+    """0 is what producers in C++ say at their end; 7 to 9 are what brokers ask of the master."""
+    play = Tube(node=node)
+    assert play.client(request_of(method, b"", 9)) == b""
+    refused = play.client_got()
+    assert serial_of(refused) == 9
+    assert reply_of(refused).error is not None
+    assert play.end is None
+
+
+def test_a_broker_is_asked_nothing_that_the_master_has() -> None:
+    register = ask(m.REGISTER_PRODUCER, clientId="p", hostName="h", brokerCheckSum=-1)
+    assert Tube(node=1).client(register) == b""
+    assert Tube(node=None).client(send()) == b""
+
+
+def test_a_request_that_lacks_a_field_is_a_violation() -> None:
+    with pytest.raises(PeerError, match="lacks a required field"):
+        Tube(node=1).client(ask(m.GET_MESSAGES, clientId="c"))
+
+
+def test_a_topic_that_is_said_twice_is_the_last_one_and_said_once() -> None:
+    """Another decoder could take the first."""
+    services = TubeServices()
+    services.forbidden = {(Right.PRODUCE, "secret")}
+    play = Tube(services, node=1)
+    message = m.METHODS[m.SEND_MESSAGE].request
+    fine = message(
+        clientId="p", topicName="demo", partitionId=1, data=b"x", flag=0, checkSum=-1, sentAddr=1
+    )
+    twice = fine.SerializeToString() + b"\x12\x06secret"
+    assert play.client(request_of(m.SEND_MESSAGE, twice)) == b""
+    other = b"\x12\x06secret" + fine.SerializeToString()
+    passed = play.client(request_of(m.SEND_MESSAGE, other, 2))
+    assert b"secret" not in passed
+    assert asked(passed) == fine
+
+
+def test_a_frame_that_is_too_large_is_a_violation() -> None:
+    play = Tube(node=1, bounds=FrameBounds(collected=100_000))
+    with pytest.raises(ViolationError) as raised:
+        play.client(in_blocks_of(8192, send(data=bytes(200_000))))
+    assert raised.value.reason is EndReason.FRAME_TOO_LARGE
+
+
+def test_memory_that_parts_of_a_frame_take_is_given_back() -> None:
+    play = Tube(node=1)
+    large = send(data=bytes(50_000))
+    play.client(large[:30_000])
+    assert play.budget_of.taken > 20_000
+    play.client(large[30_000:])
+    assert play.budget_of.taken < 1000  # the account
+    assert len(in_blocks_of(1, send())) < MOST_BLOCKS * 5
+
+
+# -- many requests -------------------------------------------------------------------------------
+
+
+def test_a_client_with_too_many_requests_waits() -> None:
+    play = Tube(node=1)
+    play.client(*(send(serial) for serial in range(MOST)))
+    assert play.client(send(MOST)) == b""
+    assert play.is_waiting
+    play.broker(tell(m.SEND_MESSAGE, 0, **OK))
+    play.after(FULL_WAIT)
+    assert play.broker_got() == send(MOST)
+
+
+def test_requests_that_nobody_answers_are_forgotten() -> None:
+    play = Tube(node=1)
+    play.client(*(send(serial) for serial in range(MOST)))
+    play.after(SWEPT)
+    assert play.client(send(MOST)) == send(MOST)
+
+
+def test_a_request_without_patience_has_no_reply() -> None:
+    play = Tube(node=1)
+    fields: dict[str, Any] = {
+        "clientId": "p",
+        "topicName": "demo",
+        "partitionId": 1,
+        "data": b"x",
+        "flag": 0,
+    }
+    play.client(ask(m.SEND_MESSAGE, 5, 0, **fields, checkSum=-1, sentAddr=1))
+    assert play.broker(tell(m.SEND_MESSAGE, 5, **OK)) == b""
+
+
+def test_a_gateway_that_stops_waits_for_replies_and_takes_no_more_requests() -> None:
+    play = Tube(node=1)
+    play.client(send(1))
+    assert play.session.leave(play.now) == ()
+    assert play.client(send(2)) == b""
+    assert play.is_waiting
+    assert play.broker(tell(m.SEND_MESSAGE, 1, **OK))
+    assert play.session.leave(play.now) is None
