@@ -101,6 +101,18 @@ def test_subscriptions_have_the_peers_addresses() -> None:
     assert list(asked(play.client(ask(m.REGISTER_CONSUMER, 2, **register))).subscribeInfo) == [real]
 
 
+def test_a_broker_of_which_nobody_has_heard_is_hidden_too() -> None:
+    """A consumer whose partitions the master spreads is told of brokers one by one, and no list."""
+    play = Tube()
+    play.services.nodes.clear()
+    fields: dict[str, Any] = {**CONSUMER, "reportSubscribeInfo": False}
+    play.client(ask(m.BEAT_CONSUMER, **fields))
+    event = {"rebalanceId": 8, "subscribeInfo": [f"c@g#1:{REAL[1].host}:8123#demo:0"]}
+    found = told(play.broker(tell(m.BEAT_CONSUMER, **OK, event=event)))
+    assert list(found.event.subscribeInfo) == [f"c@g#1:{shown(play, 1)}#demo:0"]
+    assert play.services.nodes == {1: REAL[1]}
+
+
 def test_partitions_of_a_brokers_heartbeat_have_them_too() -> None:
     play = Tube(node=2)
     ours, real = f"2:{shown(play, 2)}#demo:1", f"2:{REAL[2].host}:8125#demo:1"

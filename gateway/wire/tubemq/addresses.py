@@ -19,8 +19,9 @@ PLAIN_PORT, TLS_PORT = 8123, 8124
 LONGEST_ID, LONGEST_PORT = 10, 5
 """Digits of the largest id, and of the largest port."""
 
-Towards = Callable[[int], Address | None]
-"""Returns the address of the broker with this id that a peer is told; None: what it has said."""
+Towards = Callable[[int, str], Address | None]
+"""Returns the address of the broker with this id that a peer is told; None: what stands there,
+`host:port`, which is passed on."""
 
 
 def brokers(infos: Iterator[str] | list[str], *, tls: bool) -> Iterator[tuple[int, Address]]:
@@ -28,11 +29,16 @@ def brokers(infos: Iterator[str] | list[str], *, tls: bool) -> Iterator[tuple[in
     `PeerError`. `tls`: where a blank port is."""
     for info in infos:
         id, _, rest = info.partition(":")
-        host, _, port = rest.rpartition(":")
-        port = port.strip() or str(TLS_PORT if tls else PLAIN_PORT)
-        if not host or not port.isdecimal() or len(port) > LONGEST_PORT:
-            raise PeerError("a broker without an address")
-        yield _id(id), Address(host, int(port), tls)
+        yield _id(id), address_of(rest, tls=tls)
+
+
+def address_of(place: str, *, tls: bool) -> Address:
+    """Return the address that `host:port` says; `tls`: where a blank port is. Raises `PeerError`."""
+    host, _, port = place.rpartition(":")
+    port = port.strip() or str(TLS_PORT if tls else PLAIN_PORT)
+    if not host or not port.isdecimal() or len(port) > LONGEST_PORT:
+        raise PeerError("a broker without an address")
+    return Address(host, int(port), tls)
 
 
 def broker_text(id: int, address: Address) -> str:
@@ -66,8 +72,8 @@ def failure(text: str, towards: Towards) -> str:
 
 
 def _placed(place: str, towards: Towards) -> str:
-    id, _, _ = place.partition(":")
-    address = towards(_id(id))
+    id, _, rest = place.partition(":")
+    address = towards(_id(id), rest)
     return place if address is None else f"{id}:{address.host}:{address.port}"
 
 

@@ -16,9 +16,11 @@ CLIENT_SIZE = 4096
 
 @dataclass(slots=True)
 class Listener:
-    """`hiding`: changes the messages of all its connections."""
+    """`hiding`: changes the messages of all its connections. `knows_brokers`: a master has said
+    where they are."""
 
     settings: EntrySettings
+    knows_brokers: bool = False
     hiding: Hiding = field(init=False)
 
     def __post_init__(self) -> None:

@@ -16,7 +16,15 @@ from typing import Any
 from gateway.wire.address import Address
 from gateway.wire.services import Services
 from gateway.wire.tubemq import methods
-from gateway.wire.tubemq.addresses import broker_text, brokers, failure, partition, subscribed
+from gateway.wire.tubemq.addresses import (
+    Towards,
+    address_of,
+    broker_text,
+    brokers,
+    failure,
+    partition,
+    subscribed,
+)
 
 LEAST_STAMP = 1
 """Stamps below say that there is none: -1 of producers, -2 of consumers."""
@@ -56,14 +64,14 @@ class Hiding:
             case methods.FIND_PARTITIONS:
                 message.brokerConfigId = self._less(message.brokerConfigId)
             case methods.REGISTER_CONSUMER:
-                self._subscriptions(message.subscribeInfo, self.services.broker)
+                self._subscriptions(message.subscribeInfo, self._real)
             case methods.BEAT_CONSUMER:
-                self._subscriptions(message.subscribeInfo, self.services.broker)
+                self._subscriptions(message.subscribeInfo, self._real)
                 if message.HasField("event"):
-                    self._subscriptions(message.event.subscribeInfo, self.services.broker)
+                    self._subscriptions(message.event.subscribeInfo, self._real)
             case methods.BEAT_PARTITIONS:
                 infos = message.partitionInfo
-                infos[:] = [partition(it, self.services.broker) for it in infos]
+                infos[:] = [partition(it, self._real) for it in infos]
 
     def change_reply(self, method: int, message: Any) -> None:
         """Change what a server says. Raises `PeerError`."""
@@ -94,10 +102,17 @@ class Hiding:
         """Return the stamp that a master knows, of what a client shows."""
         return max(LEAST_STAMP, stamp - self._added) if stamp >= LEAST_STAMP else stamp
 
-    def _subscriptions(self, infos: Any, towards: Any) -> None:
+    def _subscriptions(self, infos: Any, towards: Towards) -> None:
         infos[:] = [subscribed(it, towards) for it in infos]
 
-    def _told(self, id: int) -> Address | None:
-        """Return the address at which clients reach a broker; None: nobody knows the broker."""
+    def _real(self, id: int, _: str) -> Address | None:
+        """Return where a broker is; None: nobody has said it."""
+        return self.services.broker(id)
+
+    def _told(self, id: int, place: str) -> Address:
+        """Return the address at which clients reach a broker. One of which nobody has heard yet is
+        where the text says. Raises `PeerError` if it says nothing of the kind."""
         broker = self.services.broker(id)
-        return None if broker is None else self.services.advertise_node(id, broker)
+        if broker is None:
+            broker = address_of(place, tls=self.tls)
+        return self.services.advertise_node(id, broker)

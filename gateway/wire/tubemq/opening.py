@@ -116,6 +116,8 @@ def _pair(listener: Listener, client: Client) -> Opening:
     try:
         if client.node is None:
             reached = yield from _dial_master()
+            if isinstance(reached, Dialled) and not listener.knows_brokers:
+                yield from _find_brokers(listener)
         else:
             reached = yield from _dial_broker(listener, client.node)
     except PeerError as violation:
@@ -130,6 +132,9 @@ def _dial_broker(listener: Listener, node: int) -> Generator[Step, StepResult, D
     """Dial the broker with this id; ask a master first if nobody has said where it is."""
     services = listener.settings.services
     if services.broker(node) is None:
+        dialled = yield from _dial_master()
+        if isinstance(dialled, Denial):
+            return dialled
         yield from _find_brokers(listener)
     target = services.broker(node)
     if target is None:
@@ -150,10 +155,9 @@ def _dial_master() -> Generator[Step, StepResult, Dialled | Denial]:
 
 
 def _find_brokers(listener: Listener) -> Generator[Step, StepResult, None]:
-    """Ask the active master where brokers are. Raises `PeerError`."""
-    dialled = yield from _dial_master()
-    if isinstance(dialled, Denial):
-        return
+    """Ask the active master, which was dialled, where brokers are: it tells some clients nothing
+    but addresses of single ones. Raises `PeerError`."""
     found = yield from find_brokers(tls=listener.settings.brokers_tls)
     for id, broker in found.items():
         listener.settings.services.advertise_node(id, broker)
+    listener.knows_brokers = bool(found)

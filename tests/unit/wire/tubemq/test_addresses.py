@@ -11,6 +11,10 @@ from gateway.wire.tubemq.addresses import brokers, failure, partition, subscribe
 AT = {2: Address("gateway", 19002)}
 
 
+def at(id: int, _: str) -> Address | None:
+    return AT.get(id)
+
+
 def test_brokers_are_named_by_id_and_address() -> None:
     told = ["1:10.0.0.5: ", "2:10.0.0.6:8125", "3:fe80::1:8126"]
     assert dict(brokers(told, tls=False)) == {
@@ -22,14 +26,14 @@ def test_brokers_are_named_by_id_and_address() -> None:
 
 
 def test_the_id_alone_says_which_address_stands_there() -> None:
-    assert subscribed("c@g#2:10.0.0.6:8125#demo:1", AT.get) == "c@g#2:gateway:19002#demo:1"
-    assert subscribed("c@g#2:gateway:19002#demo:1", AT.get) == "c@g#2:gateway:19002#demo:1"
-    assert partition("2:10.0.0.6:8125#demo:10000", AT.get) == "2:gateway:19002#demo:10000"
-    assert failure("410:2:10.0.0.6:8125#demo:1", AT.get) == "410:2:gateway:19002#demo:1"
+    assert subscribed("c@g#2:10.0.0.6:8125#demo:1", at) == "c@g#2:gateway:19002#demo:1"
+    assert subscribed("c@g#2:gateway:19002#demo:1", at) == "c@g#2:gateway:19002#demo:1"
+    assert partition("2:10.0.0.6:8125#demo:10000", at) == "2:gateway:19002#demo:10000"
+    assert failure("410:2:10.0.0.6:8125#demo:1", at) == "410:2:gateway:19002#demo:1"
 
 
 def test_a_broker_that_nobody_knows_stays_as_it_is() -> None:
-    assert partition("7:h:1#demo:1", AT.get) == "7:h:1#demo:1"
+    assert partition("7:h:1#demo:1", at) == "7:h:1#demo:1"
 
 
 @pytest.mark.parametrize(
@@ -43,10 +47,10 @@ def test_what_names_no_broker_is_refused(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "c@g", "c@g#2:h:1", "c@g#x:h:1#demo:1", "c@g##demo:1"])
 def test_what_is_no_subscription_is_refused(text: str) -> None:
     with pytest.raises(PeerError):
-        subscribed(text, AT.get)
+        subscribed(text, at)
 
 
 @pytest.mark.parametrize("text", ["", "2:h:1", "x#demo:1"])
 def test_what_is_no_partition_is_refused(text: str) -> None:
     with pytest.raises(PeerError):
-        partition(text, AT.get)
+        partition(text, at)

@@ -1,0 +1,197 @@
+"""Java clients reach a real TubeMQ through the gateway alone, and see no address of it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.apache_kafka.gateways import TAP, Tap
+from tests.apache_tubemq.broker import TubeMQ
+from tests.apache_tubemq.clients import Produced, Tube, balance, produce, pull
+from tests.apache_tubemq.gateways import in_front_of
+from tests.real.artifacts import Artifacts
+from tests.real.brokers.jars import Say
+from tests.real.fixtures import StartGateway, or_skip
+from tests.real.gateways import HOST, Gateway
+from tests.real.metrics import totals
+
+pytestmark = pytest.mark.real
+
+COUNT = 200
+LARGE = 300_000
+TOPICS = [f"t{number}" for number in range(12)]
+PULL, BALANCE = pull, balance
+
+
+@pytest.fixture(scope="module")
+def broker(artifacts: Artifacts, say: Say) -> Iterator[TubeMQ]:
+    made = or_skip(
+        lambda say: TubeMQ(artifacts.directory("tubemq-gateway"), say, topics=TOPICS), say
+    )
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def topics() -> Iterator[str]:
+    """Return the topics that no test has used yet."""
+    return iter(TOPICS)
+
+
+@pytest.fixture
+def tube(broker: TubeMQ) -> Tube:
+    return Tube(broker.classpath)
+
+
+def group() -> str:
+    return f"g{uuid.uuid4().hex}"
+
+
+@pytest.mark.parametrize("receive", [PULL, BALANCE], ids=["server-balanced", "client-balanced"])
+def test_what_is_sent_is_received_once_counted_and_names_no_server(
+    broker: TubeMQ,
+    gateway: StartGateway,
+    tube: Tube,
+    topics: Iterator[str],
+    receive: Callable[[Tube, str, str, str, int], list[int]],
+) -> None:
+    plan, topic = in_front_of(broker, host=TAP), next(topics)
+    started = gateway(broker, plan)
+    tap, address = Tap(started, plan), f"{TAP}:{started.port}"
+    assert produce(tube, address, topic, COUNT) == (COUNT, [])
+    assert sorted(receive(tube, address, topic, group(), COUNT)) == list(range(COUNT))
+    tap.close()
+    assert len(tap.told) > COUNT
+    assert [it for it in broker.traces if it.encode() in tap.told] == []
+    found = totals(
+        started.ask("metrics/topics")[1], "gateway_topic_messages_total", "topic", "direction"
+    )
+    assert found == {(topic, "to_broker"): COUNT, (topic, "to_client"): COUNT}
+
+
+@pytest.mark.parametrize("receive", [PULL, BALANCE], ids=["server-balanced", "client-balanced"])
+def test_a_consumer_that_is_the_first_client_of_a_gateway_sees_no_server(
+    broker: TubeMQ,
+    gateway: StartGateway,
+    tube: Tube,
+    topics: Iterator[str],
+    receive: Callable[[Tube, str, str, str, int], list[int]],
+) -> None:
+    """Nobody has told this gateway yet where brokers are."""
+    plan, topic = in_front_of(broker, host=TAP), next(topics)
+    started = gateway(broker, plan)
+    tap, address = Tap(started, plan), f"{TAP}:{started.port}"
+    assert produce(tube, broker.master, topic, COUNT) == (COUNT, [])
+    assert sorted(receive(tube, address, topic, group(), COUNT)) == list(range(COUNT))
+    tap.close()
+    assert [it for it in broker.traces if it.encode() in tap.told] == []
+    assert _passed(started, topic) == COUNT
+
+
+def test_large_messages_pass_in_their_many_blocks(
+    broker: TubeMQ, gateway: StartGateway, tube: Tube, topics: Iterator[str]
+) -> None:
+    started, topic = gateway(broker, in_front_of(broker)), next(topics)
+    address = f"{HOST}:{started.port}"
+    assert produce(tube, address, topic, 20, LARGE) == (20, [])
+    assert sorted(pull(tube, address, topic, group(), 20)) == list(range(20))
+
+
+def test_a_gateway_that_starts_again_loses_nothing(
+    broker: TubeMQ, gateway: StartGateway, tube: Tube, topics: Iterator[str]
+) -> None:
+    """A producer gives up on what is under way at that moment, as on any server that goes; nothing
+    that it was told to be stored is missing."""
+    started, topic, count = gateway(broker, in_front_of(broker)), next(topics), 5_000
+    address = f"{HOST}:{started.port}"
+
+    def happens() -> None:
+        started.stop()
+        started.start()
+
+    produced = _meanwhile(started, happens, lambda: produce(tube, address, topic, count), topic)
+    received = pull(tube, address, topic, group(), produced.sent)
+    assert len(set(received)) >= produced.sent
+    assert produced.sent > count // 2
+
+
+def test_a_broker_that_starts_again_loses_nothing_that_it_has_taken(
+    broker: TubeMQ, gateway: StartGateway, tube: Tube, topics: Iterator[str]
+) -> None:
+    started, topic, count = gateway(broker, in_front_of(broker)), next(topics), 5_000
+    address = f"{HOST}:{started.port}"
+
+    def happens() -> None:
+        broker.stop_broker(1)
+        broker.start_broker(1)
+
+    produced = _meanwhile(started, happens, lambda: produce(tube, address, topic, count), topic)
+    received = pull(tube, address, topic, group(), produced.sent)
+    assert len(set(received)) >= produced.sent
+    assert produced.sent > count // 2
+
+
+def _meanwhile(
+    started: Gateway, happens: Callable[[], None], work: Callable[[], Produced], topic: str
+) -> Produced:
+    """Return what came of some work during which something happens, once messages pass."""
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(work)
+        until = time.monotonic() + 30
+        while _passed(started, topic) < COUNT and time.monotonic() < until:
+            time.sleep(0.02)
+        happens()
+        return done.result()
+
+
+def _passed(started: Gateway, topic: str) -> float:
+    found = totals(started.ask("metrics/topics")[1], "gateway_topic_messages_total", "topic")
+    return found.get((topic,), 0.0)
+
+
+# -- limits and rights ---------------------------------------------------------------------------
+
+RATE = 100
+SECONDS = 5
+SIZE = 5_000
+LARGEST_REPLY = 2 * 327_680 // SIZE
+"""Messages of a reply, of which a broker reads so many bytes at once, and of one that was under
+way. A reply passes whole: what is beyond the limit is debt."""
+
+
+@pytest.mark.parametrize("action", ["publish", "dispatch"])
+def test_no_more_passes_than_a_limit(
+    broker: TubeMQ,
+    gateway: StartGateway,
+    tube: Tube,
+    topics: Iterator[str],
+    tmp_path: Path,
+    action: str,
+) -> None:
+    """A producer goes on after a refusal, and a consumer waits for as long as it is told."""
+    topic = next(topics)
+    rule = {"id": "all", "limit": {action: {"messages": f"{RATE}/s"}}, "per": "topic"}
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(yaml.safe_dump({"version": 1, "rules": [rule]}))
+    started = gateway(broker, in_front_of(broker, rules=rules))
+    address, direct = f"{HOST}:{started.port}", broker.master
+    began = time.monotonic()
+    if action == "publish":
+        produced = produce(tube, address, topic, 20_000)
+        took = time.monotonic() - began
+        assert 0 < produced.sent <= RATE * took * 1.01 + 20
+        assert {it.partition(" ")[0] for it in produced.failed} == {"419"}
+    else:
+        stored = 4 * RATE * SECONDS
+        assert produce(tube, direct, topic, stored, SIZE) == (stored, [])
+        began = time.monotonic()
+        received = pull(tube, address, topic, group(), stored, seconds=SECONDS)
+        took = time.monotonic() - began
+        assert RATE < len(received) <= RATE * took * 1.01 + LARGEST_REPLY
