@@ -33,7 +33,8 @@ def brokers(infos: Iterator[str] | list[str], *, tls: bool) -> Iterator[tuple[in
 
 
 def address_of(place: str, *, tls: bool) -> Address:
-    """Return the address that `host:port` says; `tls`: where a blank port is. Raises `PeerError`."""
+    """Return the address that `host:port` says. `tls`: where a blank port is. Raises `PeerError` if
+    it says none."""
     host, _, port = place.rpartition(":")
     port = port.strip() or str(TLS_PORT if tls else PLAIN_PORT)
     if not host or not port.isdecimal() or len(port) > LONGEST_PORT:
