@@ -89,6 +89,10 @@ VOID = {
             "clients of tubemq cannot speak for others; leave it out",
         ),
         Void(
+            ("listeners", "advertise", "names"),
+            "clients of tubemq send no server name; ports",
+        ),
+        Void(
             ("listeners", "access"),
             "the policy agent is not asked for tubemq yet; closed, with rules that allow",
             value="opa",

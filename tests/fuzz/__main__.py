@@ -1,5 +1,6 @@
 """`python -m tests.fuzz`: all targets under atheris, then hostile peers around a gateway, then what
-reaches brokers, judged by their own decoders, and Kafka's targets on as many frames.
+reaches brokers, judged by their own decoders, and Kafka's and TubeMQ's targets on as
+many frames.
 
 Exit status 1 where something was found. `--keep` takes what was found to be new into the corpus.
 """
@@ -20,6 +21,7 @@ from .kafka import storm
 from .live.siege import run as besiege
 from .report import Row, table
 from .targets import KAFKA, TARGETS
+from .tubemq import TUBEMQ
 
 _say = partial(print, flush=True)
 
@@ -37,6 +39,8 @@ def main() -> int:
         rows += _judged(options)
         _say(f"== kafka: {options.frames:,} frames")
         rows.append(storm(KAFKA, options.frames, options.seed, _say))
+        _say(f"== tubemq: {options.frames:,} frames")
+        rows.append(storm(TUBEMQ, options.frames, options.seed, _say, name="tubemq"))
     _say(table(rows))
     return any(row.findings for row in rows)
 
@@ -48,7 +52,7 @@ def _options() -> argparse.Namespace:
         "--frames",
         type=int,
         default=10_000_000,
-        help="through a gateway, judged, and of Kafka (10^7)",
+        help="through a gateway, judged, of Kafka, and of TubeMQ (10^7)",
     )
     parser.add_argument("--seed", type=int, default=1, help="of what hostile peers say (1)")
     parser.add_argument("--only", choices=TARGETS, action="append", help="these targets")

@@ -144,26 +144,30 @@ MOST_KEPT = LONGEST + 16
 
 
 def storm(
-    targets: Mapping[str, Callable[[bytes], int]], count: int, seed: int, say: Callable[[str], None]
+    targets: Mapping[str, Callable[[bytes], int]],
+    count: int,
+    seed: int,
+    say: Callable[[str], None],
+    name: str = "kafka",
 ) -> Row:
     """Run targets on random inputs until they made so many frames. What fails is a finding, with
-    its input; it is the last one."""
+    its input; it is the last one. `name`: of the row."""
     noise, began, first = random.Random(seed), time.monotonic(), _memory()
     said = inputs = told = 0
     found: list[str] = []
     while said < count and not found:
-        for name, target in targets.items():
+        for target_name, target in targets.items():
             data = noise.randbytes(noise.randrange(LONGEST_INPUT))
             inputs += 1
             try:
                 said += target(data)
             except Exception as error:
-                found.append(f"{name} {data.hex()}: {error!r}")
+                found.append(f"{target_name} {data.hex()}: {error!r}")
         if said >= told + TOLD_EVERY:
             told = said
-            say(f"kafka: {said:,} frames, {said / (time.monotonic() - began):,.0f}/s")
+            say(f"{name}: {said:,} frames, {said / (time.monotonic() - began):,.0f}/s")
     seconds = time.monotonic() - began
-    return Row("kafka", inputs, said, seconds, None, tuple(found), (first, _memory()))
+    return Row(name, inputs, said, seconds, None, tuple(found), (first, _memory()))
 
 
 def _memory() -> int:

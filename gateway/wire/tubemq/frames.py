@@ -160,14 +160,36 @@ def _read(envelope: bytes, at: int, message: M) -> tuple[M, int]:
 
 def parsed(message: M, data: bytes) -> M:
     """Return the message that `data` encodes, read into an empty one. Raises `PeerError` if it
-    cannot be read, or lacks what it must have."""
+    cannot be read, lacks what it must have, or has a text that is not UTF-8: peers read such a text
+    each in another way."""
     try:
         message.ParseFromString(data)
     except DecodeError as error:
         raise PeerError(f"a {message.DESCRIPTOR.name} that cannot be read") from error
     if not message.IsInitialized():
         raise PeerError(f"a {message.DESCRIPTOR.name} that lacks a required field")
+    if not _has_texts(message):
+        raise PeerError(f"a {message.DESCRIPTOR.name} with a text that is not UTF-8")
     return message
+
+
+def _has_texts(message: Message) -> bool:
+    """Return whether all texts of a message are such, and no bytes, which protobuf returns for what
+    is not UTF-8."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_STRING:
+            texts = (value,) if isinstance(value, str | bytes) else value
+            if not all(isinstance(it, str) for it in texts):
+                return False
+        elif field.message_type is not None and field.message_type.name not in _TEXTLESS:
+            inner = (value,) if isinstance(value, Message) else value
+            if not all(map(_has_texts, inner)):
+                return False
+    return True
+
+
+_TEXTLESS = frozenset({"TransferedMessage"})
+"""Messages without texts, of which a reply has thousands."""
 
 
 _LONGEST = 5

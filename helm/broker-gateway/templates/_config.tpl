@@ -47,9 +47,9 @@
 {{- toYaml $config -}}
 {{- end -}}
 
-{{/* Whether the brokers of a cluster have ids, by which clients reach them: those of Kafka. */}}
+{{/* Whether the brokers of a cluster have ids, by which clients reach them: those of Kafka and TubeMQ. */}}
 {{- define "broker-gateway.hasIds" -}}
-{{- regexMatch "^kafka(\\+ssl)?://" (join "," .brokers) | ternary "true" "" -}}
+{{- regexMatch "^(kafka|tubemq)(\\+ssl)?://" (join "," .brokers) | ternary "true" "" -}}
 {{- end -}}
 
 {{/* Put into the map `found` each NAME that `value` names as secrets/NAME/KEY, with the path. */}}

@@ -23,7 +23,7 @@ from gateway.wire.tubemq.frames import (
     succeeded,
     written,
 )
-from gateway.wire.tubemq.methods import CLOSE_IN_CPP, METHODS, SEND_MESSAGE
+from gateway.wire.tubemq.methods import CLOSE_IN_CPP, GET_MESSAGES, METHODS, SEND_MESSAGE
 
 from .frames import Vector, in_blocks, in_blocks_of, vector, vectors
 
@@ -117,6 +117,20 @@ def test_a_head_that_is_none_is_refused(token: int, blocks: int) -> None:
 def test_an_envelope_that_is_torn_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(PeerError, match=said):
         read_request(data)
+
+
+@pytest.mark.parametrize("field", [b"\x12\x01\xff", b"\x52\x03\x12\x01\xff"])
+def test_a_text_that_is_no_text_is_refused(field: bytes) -> None:
+    """Of a topic, and of a token within another message."""
+    request = read_request(joined(vector("sendMessageP2B").frame)).body.request
+    with pytest.raises(PeerError, match="not UTF-8"):
+        parsed(METHODS[SEND_MESSAGE].request(), request + field)
+
+
+def test_the_messages_without_texts_have_none() -> None:
+    found = METHODS[GET_MESSAGES].reply.DESCRIPTOR.fields_by_name["messages"].message_type
+    assert found is not None
+    assert not [it for it in found.fields if it.type in (it.TYPE_STRING, it.TYPE_MESSAGE)]
 
 
 def test_what_follows_the_third_message_is_ignored() -> None:

@@ -1,0 +1,81 @@
+"""Frames of TubeMQ out of random bytes: what real peers have said, whole, cut and mutated, in both
+directions of a session."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+from gateway.errors import PeerError
+from gateway.wire.tubemq.frames import framed, head, joined
+from tests.playbooks_tubemq.script import Tube, TubeServices
+from tests.unit.wire.tubemq.frames import in_blocks_of, vectors
+
+MOST = 12
+"""Frames of one connection."""
+
+LARGEST_IN_SMALL_BLOCKS = 3000
+"""Bytes of an envelope in blocks of one byte, of which a frame may have so many."""
+
+NODES = (None, None, 1, 2)
+_REQUESTS = [it.frame for it in vectors() if it.is_request]
+_REPLIES = [it.frame for it in vectors() if not it.is_request]
+
+
+def session(data: bytes) -> int:
+    """Have peers of a connection say what these bytes choose; return how many frames they said. A
+    violation of theirs ends it. Raises what is a bug."""
+    noise = random.Random(data)
+    play = Tube(TubeServices(), node=noise.choice(NODES))
+    if noise.random() < 0.5:
+        play.services.forbidden = set()
+    said = 0
+    with suppress(PeerError):
+        for said in range(1, noise.randrange(2, MOST)):  # noqa: B007 - how far it came
+            if noise.random() < 0.6:
+                play.client(_any(_REQUESTS, noise))
+            else:
+                play.broker(_any(_REPLIES, noise))
+    play.session.close()
+    assert play.budget_of.taken == 0, "what a connection has taken is given back"
+    return said
+
+
+def _any(frames: list[bytes], noise: random.Random) -> bytes:
+    frame = noise.choice(frames)
+    return frame if noise.random() < 0.4 else mutated(frame, noise)
+
+
+def mutated(frame: bytes, noise: random.Random) -> bytes:
+    """Return a frame with another envelope, in other blocks, or with another head."""
+    envelope = bytearray(joined(frame))
+    for _ in range(noise.choice((0, 1, 1, 2, 5))):
+        _mutate(envelope, noise)
+    found = framed(head(frame).serial, bytes(envelope) or b"\0")
+    if noise.random() < 0.2 and len(envelope) < LARGEST_IN_SMALL_BLOCKS:
+        found = in_blocks_of(noise.choice((1, 3, 50)), found)
+    if noise.random() < 0.1:
+        torn = bytearray(found)
+        torn[noise.randrange(min(20, len(torn)))] ^= 1 << noise.randrange(8)
+        found = bytes(torn)
+    return found
+
+
+def _mutate(data: bytearray, noise: random.Random) -> None:
+    if not data:
+        return
+    at, size = noise.randrange(len(data)), noise.randrange(1, 6)
+    match noise.randrange(4):
+        case 0:
+            data[at] = noise.choice((noise.randrange(256), 0, 0x80, 0xFF))
+        case 1:
+            del data[at : at + size]
+        case 2:
+            data[at:at] = noise.randbytes(size)
+        case _:
+            other = noise.randrange(len(data))
+            data[at:at] = data[other : other + 8 * size]
+
+
+TUBEMQ = {"tubemq_session": session}
+"""Targets of `kafka.storm`."""
