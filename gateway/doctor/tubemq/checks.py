@@ -20,6 +20,7 @@ from gateway.doctor.secured import Secure
 from gateway.doctor.strangers import Stranger
 from gateway.doctor.tubemq.hello import SPOKEN, Master, question
 from gateway.wire.address import Address
+from gateway.wire.tubemq.asking import Role
 from gateway.wire.tubemq.plugin import PLUGIN
 
 ADVERTISED_BY = "brokerIp and brokerPort in the master's configuration of a broker"
@@ -70,7 +71,14 @@ def judge_master(
         url = protocols.url_of(PLUGIN.name, [broker._replace(tls=tls)])
         usual = f"Name the port of a master, usually {8716 if tls else 8715}: brokers: {url}"
         return fail(check, f"{answer.words(SPOKEN)}: not a master", usual)
-    state = "active" if answer.is_active else "standing by"
+    if answer.role is Role.NO_MASTER:
+        return fail(
+            check,
+            f"speaks {SPOKEN}, and is no master",
+            "It may be a broker: name the port of a master, usually 8715. Clients reach brokers by "
+            "the ports in `advertise`.",
+        )
+    state = "active" if answer.role is Role.ACTIVE else "standing by"
     return ok(check, f"speaks {SPOKEN}, {state}; connected in {seconds * 1000:.0f} ms")
 
 
@@ -88,5 +96,5 @@ def judge_told(check: str, told: Mapping[int, Address]) -> Finding:
 
 def _first_told(answers: Iterable[object]) -> Mapping[int, Address] | None:
     """Return what the active master says of brokers; None: no address is one's."""
-    told = [it.told for it in answers if isinstance(it, Master) and it.is_active]
+    told = [it.told for it in answers if isinstance(it, Master) and it.role is Role.ACTIVE]
     return told[0] if told else None

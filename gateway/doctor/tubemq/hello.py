@@ -11,7 +11,7 @@ from gateway.doctor.reach import Unreached
 from gateway.doctor.strangers import Stranger, read_silence
 from gateway.wire.address import Address
 from gateway.wire.contract import Denial, Dial, Dialled, Step, StepResult
-from gateway.wire.tubemq.asking import find_brokers, is_active
+from gateway.wire.tubemq.asking import Role, find_brokers, role
 from gateway.wire.tubemq.frames import length
 
 SPOKEN = "TubeMQ"
@@ -23,9 +23,10 @@ LARGEST_ANSWER = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """A master's answers. `told`: where brokers are, by id; of the active one alone."""
+    """A master's answers. `told`: where brokers are, by id; of the active one alone. `role`: it may
+    be no master after all."""
 
-    is_active: bool
+    role: Role
     told: Mapping[int, Address]
 
 
@@ -34,10 +35,10 @@ def greet(*, tls: bool) -> Generator[Step, StepResult, Master | Stranger | Unrea
     reached by TLS."""
     if not isinstance((yield Dial()), Dialled):
         return Unreached(None)
-    active = yield from is_active()
-    if isinstance(active, Denial):
-        return read_silence(active)
-    return Master(active, (yield from find_brokers(tls=tls)) if active else {})
+    found = yield from role()
+    if isinstance(found, Denial):
+        return read_silence(found)
+    return Master(found, (yield from find_brokers(tls=tls)) if found is Role.ACTIVE else {})
 
 
 def question(*, tls: bool) -> Question[Master]:

@@ -8,6 +8,7 @@ shows which master is active: the others answer everything with an exception.
 from __future__ import annotations
 
 from collections.abc import Generator
+from enum import Enum, auto
 from typing import TypeVar
 
 from google.protobuf.message import Message
@@ -42,10 +43,22 @@ _SERIAL = 1
 _NO_STAMP = -1
 
 
-def is_active() -> Generator[Step, StepResult, bool | Denial]:
-    """Ask the master that was dialled whether it is active. Raises `PeerError`."""
+class Role(Enum):
+    """What a server is."""
+
+    ACTIVE = auto()
+    STANDBY = auto()
+    NO_MASTER = auto()
+
+
+def role() -> Generator[Step, StepResult, Role | Denial]:
+    """Ask the server that was dialled what it is. Raises `PeerError`."""
     closed = yield from _ask(methods.END_PRODUCER, master.CloseRequestP2M(clientId=_OWN))
-    return closed if isinstance(closed, Denial) else closed is not None
+    if isinstance(closed, Denial):
+        return closed
+    if isinstance(closed, bytes):
+        return Role.ACTIVE
+    return Role.STANDBY if closed.exceptionName.endswith(STANDBY) else Role.NO_MASTER
 
 
 def find_brokers(*, tls: bool) -> Generator[Step, StepResult, dict[int, Address]]:
@@ -60,9 +73,11 @@ def find_brokers(*, tls: bool) -> Generator[Step, StepResult, dict[int, Address]
     return dict(brokers(list(told.brokerInfos), tls=tls))
 
 
-def _ask(method: int, message: Message) -> Generator[Step, StepResult, bytes | Denial | None]:
-    """Return the encoded message of the reply; None if the server gives none; or why it does not
-    answer. Raises `PeerError`."""
+def _ask(
+    method: int, message: Message
+) -> Generator[Step, StepResult, bytes | Denial | rpc.RspExceptionBody]:
+    """Return the encoded message of the reply, or the exception in its place; or why the server
+    does not answer. Raises `PeerError`."""
     connection = rpc.RpcConnHeader(flag=REQUEST_FLAG)
     header = rpc.RequestHeader(serviceType=_OF_MASTER, protocolVer=VERSION)
     data = message.SerializeToString()
@@ -73,4 +88,7 @@ def _ask(method: int, message: Message) -> Generator[Step, StepResult, bytes | D
         assert isinstance(frame, Denial)
         return frame
     reply = read_reply(joined(frame))
-    return None if reply.body is None else reply.body.data
+    if reply.error is not None:
+        return reply.error
+    assert reply.body is not None
+    return reply.body.data

@@ -32,7 +32,7 @@ from gateway.wire.contract import (
 )
 from gateway.wire.services import Again
 from gateway.wire.subject import Caller, Subject
-from gateway.wire.tubemq.asking import find_brokers, is_active
+from gateway.wire.tubemq.asking import Role, find_brokers, role
 from gateway.wire.tubemq.context import CLIENT_SIZE, Client, Listener
 from gateway.wire.tubemq.frames import HEAD, head
 from gateway.wire.tubemq.session import TubeSession
@@ -149,7 +149,7 @@ def _dial_master() -> Generator[Step, StepResult, Dialled | Denial]:
     for _ in range(MOST_MASTERS):
         dialled = yield Dial()
         assert isinstance(dialled, Dialled | Denial)
-        if isinstance(dialled, Denial) or (yield from is_active()) is True:
+        if isinstance(dialled, Denial) or (yield from role()) is Role.ACTIVE:
             return dialled
     return Denial(Refusal.NOT_READY, "no master is active")
 
