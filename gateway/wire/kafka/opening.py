@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gateway.errors import PeerError
-from gateway.wire.account import Action
 from gateway.wire.address import Address
 from gateway.wire.budget import Allotment
 from gateway.wire.contract import (
@@ -32,7 +31,6 @@ from gateway.wire.contract import (
     Step,
     StepResult,
     Transmit,
-    Wait,
 )
 from gateway.wire.kafka.addresses import METADATA, nodes
 from gateway.wire.kafka.authenticating import Known, Unknown, identify, reach
@@ -50,8 +48,8 @@ from gateway.wire.kafka.greeting import HEAD, Stated, begins, silent, stated
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.session import KafkaSession
 from gateway.wire.kafka.versions import offered, offers_in, unsupported
+from gateway.wire.pacing import pace
 from gateway.wire.plugin import Mode
-from gateway.wire.services import Again
 from gateway.wire.subject import Caller, Subject
 
 MOST_GREETINGS = 3
@@ -146,29 +144,14 @@ def _let_in(listener: Listener, client: Client, greeting: Greeting) -> Opening:
     client.seat = seat
     outcome: Opened | Refused | None = None
     try:
-        outcome = (yield from _pace(listener, client)) or (
-            yield from _pair(listener, client, greeting)
-        )
+        denied = yield from pace(services, client.subject)
+        if denied is not None:
+            return Refused(EndReason.TOO_MANY_CONNECTS, detail=denied.text)
+        outcome = yield from _pair(listener, client, greeting)
         return outcome
     finally:
         if not isinstance(outcome, Opened):  # otherwise the session gives it back at its end
             client.leave()
-
-
-def _pace(listener: Listener, client: Client) -> Generator[Step, StepResult, Refused | None]:
-    """Make the client wait if rules limit the rate of connections."""
-    services = listener.settings.services
-    if Action.CONNECT not in services.paced:
-        return None
-    found = services.wait(Action.CONNECT, client.subject)
-    while isinstance(found, Again):
-        yield Wait(found.seconds)
-        found = services.wait(Action.CONNECT, client.subject, found)
-    if isinstance(found, Denial):
-        return Refused(EndReason.TOO_MANY_CONNECTS, detail=found.text)
-    if found:
-        yield Wait(found)
-    return None
 
 
 # -- the broker --------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from sys import intern
 from typing import Any
 
 from gateway.errors import PeerError
-from gateway.wire.account import Action
 from gateway.wire.address import Address
 from gateway.wire.contract import (
     Credential,
@@ -35,6 +34,7 @@ from gateway.wire.contract import (
     Wait,
     settled,
 )
+from gateway.wire.pacing import pace
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import (
@@ -51,7 +51,6 @@ from gateway.wire.pulsar.commands import (
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import kind_name
 from gateway.wire.pulsar.session import PulsarSession
-from gateway.wire.services import Again
 from gateway.wire.subject import Caller, Subject
 
 _DIAL_REASONS = {
@@ -106,7 +105,11 @@ def _let_in(listener: ListenerContext, client: Client, to: str) -> Opening:
     client.seat = seat
     outcome: Opened | Refused | None = None
     try:
-        outcome = (yield from _pace(listener, client)) or (yield from _pair(listener, client, to))
+        # No broker is told of the client before.
+        denied = yield from pace(listener.services, client.subject)
+        if denied is not None:
+            return _refused(EndReason.TOO_MANY_CONNECTS, denied)
+        outcome = yield from _pair(listener, client, to)
         return outcome
     finally:
         if not isinstance(outcome, Opened):  # otherwise the session gives it back at its end
@@ -192,22 +195,6 @@ def _vouched(connect: CommandConnect, listener: ListenerContext, origin: Origin)
 _NOBODY = Denial(
     Refusal.UNAUTHENTICATED, "a proxy has to say who its client is, in original_principal"
 )
-
-
-def _pace(listener: ListenerContext, client: Client) -> Generator[Step, StepResult, Refused | None]:
-    """Make the client wait if rules limit the rate of connections. No broker is told of the client
-    before."""
-    if Action.CONNECT not in listener.services.paced:
-        return None
-    answer = listener.services.wait(Action.CONNECT, client.subject)
-    while isinstance(answer, Again):
-        yield Wait(answer.seconds)
-        answer = listener.services.wait(Action.CONNECT, client.subject, answer)
-    if isinstance(answer, Denial):
-        return _refused(EndReason.TOO_MANY_CONNECTS, answer)
-    if answer:
-        yield Wait(answer)
-    return None
 
 
 def _pair(listener: ListenerContext, client: Client, to: str) -> Opening:

@@ -12,7 +12,6 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from gateway.errors import PeerError
-from gateway.wire.account import Action
 from gateway.wire.budget import Allotment
 from gateway.wire.contract import (
     Denial,
@@ -28,9 +27,8 @@ from gateway.wire.contract import (
     Refused,
     Step,
     StepResult,
-    Wait,
 )
-from gateway.wire.services import Again
+from gateway.wire.pacing import pace
 from gateway.wire.subject import Caller, Subject
 from gateway.wire.tubemq.asking import Role, find_brokers, role
 from gateway.wire.tubemq.context import CLIENT_SIZE, Client, Listener
@@ -80,7 +78,10 @@ def _let_in(listener: Listener, client: Client) -> Opening:
     client.seat = seat
     outcome: Opened | Refused | None = None
     try:
-        outcome = (yield from _pace(listener, client)) or (yield from _pair(listener, client))
+        denied = yield from pace(services, client.subject)
+        if denied is not None:
+            return Refused(EndReason.TOO_MANY_CONNECTS, detail=denied.text)
+        outcome = yield from _pair(listener, client)
         return outcome
     finally:
         if not isinstance(outcome, Opened):  # otherwise the session gives it back at its end
@@ -91,22 +92,6 @@ def _silent(result: StepResult) -> Refused:
     if isinstance(result, Denial) and result.refusal is Refusal.TIMEOUT:
         return Refused(EndReason.HANDSHAKE_TIMEOUT)
     return Refused(EndReason.CLIENT_CLOSED)
-
-
-def _pace(listener: Listener, client: Client) -> Generator[Step, StepResult, Refused | None]:
-    """Make the client wait if rules limit the rate of connections."""
-    services = listener.settings.services
-    if Action.CONNECT not in services.paced:
-        return None
-    found = services.wait(Action.CONNECT, client.subject)
-    while isinstance(found, Again):
-        yield Wait(found.seconds)
-        found = services.wait(Action.CONNECT, client.subject, found)
-    if isinstance(found, Denial):
-        return Refused(EndReason.TOO_MANY_CONNECTS, detail=found.text)
-    if found:
-        yield Wait(found)
-    return None
 
 
 # -- servers -------------------------------------------------------------------------------------
