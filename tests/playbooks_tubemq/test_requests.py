@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from gateway.wire.account import Action, Right
 from gateway.wire.contract import EndReason, ViolationError
 from gateway.wire.plugin import FrameBounds
 from gateway.wire.tubemq import methods as m
-from gateway.wire.tubemq.frames import MOST_BLOCKS
-from gateway.wire.tubemq.session import FULL_WAIT, MOST, SWEPT
+from gateway.wire.tubemq.frames import MOST_BLOCKS, MOST_TEXTS
+from gateway.wire.tubemq.session import ACCOUNT_SIZE, FULL_WAIT, MOST, SWEPT
 from tests.unit.wire.tubemq.frames import in_blocks_of, vectors
 
 from .script import Tube, TubeServices, ask, asked, reply_of, request_of, serial_of, tell, told
@@ -136,6 +137,29 @@ def test_a_topic_that_cannot_be_is_refused(topic: str) -> None:
     assert told(play.client_got()).errCode == 401
 
 
+def test_names_of_any_length_take_no_memory() -> None:
+    play = Tube(node=1)
+    for method in (m.GET_MESSAGES, m.COMMIT, m.REGISTER_PARTITION):
+        fields = REGISTER if method == m.REGISTER_PARTITION else GET
+        play.client(ask(method, **{**fields, "groupName": "g" * 1025}))
+        assert told(play.client_got()).errCode == 401
+        play.client(ask(method, **{**fields, "topicName": "t" * 100_000}))
+        assert told(play.client_got()).errCode == 401
+    assert play.budget_of.taken == 0
+    assert not play.services.live
+
+
+def test_more_texts_than_any_client_has_are_a_violation() -> None:
+    """Three million of them fit into a frame, and reading these would stop everybody else."""
+    fields: dict[str, Any] = {"clientId": "c", "groupName": "g", "readStatus": 0}
+    fine = ask(m.BEAT_PARTITIONS, **fields, partitionInfo=["1:h:1#demo:1"] * MOST_TEXTS)
+    assert Tube(node=1).client(fine)
+    with pytest.raises(PeerError, match="20001 texts"):
+        Tube(node=1).client(
+            ask(m.BEAT_PARTITIONS, **fields, partitionInfo=["1:h:1#demo:1"] * (MOST_TEXTS + 1))
+        )
+
+
 def test_who_sends_above_a_limit_is_told_so_and_may_try_again() -> None:
     services = TubeServices()
     services.lease = 1
@@ -157,10 +181,11 @@ def test_who_receives_above_a_limit_is_told_for_how_long_to_wait() -> None:
     play.client(ask(m.GET_MESSAGES, 1, **GET))
     play.broker(got(1, b"1", b"2", b"3"))
     (account,) = services.live
-    services.due[account] = 1.2345
-    assert play.client(ask(m.GET_MESSAGES, 2, **GET)) == b""
-    refused = told(play.client_got())
-    assert (refused.success, refused.errCode, refused.minLimitTime) == (False, 452, 1235)
+    for due, wait in ((1.2345, 1235), (0.0, 1), (math.inf, 60_000)):
+        services.due[account] = due
+        assert play.client(ask(m.GET_MESSAGES, 2, **GET)) == b""
+        refused = told(play.client_got())
+        assert (refused.success, refused.errCode, refused.minLimitTime) == (False, 452, wait)
     assert play.client(ask(m.COMMIT, 3, **GET)), "what was received may be confirmed"
 
 
@@ -233,7 +258,7 @@ def test_memory_that_parts_of_a_frame_take_is_given_back() -> None:
     play.client(large[:30_000])
     assert play.budget_of.taken > 20_000
     play.client(large[30_000:])
-    assert play.budget_of.taken < 1000  # the account
+    assert play.budget_of.taken <= ACCOUNT_SIZE
     assert len(in_blocks_of(1, send())) < MOST_BLOCKS * 5
 
 

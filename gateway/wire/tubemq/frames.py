@@ -175,10 +175,12 @@ def parsed(message: M, data: bytes) -> M:
 
 def _has_texts(message: Message) -> bool:
     """Return whether all texts of a message are such, and no bytes, which protobuf returns for what
-    is not UTF-8."""
+    is not UTF-8. Raises `PeerError` if there are too many."""
     for field, value in message.ListFields():
         if field.type == field.TYPE_STRING:
             texts = (value,) if isinstance(value, str | bytes) else value
+            if len(texts) > MOST_TEXTS:
+                raise PeerError(f"a {message.DESCRIPTOR.name} with {len(texts)} texts in one field")
             if not all(isinstance(it, str) for it in texts):
                 return False
         elif field.message_type is not None and field.message_type.name not in _TEXTLESS:
@@ -187,6 +189,9 @@ def _has_texts(message: Message) -> bool:
                 return False
     return True
 
+
+MOST_TEXTS = 20_000
+"""Texts of one field, such as the partitions of a group: reading so many takes 20 ms."""
 
 _TEXTLESS = frozenset({"TransferedMessage"})
 """Messages without texts, of which a reply has thousands."""

@@ -33,6 +33,8 @@ _ADDED = 1 << 20
 """Numbers that are added are below: stamps are milliseconds, so that this is a quarter of an hour.
 """
 
+_LARGEST = (1 << 63) - 1
+
 _LISTS = {
     methods.REGISTER_PRODUCER: ("brokerInfos", "brokerCheckSum"),
     methods.BEAT_PRODUCER: ("brokerInfos", "brokerCheckSum"),
@@ -96,7 +98,7 @@ class Hiding:
             self._added = 1 + zlib.crc32("\n".join(told).encode()) % (_ADDED - 1)
             infos[:] = told
         if message.HasField(stamp) and getattr(message, stamp) >= LEAST_STAMP:
-            setattr(message, stamp, getattr(message, stamp) + self._added)
+            setattr(message, stamp, min(_LARGEST, getattr(message, stamp) + self._added))
 
     def _less(self, stamp: int) -> int:
         """Return the stamp that a master knows, of what a client shows."""

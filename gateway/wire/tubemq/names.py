@@ -14,8 +14,7 @@ from gateway.wire.subject import TopicName
 TENANT = "tubemq"
 NAMESPACE = "tubemq/default"
 
-_NAME = re.compile(r"[A-Za-z]\w{0,63}", re.ASCII)
-"""Topics that a master accepts: at most 64 characters."""
+_NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 _INTERNAL = frozenset({"__offset_history__"})
 """Topics of the brokers' own, from which consumers may read."""
@@ -24,9 +23,22 @@ _CACHED = 4096
 """Names that are read again and again; an entry takes some 300 bytes."""
 
 
-@lru_cache(_CACHED)
+LONGEST_TOPIC, LONGEST_GROUP = 64, 1024
+"""Characters of names that servers accept."""
+
+
+def is_group(name: str) -> bool:
+    """Return whether a group may have this name; empty: there is none."""
+    return len(name) <= LONGEST_GROUP
+
+
 def read_topic(topic: str) -> TopicName | None:
     """Return a topic's name; None: servers accept no such name."""
+    return _read(topic) if len(topic) <= LONGEST_TOPIC else None
+
+
+@lru_cache(_CACHED)
+def _read(topic: str) -> TopicName | None:
     if topic not in _INTERNAL and not _NAME.fullmatch(topic):
         return None
     return TopicName(TENANT, NAMESPACE, topic)

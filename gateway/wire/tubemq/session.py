@@ -48,7 +48,7 @@ from gateway.wire.tubemq.frames import (
 )
 from gateway.wire.tubemq.hiding import Hiding
 from gateway.wire.tubemq.methods import METHODS, Method
-from gateway.wire.tubemq.names import read_topic
+from gateway.wire.tubemq.names import is_group, read_topic
 from gateway.wire.tubemq.scanning import BlockScanner
 
 IDLE = 700.0
@@ -61,11 +61,14 @@ MOST = 10_000
 FULL_WAIT = 0.05
 """Seconds until a client is read again that has too many of them."""
 
-ACCOUNT_SIZE = 800
-"""Bytes of the budget that an open account takes."""
+ACCOUNT_SIZE = 2_000
+"""Bytes of the budget that an open account takes, with the name of a group."""
 
 SWEPT = 60.0
 """Seconds between two looks for requests that nobody answers any more."""
+
+LONGEST_WAIT = 60.0
+"""Seconds for which a consumer is told to wait at most; then it asks again."""
 
 LONGEST_MS = 600_000
 """Milliseconds for which a server may take, as far as they are believed: clients have 10,000."""
@@ -208,7 +211,7 @@ class TubeSession:
         if number != methods.GET_MESSAGES:
             return None
         if account.held and not self._services.wants(account):
-            wait = math.ceil(1000 * self._services.due_in(account))
+            wait = math.ceil(1000 * min(LONGEST_WAIT, self._services.due_in(account)))
             return _refused(
                 method,
                 ErrorCode.TOO_FAST,
@@ -245,7 +248,7 @@ class TubeSession:
         return found
 
     def _forbids(self, right: Right, topic: TopicName | None, group: str) -> Denial | None:
-        if topic is None:
+        if topic is None or not is_group(group):
             return _NO_NAME
         if not self._services.guarded:
             return None
