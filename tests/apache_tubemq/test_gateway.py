@@ -107,8 +107,8 @@ def test_large_messages_pass_in_their_many_blocks(
 def test_a_gateway_that_starts_again_loses_nothing(
     broker: TubeMQ, gateway: StartGateway, tube: Tube, topics: Iterator[str]
 ) -> None:
-    """A producer gives up on what is under way at that moment, as on any server that goes; nothing
-    that it was told to be stored is missing."""
+    """A producer in Java fails at once as long as a server is away, and goes through its messages
+    meanwhile; nothing that it was told to be stored is missing, and the next one sends all."""
     started, topic, count = gateway(broker, in_front_of(broker)), next(topics), 5_000
     address = f"{HOST}:{started.port}"
 
@@ -117,9 +117,10 @@ def test_a_gateway_that_starts_again_loses_nothing(
         started.start()
 
     produced = _meanwhile(started, happens, lambda: produce(tube, address, topic, count), topic)
+    assert produced.sent >= COUNT
     received = pull(tube, address, topic, group(), produced.sent)
     assert len(set(received)) >= produced.sent
-    assert produced.sent > count // 2
+    assert produce(tube, address, next(topics), COUNT) == (COUNT, [])
 
 
 def test_a_broker_that_starts_again_loses_nothing_that_it_has_taken(
@@ -134,8 +135,8 @@ def test_a_broker_that_starts_again_loses_nothing_that_it_has_taken(
 
     produced = _meanwhile(started, happens, lambda: produce(tube, address, topic, count), topic)
     received = pull(tube, address, topic, group(), produced.sent)
+    assert produced.sent >= COUNT
     assert len(set(received)) >= produced.sent
-    assert produced.sent > count // 2
 
 
 def _meanwhile(
