@@ -1,4 +1,5 @@
-"""Callbacks of one pair, at set times: small ones, as pairs are many."""
+"""Callbacks that a pair gets at set times. Each pair may keep some, so they are small objects in
+place of closures and tables."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ T = TypeVar("T")
 
 
 class CallbackOwner(Protocol):
-    """The part of a pair that its callbacks use. `laters`: the last one of the session's."""
+    """The part of a pair that its callbacks use. `laters`: the end of the chain of callbacks that
+    the session has asked for and not got."""
 
     over: bool
     laters: SessionCallback | None
@@ -52,8 +54,8 @@ class PairCallback(Cancellable[T]):
 
 
 class SessionCallback(PairCallback[Effects]):
-    """Has the session go on, once. Those of a pair that are not due are a chain, so that each is
-    found when the pair ends, and leaves alone when it is due."""
+    """Calls the session once, and carries out its effects. The callbacks that a pair still awaits
+    form a chain: the pair cancels all of them at its end, and one that is due takes itself out."""
 
     __slots__ = ("_earlier", "_later")
 

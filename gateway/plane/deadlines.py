@@ -17,8 +17,8 @@ FEW = 1000
 
 
 class Cancellable(Generic[T]):
-    """A callback that can be cancelled, which frees all that it refers to. What it returns is for
-    those who derive from it."""
+    """A callback that can be cancelled. Cancelling frees all that it refers to. `Deadlines` ignores
+    what the callback returns (`T`); a subclass may use it."""
 
     __slots__ = ("_callback",)
 

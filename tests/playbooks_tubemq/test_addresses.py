@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from gateway.errors import PeerError
 from gateway.wire.contract import EndReason
 from gateway.wire.tubemq import methods as m
+from gateway.wire.tubemq.session import SWEPT
 from tests.unit.wire.tubemq.frames import in_blocks_of
 
 from .script import REAL, Tube, ask, asked, except_, reply_of, tell, told
@@ -71,6 +73,22 @@ def test_a_stamp_stands_for_the_addresses_too(
     again = told(play.broker(tell(method, 2, **fine, **{stamp: STAMP})))
     assert getattr(again, stamp) == shown_stamp
     assert not getattr(again, field)
+
+
+def test_no_reply_is_taken_for_one_of_another_method() -> None:
+    """The fifth field of one has brokers' addresses, and of the other the topics."""
+    register = ask(m.REGISTER_PRODUCER, 7, **PRODUCER, brokerCheckSum=-1)
+    beat = ask(m.BEAT_PRODUCER, 7, **PRODUCER, brokerCheckSum=-1)
+    play = Tube()
+    with pytest.raises(PeerError, match="a second request 7"):
+        play.client(register, beat)
+    play = Tube()
+    play.client(ask(m.REGISTER_PRODUCER, 7, 1, **PRODUCER, brokerCheckSum=-1))
+    play.after(SWEPT)  # and the first is forgotten
+    play.client(beat)
+    with pytest.raises(PeerError, match="a reply to producerRegisterP2M"):
+        play.broker(tell(m.REGISTER_PRODUCER, 7, **OK, brokerCheckSum=1, brokerInfos=BROKERS))
+    assert play.client_got() == b""
 
 
 def test_a_stamp_of_another_gateway_is_none_that_the_master_knows() -> None:

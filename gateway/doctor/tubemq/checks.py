@@ -1,5 +1,5 @@
-"""Checks one master of TubeMQ: whether it is active, and where it says that brokers are; see
-`gateway.doctor.checks`."""
+"""Checks one master of TubeMQ: the doctor asks whether it is active, and where brokers are. See
+`gateway.doctor.checks` for the functions that each protocol has."""
 
 from __future__ import annotations
 

@@ -31,8 +31,8 @@ class Master:
 
 
 def greet(*, tls: bool) -> Generator[Step, StepResult, Master | Stranger | Unreached]:
-    """Ask both, and return the answers. Raises `PeerError` if they are none. `tls`: the master is
-    reached by TLS."""
+    """Ask a master whether it is active, and the active one where brokers are; return its answers.
+    Raises `PeerError` if it does not answer in TubeMQ's protocol. `tls`: the connection has TLS."""
     if not isinstance((yield Dial()), Dialled):
         return Unreached(None)
     found = yield from role()

@@ -154,10 +154,12 @@ class Answers(FrameScanner):
         return self._pending.answered()
 
     def note(self, asked: Asked, frame: bytes) -> None:
-        """Note what an answer says that the session decides, as a read has cut it."""
-        chunk, version = bytearray(frame), asked.version
+        """Note where a partition ends, as an answer to Produce says that the session decides: one
+        that a read has cut."""
+        version = asked.version
         if asked.key != PRODUCE or version < quick.FLEXIBLE[PRODUCE] or len(asked.accounts) != 1:
             return
+        chunk = bytearray(frame)
         if quick.accepted(chunk, ANSWER.size, len(chunk), version):
             self._learn(asked, chunk, 0, len(chunk), len(chunk))
 

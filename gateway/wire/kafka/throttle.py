@@ -33,7 +33,7 @@ _TIME = Struct(">i")
 
 
 _NONE: Mapping[Account, None] = MappingProxyType({})
-"""The accounts of connections that have used up no allowance: they are many."""
+"""Stands for no accounts. Most connections never use up an allowance, so they share it."""
 
 
 class Throttle:

@@ -17,7 +17,7 @@ PLAIN_PORT, TLS_PORT = 8123, 8124
 """Where a broker is whose port is not said."""
 
 LONGEST_ID, LONGEST_PORT = 10, 5
-"""Digits of the largest id, and of the largest port."""
+"""The most digits that an id of a broker and a port may have."""
 
 Towards = Callable[[int, str], Address | None]
 """Returns the address of the broker with this id that a peer is told; None: what stands there,
@@ -49,8 +49,8 @@ def broker_text(id: int, address: Address) -> str:
 
 
 def subscribed(text: str, towards: Towards) -> str:
-    """Return `consumer@group#id:host:port#topic:partition` with another address. Raises
-    `PeerError` if it is not of this form."""
+    """Return `consumer@group#id:host:port#topic:partition` with the address that `towards` gives.
+    Raises `PeerError` if the text is not of this form."""
     who, _, rest = text.partition("#")
     place, mark, partition = rest.partition("#")
     if not mark:
@@ -59,7 +59,8 @@ def subscribed(text: str, towards: Towards) -> str:
 
 
 def partition(text: str, towards: Towards) -> str:
-    """Return `id:host:port#topic:partition` with another address. Raises `PeerError`."""
+    """Return `id:host:port#topic:partition` with the address that `towards` gives. Raises
+    `PeerError` if the text is not of this form."""
     place, mark, rest = text.partition("#")
     if not mark:
         raise PeerError("a partition without a topic")
@@ -67,7 +68,8 @@ def partition(text: str, towards: Towards) -> str:
 
 
 def failure(text: str, towards: Towards) -> str:
-    """Return `error:id:host:port#topic:partition` with another address. Raises `PeerError`."""
+    """Return `error:id:host:port#topic:partition` with the address that `towards` gives. Raises
+    `PeerError` if the text is not of this form."""
     error, _, rest = text.partition(":")
     return f"{error}:{partition(rest, towards)}"
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from enum import Enum, auto
-from typing import TypeVar
 
 from google.protobuf.message import Message
 
@@ -28,8 +27,6 @@ from gateway.wire.tubemq.frames import (
     read_reply,
     written,
 )
-
-M = TypeVar("M", bound=Message)
 
 STANDBY = "StandbyException"
 """What the name of the exception ends with by which a master says that another one is active."""

@@ -1,5 +1,4 @@
-"""What becomes of messages on their way: clients learn the gateway's addresses, and masters keep
-those of their brokers.
+"""Changes the addresses in messages: clients get the gateway's, and servers get those of brokers.
 
 A list of brokers has a stamp, and a master tells the list to those alone who show another stamp. To
 clients a stamp stands for the list *and* for the addresses at which this gateway shows its brokers:

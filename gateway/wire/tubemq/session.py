@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from gateway.errors import PeerError
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.contract import (
     DROP,
@@ -177,7 +178,11 @@ class TubeSession:
         return (Drop(), Inject(Direction.TO_CLIENT, reply))
 
     def _note(self, serial: int, request: Request, account: Account | None, now: float) -> None:
-        """Remember a request until it is answered; one without patience never is."""
+        """Remember a request until it is answered; one without patience never is. Raises
+        `PeerError` if another request with this number waits: nobody could tell which of them a
+        reply answers, and so where it names brokers."""
+        if serial in self._asked:
+            raise PeerError(f"a second request {serial}, while the first has no reply")
         patience = min(request.body.timeout, LONGEST_MS) / 1000
         if patience > 0:
             self._asked[serial] = Asked(request.body.method, account, now + 2 * patience)
@@ -266,6 +271,8 @@ class TubeSession:
         if reply.error is not None:
             return self._failed(frame.serial, reply)
         assert reply.body is not None
+        if reply.body.method != asked.method:
+            raise PeerError(f"a reply to {methods.name_of(reply.body.method)}, which was not asked")
         message: Any = parsed(METHODS[asked.method].reply(), reply.body.data)
         self._count(asked, message)
         self._hiding.change_reply(asked.method, message)
