@@ -33,6 +33,7 @@ from gateway.wire.contract import (
     Wait,
     settled,
 )
+from gateway.wire.entering import silent
 from gateway.wire.kafka import greeting
 from gateway.wire.kafka.context import Listener
 from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, body_of_answer, request, written
@@ -103,13 +104,13 @@ def identify(listener: Listener, origin: Origin) -> Identifying:
     for _ in range(MOST_ROUNDS):
         seen = yield Peek(Peer.CLIENT, greeting.HEAD.size)
         if not isinstance(seen, bytes):
-            return greeting.silent(seen)
+            return silent(seen)
         key = greeting.begins(seen)
         if key not in (API_VERSIONS, SASL_HANDSHAKE):
             return (yield from _by_connection(listener, origin, stated))
         frame = yield Receive(Peer.CLIENT)
         if not isinstance(frame, bytes):
-            return greeting.silent(frame)
+            return silent(frame)
         head = request(frame)
         if key == SASL_HANDSHAKE:
             return (yield from _by_sasl(listener, origin, head, frame, stated))
@@ -149,7 +150,7 @@ def _by_sasl(
     talk = _Talk(head.version == BARE)
     token = yield from talk.token()
     if not isinstance(token, bytes):
-        return greeting.silent(token)
+        return silent(token)
     exchange = mechanisms.begin(mechanism, token, Verifier(services, origin.certificate))
     result: StepResult = None
     try:
@@ -161,7 +162,7 @@ def _by_sasl(
             yield Transmit(Peer.CLIENT, talk.answer(step.data))
             result = yield from talk.token()
             if not isinstance(result, bytes):
-                return greeting.silent(result)
+                return silent(result)
     except StopIteration as stop:
         found = stop.value
     if isinstance(found, Accepted):

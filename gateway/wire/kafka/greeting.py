@@ -7,7 +7,6 @@ from sys import intern
 from typing import NamedTuple
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Denial, EndReason, Refusal, Refused, StepResult
 from gateway.wire.kafka.frames import API_VERSIONS, SIZE, Head
 from gateway.wire.kafka.schema import api
 from gateway.wire.kafka.versions import is_offered, library_of
@@ -16,12 +15,6 @@ HEAD = struct.Struct(">ihhi")
 """Of a request: size, API, version, correlation id."""
 
 _TLS = b"\x16\x03"
-
-_SILENCES = {
-    Refusal.TIMEOUT: EndReason.HANDSHAKE_TIMEOUT,
-    Refusal.TOO_MANY: EndReason.FRAME_TOO_LARGE,
-}
-"""The end reason if no frame came, unless the client is gone."""
 
 
 def begins(seen: bytes) -> int:
@@ -47,10 +40,3 @@ def stated(head: Head, frame: bytes) -> Stated:
     assert known is not None
     library = "" if head.body < 0 else intern(library_of(known.request, head, frame))
     return Stated(library, intern((head.client or b"").decode(errors="replace")))
-
-
-def silent(denial: StepResult) -> Refused:
-    """Return the refusal of a client that did not send what was awaited."""
-    assert isinstance(denial, Denial)
-    reason = _SILENCES.get(denial.refusal, EndReason.CLIENT_CLOSED)
-    return Refused(reason, detail=denial.text)

@@ -26,12 +26,12 @@ from gateway.wire.contract import (
     Peer,
     Principal,
     Receive,
-    Refusal,
     Refused,
     Step,
     StepResult,
     Transmit,
 )
+from gateway.wire.entering import let_in, silent, undialled
 from gateway.wire.kafka.addresses import METADATA, nodes
 from gateway.wire.kafka.authenticating import Known, Unknown, identify, reach
 from gateway.wire.kafka.context import CLIENT_SIZE, Client, Listener
@@ -44,11 +44,10 @@ from gateway.wire.kafka.frames import (
     correlation,
     request,
 )
-from gateway.wire.kafka.greeting import HEAD, Stated, begins, silent, stated
+from gateway.wire.kafka.greeting import HEAD, Stated, begins, stated
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.session import KafkaSession
 from gateway.wire.kafka.versions import offered, offers_in, unsupported
-from gateway.wire.pacing import pace
 from gateway.wire.plugin import Mode
 from gateway.wire.subject import Caller, Subject
 
@@ -57,11 +56,6 @@ MOST_GREETINGS = 3
 
 _NODES_VERSION = 1
 """Of Metadata: the first in which a client can ask for no topic. Every broker knows it."""
-
-_DIAL_REASONS = {
-    Refusal.TARGET: EndReason.TARGET_REFUSED,
-    Refusal.TIMEOUT: EndReason.DIAL_TIMEOUT,
-}
 
 _NOBODY = Known(Principal("", verified=False), None, Stated(), "")
 """A client whom its broker knows, and the gateway does not."""
@@ -103,7 +97,8 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
         allotment = Allotment(settings.budget, origin.host)
         client = Client(Subject(caller), known.principal, allotment, known.credential)
         client.node = settings.services.reached(origin)
-        outcome = yield from _let_in(listener, client, greeted)
+        pair = _pair(listener, client, greeted)
+        outcome = yield from let_in(settings.services, client, CLIENT_SIZE, pair)
     except PeerError as violation:
         return Refused(EndReason.CLIENT_VIOLATION, detail=str(violation), caller=caller)
     return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome
@@ -131,29 +126,6 @@ def _greeting() -> Generator[Step, StepResult, Greeting | Refused]:
     raise PeerError("a client that takes no version of ApiVersions")
 
 
-def _let_in(listener: Listener, client: Client, greeting: Greeting) -> Opening:
-    """Go on with a client that may be let in."""
-    services = listener.settings.services
-    if not client.allotment.fits(CLIENT_SIZE):
-        return Refused(EndReason.OUT_OF_MEMORY, detail="no room for another connection")
-    client.allotment.take(CLIENT_SIZE)
-    seat = services.seat(client.subject)
-    if isinstance(seat, Denial):
-        client.leave()
-        return Refused(EndReason.TOO_MANY_CONNECTIONS, detail=seat.text)
-    client.seat = seat
-    outcome: Opened | Refused | None = None
-    try:
-        denied = yield from pace(services, client.subject)
-        if denied is not None:
-            return Refused(EndReason.TOO_MANY_CONNECTS, detail=denied.text)
-        outcome = yield from _pair(listener, client, greeting)
-        return outcome
-    finally:
-        if not isinstance(outcome, Opened):  # otherwise the session gives it back at its end
-            client.leave()
-
-
 # -- the broker --------------------------------------------------------------------------------
 
 
@@ -170,7 +142,7 @@ def _pair(listener: Listener, client: Client, greeted: Greeting) -> Opening:
                 return Refused(EndReason.NO_BROKER, detail=f"there is no broker {client.node}")
         reached = yield from reach(listener, target, principal, client.credential)
         if isinstance(reached, Denial):
-            return _undialled(reached)
+            return undialled(reached)
         client.lifetime = reached.lifetime
         if client.node is not None and target is None:
             client.guessed = reached.address
@@ -219,10 +191,6 @@ def _find_nodes(listener: Listener, client: Client) -> Generator[Step, StepResul
     except PeerError:
         return False
     return True
-
-
-def _undialled(denial: Denial) -> Refused:
-    return Refused(_DIAL_REASONS.get(denial.refusal, EndReason.NO_BROKER), detail=denial.text)
 
 
 def _api(key: int) -> Api:

@@ -34,7 +34,7 @@ from gateway.wire.contract import (
     Wait,
     settled,
 )
-from gateway.wire.pacing import pace
+from gateway.wire.entering import UNDIALLED, pace
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import (
@@ -52,11 +52,6 @@ from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import kind_name
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.subject import Caller, Subject
-
-_DIAL_REASONS = {
-    Refusal.TARGET: EndReason.TARGET_REFUSED,
-    Refusal.TIMEOUT: EndReason.DIAL_TIMEOUT,
-}
 
 _LEGACY_METHODS = {1: "ycav1", 2: "athens"}
 """Names for `CommandConnect.auth_method`, which `auth_method_name` replaced."""
@@ -217,7 +212,7 @@ def _pair(listener: ListenerContext, client: Client, to: str) -> Opening:
 def _undialled(denial: StepResult) -> Refused:
     if not isinstance(denial, Denial):
         denial = Denial(Refusal.NOT_READY, "no broker")
-    return _refused(_DIAL_REASONS.get(denial.refusal, EndReason.NO_BROKER), denial)
+    return _refused(UNDIALLED.get(denial.refusal, EndReason.NO_BROKER), denial)
 
 
 def _await_connected(listener: ListenerContext, client: Client, broker: Address | None) -> Opening:

@@ -28,7 +28,7 @@ from gateway.wire.contract import (
     Step,
     StepResult,
 )
-from gateway.wire.pacing import pace
+from gateway.wire.entering import let_in, silent, undialled
 from gateway.wire.subject import Caller, Subject
 from gateway.wire.tubemq.asking import Role, find_brokers, role
 from gateway.wire.tubemq.context import CLIENT_SIZE, Client, Listener
@@ -37,11 +37,6 @@ from gateway.wire.tubemq.session import TubeSession
 
 MOST_MASTERS = 5
 """Masters that are asked whether they are active. Clusters have two or three."""
-
-_DIAL_REASONS = {
-    Refusal.TARGET: EndReason.TARGET_REFUSED,
-    Refusal.TIMEOUT: EndReason.DIAL_TIMEOUT,
-}
 
 
 def open_pair(listener: Listener, origin: Origin) -> Opening:
@@ -52,49 +47,15 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
         Subject(caller), Allotment(settings.budget, origin.host), settings.services.reached(origin)
     )
     try:
-        outcome = yield from _let_in(listener, client)
+        seen = yield Peek(Peer.CLIENT, HEAD.size)
+        if not isinstance(seen, bytes):
+            return silent(seen)
+        head(seen)
+        pair = _pair(listener, client)
+        outcome = yield from let_in(settings.services, client, CLIENT_SIZE, pair)
     except PeerError as violation:
         return Refused(EndReason.CLIENT_VIOLATION, detail=str(violation), caller=caller)
     return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome
-
-
-# -- the client ----------------------------------------------------------------------------------
-
-
-def _let_in(listener: Listener, client: Client) -> Opening:
-    """Go on with a client that begins as clients do. Raises `PeerError`."""
-    services = listener.settings.services
-    seen = yield Peek(Peer.CLIENT, HEAD.size)
-    if not isinstance(seen, bytes):
-        return _silent(seen)
-    head(seen)
-    if not client.allotment.fits(CLIENT_SIZE):
-        return Refused(EndReason.OUT_OF_MEMORY, detail="no room for another connection")
-    client.allotment.take(CLIENT_SIZE)
-    seat = services.seat(client.subject)
-    if isinstance(seat, Denial):
-        client.leave()
-        return Refused(EndReason.TOO_MANY_CONNECTIONS, detail=seat.text)
-    client.seat = seat
-    outcome: Opened | Refused | None = None
-    try:
-        denied = yield from pace(services, client.subject)
-        if denied is not None:
-            return Refused(EndReason.TOO_MANY_CONNECTS, detail=denied.text)
-        outcome = yield from _pair(listener, client)
-        return outcome
-    finally:
-        if not isinstance(outcome, Opened):  # otherwise the session gives it back at its end
-            client.leave()
-
-
-def _silent(result: StepResult) -> Refused:
-    if isinstance(result, Denial) and result.refusal is Refusal.TIMEOUT:
-        return Refused(EndReason.HANDSHAKE_TIMEOUT)
-    return Refused(EndReason.CLIENT_CLOSED)
-
-
-# -- servers -------------------------------------------------------------------------------------
 
 
 def _pair(listener: Listener, client: Client) -> Opening:
@@ -108,8 +69,7 @@ def _pair(listener: Listener, client: Client) -> Opening:
     except PeerError as violation:
         return Refused(EndReason.BROKER_VIOLATION, detail=str(violation))
     if isinstance(reached, Denial):
-        reason = _DIAL_REASONS.get(reached.refusal, EndReason.NO_BROKER)
-        return Refused(reason, detail=reached.text)
+        return undialled(reached)
     return Opened(TubeSession(listener.settings, listener.hiding, client))
 
 
