@@ -52,7 +52,7 @@ test: lint ## all tests that this machine can run, real brokers included, but th
 	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone and not deploy'
 	@$(BIN)/python -m pytest -q --durations=20 -m alone
 
-test-fast: lint ## about three minutes: no Java, and without what takes seconds against running processes
+test-fast: lint ## about five minutes: no Java, and without what takes seconds against running processes
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long and not spark and not deploy'
 
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar
