@@ -26,8 +26,9 @@ SECRETS = "secrets"
 RULES = "rules"
 """The folder beside the configuration for files of rules."""
 
-KAFKA = "kafka"
-"""The use that writes a configuration for Kafka; all others write one for Pulsar."""
+KAFKA, TUBEMQ = "kafka", "tubemq"
+"""The uses of `gateway init` that write a configuration for Kafka and for TubeMQ. All others write
+one for Pulsar."""
 
 _SEAL_BYTES = 32
 """256 random bits, from which a cipher of that strength is derived."""
@@ -47,13 +48,14 @@ USES = {
     "edge": "use as edge",
     "shaper": "use as shaper",
     KAFKA: "brokers of Kafka",
+    TUBEMQ: "servers of TubeMQ",
 }
 """What there is a template for, and its words."""
 
 
 def write(use: str, path: Path, *, tls: bool = False) -> str:
     """Write the configuration for a use (see `USES`), and the secrets that it names. `tls`: brokers
-    are spoken to with TLS, and clients but of a sidecar, too.
+    are spoken to with TLS but for TubeMQ's, and clients but of a sidecar, too.
 
     Return the text to print: what was written, and the next commands. Raises `ConfigurationError`
     if the file exists, or something cannot be written.
@@ -157,6 +159,7 @@ _MAKERS: Mapping[str, Mapping[str, Maker]] = {
     "edge": {"seal.key": _seal, "trial-issuer.pem": _trial},
     "shaper": {"seal.key": _seal},
     KAFKA: {},  # clients get addresses, and no names
+    TUBEMQ: {},
 }
 
 
@@ -183,7 +186,8 @@ def _provided(use: str, folder: Path) -> Iterator[str]:
     if use != "sidecar":
         yield f"  {folder / 'tls.crt'}, {folder / 'tls.key'}: what clients are shown. For a trial:"
         yield f"    {TRIAL_CERTIFICATE.format(folder=shlex.quote(str(folder)))}"
-    yield f"  {folder / 'brokers-ca.crt'}: who signs the brokers' certificates"
+    if use != TUBEMQ:
+        yield f"  {folder / 'brokers-ca.crt'}: who signs the brokers' certificates"
     yield ""
 
 
@@ -196,6 +200,9 @@ def _next(use: str, path: Path, *, tls: bool) -> Iterator[str]:
         where = "with TLS on 127.0.0.1:19093" if tls else "on 127.0.0.1:19092"
         yield f"It expects brokers {where}: name yours by GATEWAY_BROKERS, and their ids by"
         yield "GATEWAY_BROKER_IDS."
+    elif use == TUBEMQ:
+        yield "It expects a master on 127.0.0.1:18715: name yours by GATEWAY_BROKERS, and the ids"
+        yield "of brokers by GATEWAY_BROKER_IDS."
     elif tls:
         yield "It expects brokers with TLS on 127.0.0.1:16651: name yours by GATEWAY_BROKERS."
     else:

@@ -4,6 +4,7 @@
 - `changing`: the key set of one issuer, kept fresh
 - `passwords`: names and passwords by an htpasswd file
 - `scram`: passwords that clients prove without showing them
+- `signatures`: what clients sign with their passwords, and tokens that stand for that
 - `users`: the files of users, which change
 """
 

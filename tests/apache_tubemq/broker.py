@@ -1,4 +1,4 @@
-"""A real TubeMQ: a master, and two brokers that share each topic."""
+"""A real TubeMQ: masters, of which one is active, and two brokers that share each topic."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.apache_tubemq.admin import TOKEN, Admin, AdminError
 from tests.apache_tubemq.jars import LOGGING, classpath
@@ -14,7 +16,9 @@ from tests.real.brokers.jars import Say, java
 from tests.real.brokers.ports import free_ports
 from tests.real.brokers.processes import end, spawn, tail
 
-MASTER_HOST = "127.0.0.96"
+MASTER_HOSTS = ("127.0.0.96", "127.0.0.93", "127.0.0.92")
+"""Of up to three masters: the active one needs another one's vote, so that two cannot lose one."""
+
 BROKER_HOSTS = {1: "127.0.0.97", 2: "127.0.0.98"}
 """By id. A master takes one broker of an address.
 
@@ -43,10 +47,10 @@ BROKER = "org.apache.inlong.tubemq.server.tools.BrokerStartup"
 MASTER_SETTINGS = """\
 [meta_bdb]
 repGroupName=tests
-repNodeName=master
+repNodeName={name}
 repNodePort={store}
-repHelperHost={host}:{store}
-metaDataPath={folder}/metadata
+repHelperHost={first}
+metaDataPath={folder}/{name}-metadata
 [master]
 hostName={host}
 port={port}
@@ -94,6 +98,14 @@ DEFAULTS = {
 """What a broker does with topics that say nothing else."""
 
 
+class Place(NamedTuple):
+    """The ports of a master: for clients and brokers, of its API, and for other masters."""
+
+    port: int
+    web: int
+    store: int
+
+
 class Process:
     """A master or a broker, as a Java process that may be started again. `log`: takes all that it
     says."""
@@ -125,11 +137,11 @@ class Process:
 
 
 class TubeMQ:
-    """A master and two brokers, of which each has some partitions of each topic.
+    """Masters and two brokers, of which each has some partitions of each topic.
 
     `topics`: their names. `partitions`: of a topic at each broker. `more_master`, `more_broker`:
-    further settings, lines that replace others of the same name. `classpath`: what clients run
-    with, see `clients.py`. `admin`: asks the master."""
+    further settings, lines that replace others of the same name. `masters`: how many. `classpath`:
+    what clients run with, see `clients.py`."""
 
     def __init__(
         self,
@@ -139,16 +151,24 @@ class TubeMQ:
         more_master: str = "",
         more_broker: str = "",
         partitions: int = 2,
+        masters: int = 1,
     ) -> None:
         """Raises MissingToolError without Java or, the first time, Maven; FetchError."""
         self.classpath = classpath(say)
         self._folder, self._topics, self._partitions = folder, topics, partitions
-        self._port, self._store, web, *ports = free_ports(EVERYWHERE, 3 + 2 * len(BROKER_HOSTS))
-        self._ports = dict(zip(BROKER_HOSTS, ports[::2], strict=True))
-        self._webs = dict(zip(BROKER_HOSTS, ports[1::2], strict=True))
-        self.admin = Admin(f"{MASTER_HOST}:{web}")
+        hosts = MASTER_HOSTS[:masters]
+        ports = iter(free_ports(EVERYWHERE, 3 * masters + 2 * len(BROKER_HOSTS)))
+        self._ports = {id: next(ports) for id in BROKER_HOSTS}
+        self._webs = {id: next(ports) for id in BROKER_HOSTS}
+        self._places = {host: Place(next(ports), next(ports), next(ports)) for host in hosts}
+        self._admins = {host: Admin(f"{host}:{it.web}") for host, it in self._places.items()}
         self._write_pages()
-        self._master = self._process_of("master", MASTER, self._master_settings(web) + more_master)
+        self._masters = {
+            host: self._process_of(
+                f"master-{host}", MASTER, self._master_settings(host) + more_master
+            )
+            for host in hosts
+        }
         self._brokers = {
             id: self._process_of(f"broker-{id}", BROKER, self._broker_settings(id) + more_broker)
             for id in BROKER_HOSTS
@@ -159,8 +179,20 @@ class TubeMQ:
 
     @property
     def master(self) -> str:
-        """Return where clients begin, `host:port`."""
-        return f"{MASTER_HOST}:{self._port}"
+        """Return where clients begin: `host:port` of each master."""
+        return ",".join(f"{host}:{it.port}" for host, it in self._places.items())
+
+    @property
+    def active(self) -> str:
+        """Return the host of the active master. Raises AssertionError if there is none."""
+        found = [host for host in self._admins if self._is_active(host)]
+        assert found, "no master is active"
+        return found[0]
+
+    @property
+    def admin(self) -> Admin:
+        """Return what asks the active master."""
+        return self._admins[self.active]
 
     @property
     def service_url(self) -> str:
@@ -175,8 +207,8 @@ class TubeMQ:
     @property
     def traces(self) -> tuple[str, ...]:
         """See `Upstream`."""
-        ports = (self._port, *self._ports.values())
-        return (MASTER_HOST, *BROKER_HOSTS.values(), *(f":{port}" for port in ports))
+        ports = (*(it.port for it in self._places.values()), *self._ports.values())
+        return (*self._masters, *BROKER_HOSTS.values(), *(f":{port}" for port in ports))
 
     def start(self) -> None:
         """Return when all partitions are served, or raise AssertionError with nothing running."""
@@ -188,8 +220,17 @@ class TubeMQ:
 
     def stop(self) -> None:
         """End all at once: nothing has to be kept."""
-        for process in (*self._brokers.values(), self._master):
+        for process in (*self._brokers.values(), *self._masters.values()):
             process.stop(signal.SIGKILL)
+
+    def kill_master(self) -> None:
+        """End the active master; return when another one is active, and all brokers serve."""
+        gone = self.active
+        self._masters[gone].stop(signal.SIGKILL)
+        others = [host for host in self._masters if host != gone]
+        self._masters[others[0]].await_ready(lambda: any(map(self._is_active, others)))
+        for id, process in self._brokers.items():
+            process.await_ready(partial(self._is_serving, id))
 
     def stop_broker(self, id: int, how: signal.Signals = signal.SIGTERM) -> None:
         """End a broker. Asked by SIGTERM, it takes its leave of the master first, some seconds
@@ -206,8 +247,10 @@ class TubeMQ:
     # -- starting ----------------------------------------------------------------------------
 
     def _start(self) -> None:
-        self._master.launch()
-        self._master.await_ready(self._is_master_ready)
+        for host, process in self._masters.items():
+            process.launch()
+            if host == MASTER_HOSTS[0]:  # the others ask it to let them in
+                process.await_ready(lambda: self._is_active(MASTER_HOSTS[0]))
         if not self._is_configured:
             self._configure()
             self._is_configured = True
@@ -217,10 +260,10 @@ class TubeMQ:
         for id in self._brokers:
             self._await_serving(id, before[id])
 
-    def _is_master_ready(self) -> bool:
+    def _is_active(self, host: str) -> bool:
         try:
-            self.admin.query("admin_query_broker_run_status")
-        except (OSError, AdminError, ValueError):  # it does not listen, or has no store yet
+            self._admins[host].query("admin_query_broker_run_status")
+        except (OSError, AdminError, ValueError):  # it does not listen, or another one is
             return False
         return True
 
@@ -246,7 +289,8 @@ class TubeMQ:
 
     def _registrations(self, id: int) -> int:
         """Return how often a broker has come, as the master says."""
-        return self._master.log.read_text(errors="replace").count(f"[Broker Register] {id}:")
+        logs = [it.log for it in self._masters.values() if it.log.exists()]
+        return sum(it.read_text(errors="replace").count(f"[Broker Register] {id}:") for it in logs)
 
     def _is_serving(self, id: int) -> bool:
         """Return whether a broker serves its partitions of all topics."""
@@ -261,12 +305,15 @@ class TubeMQ:
         command = [java(), *SMALL, LOGGING, "-cp", self.classpath, runs, "-f", str(file)]
         return Process(command, self._folder / f"{name}.log")
 
-    def _master_settings(self, web: int) -> str:
+    def _master_settings(self, host: str) -> str:
+        place, first = self._places[host], MASTER_HOSTS[0]
         return MASTER_SETTINGS.format(
-            host=MASTER_HOST,
-            port=self._port,
-            web=web,
-            store=self._store,
+            name=f"master-{host}",
+            host=host,
+            port=place.port,
+            web=place.web,
+            store=place.store,
+            first=f"{first}:{self._places[first].store}",
             folder=self._folder,
             token=TOKEN,
         )

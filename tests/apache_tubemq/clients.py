@@ -49,7 +49,7 @@ class Tube:
         """Return what a client prints that ends in this time. Raises ClientError. What it notes is
         printed, for pytest to show with a test that fails. `receiving`: the seconds after which it
         receives no more."""
-        command = [*self._command(receiving), *map(str, arguments)]
+        command = self.command(*arguments, receiving=receiving)
         try:
             done = subprocess.run(command, check=False, capture_output=True, timeout=seconds)
         except subprocess.TimeoutExpired as late:
@@ -61,14 +61,16 @@ class Tube:
         print(told)
         return done.stdout.decode()
 
-    def _command(self, receiving: int | None) -> list[str]:
+    def command(self, *arguments: object, receiving: int | None = None) -> list[str]:
+        """Return the command of a client with these arguments. `receiving`: see `run`."""
         given: dict[str, object] = {"level": "warn"}
         if self.user is not None:
             given |= {"user": self.user, "password": self.password}
         if receiving is not None:
             given["seconds"] = receiving
         properties = [f"-D{name}={value}" for name, value in given.items()]
-        return [java(), *SMALL, LOGGING, *properties, "-cp", self.classpath, "Tube"]
+        program = [java(), *SMALL, LOGGING, *properties, "-cp", self.classpath, "Tube"]
+        return [*program, *map(str, arguments)]
 
 
 def produce(

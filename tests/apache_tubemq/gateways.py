@@ -9,6 +9,15 @@ from tests.apache_kafka.gateways import KafkaPlan
 from tests.apache_tubemq.broker import TubeMQ
 from tests.real.gateways import Settings, Upstream
 
+ALICE_ALONE = """
+version: 1
+rules:
+  - id: alice
+    match: {tenant: tubemq, principal: alice}
+    allow: [produce, consume]
+"""
+"""Rules by which alice may do everything, where `access` is closed."""
+
 
 @dataclass(frozen=True)
 class TubePlan(KafkaPlan):

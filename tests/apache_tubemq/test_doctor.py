@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,12 @@ import yaml
 
 from tests.apache_tubemq.broker import TubeMQ
 from tests.apache_tubemq.gateways import in_front_of
-from tests.real.artifacts import Artifacts
-from tests.real.brokers.jars import Say
 from tests.real.brokers.ports import free_ports
-from tests.real.fixtures import or_skip
 from tests.real.gateways import HOST
 
 pytestmark = pytest.mark.real
 
-
-@pytest.fixture(scope="module")
-def broker(artifacts: Artifacts, say: Say) -> Iterator[TubeMQ]:
-    made = or_skip(lambda say: TubeMQ(artifacts.directory("tubemq-doctor"), say), say)
-    made.start()
-    yield made
-    made.stop()
+TOPICS = ["demo"]
 
 
 def examine(broker: TubeMQ, folder: Path, **changes: Any) -> str:

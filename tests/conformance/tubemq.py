@@ -1,20 +1,132 @@
-"""TubeMQ in the battery: each block of a frame stops, and nothing passes."""
+"""TubeMQ in the battery: frames like earlier ones pass; the blocks of others stop, and those that
+have come whole stop together."""
 
 from __future__ import annotations
 
 import struct
+from typing import Any
 
-from gateway.wire.tubemq.frames import HEAD, MOST_BLOCKS, TOKEN
-from gateway.wire.tubemq.scanning import FIRST, BlockScanner
+from gateway.wire.account import Account, Action
+from gateway.wire.subject import NOBODY
+from gateway.wire.tubemq import methods as m
+from gateway.wire.tubemq.alike import LARGEST, learn_receipt, learn_request
+from gateway.wire.tubemq.envelopes import parsed, read_reply, read_request
+from gateway.wire.tubemq.frames import FIRST, HEAD, MOST_BLOCKS, TOKEN, whole
+from gateway.wire.tubemq.pending import Asked, Pending
+from gateway.wire.tubemq.replies import ReplyScanner
+from gateway.wire.tubemq.requests import RequestScanner
+from tests.playbooks_tubemq.script import ask, tell
 from tests.unit.wire.tubemq.frames import Vector, in_blocks, vectors
 
 from .battery import Frame, Lie, Sample, Spec, Subject
 
-LARGEST = 1 << 20
+LARGEST_BLOCK = 1 << 20
+GOT = 8
+"""The serial number of a request for messages, while all others are of messages that were sent."""
 
 
-def _make() -> Subject:
-    return Subject(BlockScanner(LARGEST), {})
+# -- what is driven --------------------------------------------------------------------------------
+
+
+class Answered(Pending):
+    """Each request is answered at once."""
+
+    def __setitem__(self, serial: int, asked: Asked) -> None:
+        """Forget a request."""
+
+
+class Unanswered(Pending):
+    """A request waits for each reply. `sent`, `got`: what has been asked for."""
+
+    def __init__(self, sent: Asked, got: Asked) -> None:
+        self._sent, self._got = sent, got
+
+    def get(self, serial: int, default: Any = None) -> Any:
+        """Return the request with this serial number."""
+        return self._got if serial == GOT else self._sent
+
+    def __delitem__(self, serial: int) -> None:
+        """Keep it."""
+
+
+def _asked(method: int, account: Account) -> Asked:
+    return Asked(method, NOBODY, account, 1.0, None, None)
+
+
+def _accounts() -> dict[str, Account]:
+    return {"sent": Account(Action.PRODUCE), "got": Account(Action.CONSUME)}
+
+
+def _requests() -> Subject:
+    accounts = _accounts()
+    scanner = RequestScanner(LARGEST_BLOCK, Answered())
+    for data in KINDS:
+        frame = whole(data)
+        request = read_request(frame.envelope)
+        number = request.body.method
+        message: Any = parsed(m.METHODS[number].request(), request.body.request)
+        kind = learn_request(data, len(frame.envelope), request, message)
+        assert kind is not None
+        name = "sent" if number == m.SEND_MESSAGE else "got"
+        scanner.learn(kind, _asked(number, accounts[name]))
+    return Subject(scanner, accounts)
+
+
+def _replies() -> Subject:
+    accounts = _accounts()
+    sent, got = accounts["sent"], accounts["got"]
+    pending = Unanswered(_asked(m.SEND_MESSAGE, sent), _asked(m.GET_MESSAGES, got))
+    scanner = ReplyScanner(LARGEST_BLOCK, pending)
+    for data in RECEIPTS:
+        reply = read_reply(whole(data).envelope)
+        assert reply.body is not None
+        message: Any = parsed(m.METHODS[m.SEND_MESSAGE].reply(), reply.body.data)
+        receipt = learn_receipt(data, reply, message)
+        assert receipt is not None
+        scanner.learn(len(data), receipt)
+    return Subject(scanner, accounts)
+
+
+# -- samples ---------------------------------------------------------------------------------------
+
+
+def _send(
+    size: int, partition: int = 1, serial: int = 7, topic: str = "demo", **more: Any
+) -> bytes:
+    fields: dict[str, Any] = {"clientId": "p", "topicName": topic, "partitionId": partition}
+    fields |= {"data": b"x" * size, "flag": 0, "checkSum": -1, "sentAddr": 1}
+    return ask(m.SEND_MESSAGE, serial, **(fields | more))
+
+
+def _get(group: str = "g", serial: int = 7) -> bytes:
+    fields: dict[str, Any] = {"clientId": "c", "partitionId": 1, "groupName": group}
+    return ask(m.GET_MESSAGES, serial, **fields, topicName="demo", lastPackConsumed=True)
+
+
+def _receipt(id: int, serial: int = 7, **more: Any) -> bytes:
+    fields: dict[str, Any] = {"success": True, "errCode": 200, "errMsg": str(id), "messageId": id}
+    return tell(m.SEND_MESSAGE, serial, **fields, **more)
+
+
+_ID, _TIME = 4600743810514145280, 1796083200000
+
+KINDS = (_send(100), _send(3, partition=2, msgType="t", msgTime="202611270900"), _get())
+RECEIPTS = (
+    _receipt(_ID, appendTime=_TIME, appendOffset=28_000),
+    _receipt(77, requireAuth=False),
+)
+
+
+def _sent(size: int, **more: Any) -> Frame:
+    return Frame(_send(size, **more), account="sent", messages=1, counted=size)
+
+
+def _passing(data: bytes) -> Frame:
+    return Frame(data, account="sent", receipts=1)
+
+
+def _alone(data: bytes) -> Frame:
+    return Frame(data, stop=True)
 
 
 def _stops(*blocks: bytes) -> tuple[Frame, ...]:
@@ -29,7 +141,7 @@ def _stop(vector: Vector) -> tuple[Frame, ...]:
     return _stops(*in_blocks(vector.frame))
 
 
-_HUGE = HEAD.pack(TOKEN, 7, 1) + struct.pack(">I", LARGEST)
+_HUGE = HEAD.pack(TOKEN, 7, 1) + struct.pack(">I", LARGEST_BLOCK)
 
 SAMPLES = (
     Sample("nothing", ()),
@@ -39,8 +151,54 @@ SAMPLES = (
     Sample("full blocks", _stops(*[bytes(8192)] * 3, b"rest")),
     Sample("a large block", _stops(bytes(200_000), bytes(70_000))),
     Sample("the most blocks", _stops(*[b""] * MOST_BLOCKS)),
-    Sample("what has begun", (*_stops(b"a", b"b"), Frame(_HUGE, stop=True, absent=LARGEST))),
+    Sample("what has begun", (*_stops(b"a", b"b"), Frame(_HUGE, stop=True, absent=LARGEST_BLOCK))),
 )
+
+REQUESTS = (
+    Sample("messages of all lengths", tuple(map(_sent, (0, 1, 100, 127, 128, 300, 8000)))),
+    Sample("messages in several blocks", tuple(map(_sent, (8192, 16_200, 20_000)))),
+    Sample("two partitions in turn", (_sent(9), _sent(9, partition=1, serial=-9)) * 3),
+    Sample(
+        "more constant bytes",
+        (_sent(50, partition=2, msgType="t", msgTime="202611270900"), _sent(50)) * 2,
+    ),
+    Sample("requests for messages", (Frame(_get()), Frame(_get(serial=9)), _alone(_get("h")))),
+    Sample(
+        "almost alike",
+        (
+            _alone(_send(20, topicName="other")),
+            _sent(20),
+            _alone(_send(20, partition=3)),
+            _alone(_send(20, msgType="u")),
+        ),
+    ),
+)
+
+ANSWERS = (
+    Sample(
+        "receipts",
+        tuple(
+            _passing(
+                _receipt(
+                    4600743810514145280 + id, appendTime=1796083200000 + id, appendOffset=28_028
+                )
+            )
+            for id in range(5)
+        ),
+    ),
+    Sample("short receipts", (_passing(_receipt(10, requireAuth=False)),) * 3),
+    Sample(
+        "almost receipts",
+        (
+            _alone(_receipt(77, requireAuth=True)),
+            _alone(_receipt(77, serial=GOT, requireAuth=False)),
+            _alone(tell(m.SEND_MESSAGE, 7, success=True, errCode=200, errMsg="no", messageId=77)),
+        ),
+    ),
+)
+
+
+# -- lies ------------------------------------------------------------------------------------------
 
 
 def _head(token: int, blocks: int) -> bytes:
@@ -52,9 +210,23 @@ LIES = (
     Lie("no blocks", _head(TOKEN, 0)),
     Lie("too many blocks", _head(TOKEN, MOST_BLOCKS + 1)),
     Lie("less than no blocks", _head(TOKEN, 2**32 - 1)),
-    Lie("a block that is too large", HEAD.pack(TOKEN, 7, 1) + struct.pack(">I", LARGEST + 1)),
+    Lie("a block that is too large", HEAD.pack(TOKEN, 7, 1) + struct.pack(">I", LARGEST_BLOCK + 1)),
     Lie("a block of less than nothing", HEAD.pack(TOKEN, 7, 1) + b"\xff" * 4),
 )
+
+
+# -- specs -----------------------------------------------------------------------------------------
+
+
+def _split(stopped: bytes) -> list[int]:
+    """Return the lengths of blocks that stopped together, of which the first has a frame's head."""
+    at = HEAD.size if stopped.startswith(HEAD.pack(TOKEN, 7, 1)[:4]) else 0
+    found, begin = [], 0
+    while at < len(stopped):
+        at += 4 + int.from_bytes(stopped[at : at + 4])
+        found.append(at - begin)
+        begin = at
+    return found
 
 
 class BlockSpec(Spec):
@@ -63,7 +235,26 @@ class BlockSpec(Spec):
     def frames(self, longest: int) -> list[Frame]:
         """See `Spec`: frames of one block."""
         found = super().frames(longest)
-        return [it for it in found if it.data[: HEAD.size] == HEAD.pack(TOKEN, 7, 1)]
+        return [it for it in found if it.data.startswith(b"\x00\x00\x00\x01", 8)]
 
 
-SPECS = (BlockSpec("tubemq", _make, SAMPLES, LIES, limits=False, carry_bound=FIRST - 1),)
+SPECS = (
+    BlockSpec(
+        "tubemq",
+        _requests,
+        SAMPLES + REQUESTS,
+        LIES,
+        limits=False,
+        carry_bound=LARGEST - 1,
+        split=_split,
+    ),
+    BlockSpec(
+        "tubemq replies",
+        _replies,
+        SAMPLES + ANSWERS,
+        LIES,
+        limits=False,
+        carry_bound=FIRST + 200,
+        split=_split,
+    ),
+)

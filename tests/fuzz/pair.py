@@ -41,7 +41,6 @@ from gateway.wire.pulsar.trace import LONGEST
 from gateway.wire.traced import TracedSession
 from tests.fuzz.reading import is_in_place_of, shown, walk, whole
 from tests.playbooks.services import FakeServices
-from tests.support.requests import ids_of
 from tests.support.scanners import scanners_of
 
 LATE = Denial(Refusal.TIMEOUT, "too late")
@@ -323,7 +322,7 @@ class Pair:
         """What is counted belongs to somebody, and what passes to somebody who is open."""
         to_broker, to_client = scanners_of(self.session)
         handles = self.session.incarnations.handles
-        for id, account in ids_of(to_broker._producers).items():
+        for id, account in to_broker._producers.items():
             handle = handles.producers.get(id)
             assert handle is not None
             assert (handle.account, handle.state) == (account, State.OPEN)
@@ -331,7 +330,7 @@ class Pair:
             (to_client._producers, Action.PRODUCE),
             (to_client._consumers, Action.CONSUME),
         ):
-            for id, account in ids_of(table).items():
+            for id, account in table.items():
                 handle = handles.table(action).get(id)
                 assert handle is not None
                 assert handle.account is account

@@ -7,7 +7,7 @@ import random
 from contextlib import suppress
 
 from gateway.errors import PeerError
-from gateway.wire.tubemq.frames import framed, head, joined
+from gateway.wire.tubemq.frames import framed, head, whole
 from tests.playbooks_tubemq.script import Tube, TubeServices
 from tests.unit.wire.tubemq.frames import in_blocks_of, vectors
 
@@ -48,7 +48,7 @@ def _any(frames: list[bytes], noise: random.Random) -> bytes:
 
 def mutated(frame: bytes, noise: random.Random) -> bytes:
     """Return a frame with another envelope, in other blocks, or with another head."""
-    envelope = bytearray(joined(frame))
+    envelope = bytearray(whole(frame).envelope)
     for _ in range(noise.choice((0, 1, 1, 2, 5))):
         _mutate(envelope, noise)
     found = framed(head(frame).serial, bytes(envelope) or b"\0")

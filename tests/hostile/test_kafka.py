@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import random
-import socket
 import struct
 import subprocess
 import sys
-import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,11 +27,10 @@ from tests.playbooks_kafka.frames import (
 )
 from tests.real.brokers.ports import free_ports
 
-from .peers import HOST, PATIENCE, Closed, Wire
-from .process import HANDSHAKE, Addressed, Gateway, until
+from .peers import HOST, Wire
+from .process import HANDSHAKE
+from .protocols import LISTENERS, MIB, ProtocolGateway, flood, hear_to_the_end, storm, stuff
 
-MIB = 1 << 20
-LISTENERS = ("passing", "verifying")
 everywhere = pytest.mark.parametrize("listener", LISTENERS)
 
 HELLO = ask(API_VERSIONS, 3, 1, ClientSoftwareName="hostile", ClientSoftwareVersion="1")
@@ -78,28 +73,19 @@ class Sandboxed(NamedTuple):
     address: str
 
 
-class KafkaGateway(Gateway):
+class KafkaGateway(ProtocolGateway):
     """A gateway whose listeners speak Kafka."""
 
-    def _settings(
-        self, brokers: Sequence[Addressed], admin: int, secret: Path, deadlines: dict[str, str]
-    ) -> dict[str, Any]:
-        found = super()._settings(brokers, admin, secret, deadlines)
-        token = {"mode": "verify", "token": {"secret_file": str(secret)}}
-        found["listeners"] = [
-            {
-                "name": name,
-                "bind": f"{HOST}:{port}",
-                "cluster": "main",
-                "protocol": "kafka",
-                "advertise": _advertised(),
-                **({"identity": token} if name == "verifying" else {}),
-            }
-            for name, port in self.ports.items()
-            if name != "masking"
-        ]
-        found["clusters"] = {"main": {"brokers": f"kafka://{brokers[0].address}"}}
-        return found
+    protocol = "kafka"
+
+    def _identity(self, secret: Path) -> dict[str, Any]:
+        """See `ProtocolGateway`."""
+        return {"token": {"secret_file": str(secret)}}
+
+    def _first_port(self, listener: str) -> int:
+        """See `ProtocolGateway`."""
+        (port,) = free_ports(HOST, 1)
+        return port
 
     def serves(self) -> None:
         """Check that a good client can use the gateway."""
@@ -107,15 +93,6 @@ class KafkaGateway(Gateway):
             assert API_VERSIONS in offered(client)
             client.say(metadata(12, 7))
             assert told(METADATA, 12, hear(client))["Brokers"]
-
-    def client(self, listener: str) -> Wire:
-        """Return a client that has connected."""
-        return Wire(socket.create_connection((HOST, self.ports[listener]), timeout=PATIENCE))
-
-
-def _advertised() -> dict[str, Any]:
-    (port,) = free_ports(HOST, 1)
-    return {"ports": {"host": HOST, "ids": "1", "first_port": port}}
 
 
 def hear(client: Wire) -> bytes:
@@ -127,12 +104,6 @@ def hear(client: Wire) -> bytes:
 def offered(client: Wire) -> list[int]:
     client.say(HELLO)
     return [it["ApiKey"] for it in told(API_VERSIONS, 3, hear(client))["ApiKeys"]]
-
-
-def hear_to_the_end(client: Wire) -> None:
-    with suppress(Closed, TimeoutError):
-        while True:
-            hear(client)
 
 
 @pytest.fixture(scope="module")
@@ -217,23 +188,8 @@ def _sasl(mechanism: str, token: bytes) -> list[bytes]:
 
 def test_a_flood_of_strangers_keeps_no_client_out_and_no_memory(kafka: KafkaGateway) -> None:
     """Some say nothing, some half a frame, some ask for versions, some guess."""
-    before = kafka.memory
-    said = [b"", HELLO[:-1], HELLO * 50, b"".join([HELLO, *_sasl("OAUTHBEARER", b"x" * 1000)])]
-
-    def stranger(number: int) -> None:
-        with suppress(OSError), kafka.client("verifying") as client:
-            client.say(said[number % len(said)])
-            hear_to_the_end(client)
-
-    with ThreadPoolExecutor(50) as pool:
-        strangers = [pool.submit(stranger, number) for number in range(600)]
-        for _ in range(20):
-            kafka.serves()
-        for each in strangers:
-            each.result()
-    assert until(lambda: kafka.metrics().connections("verifying") == 0)
-    assert kafka.buffered == 0
-    assert kafka.memory - before < 24 * MIB
+    guess = b"".join([HELLO, *_sasl("OAUTHBEARER", b"x" * 1000)])
+    flood(kafka, [b"", HELLO[:-1], HELLO * 50, guess])
 
 
 # -- behind it -----------------------------------------------------------------------------------
@@ -243,46 +199,24 @@ def test_a_flood_of_strangers_keeps_no_client_out_and_no_memory(kafka: KafkaGate
 def test_requests_of_any_kind_harm_nobody_else(kafka: KafkaGateway, seed: int) -> None:
     """Whole ones, mutated ones and torn ones, in pieces of any size."""
     shapes = random.Random(seed)
+    sources = [Source(shapes.randbytes(300)) for _ in range(60)]
 
-    def hostile(number: int) -> None:
-        source = Source(shapes.randbytes(300))
-        with suppress(OSError, Closed), kafka.client("passing") as client:
-            offered(client)
-            for at in range(source.below(12) + 1):
-                make = any_request if source.odd(2) else usual_request
-                frame = make(source, at)
-                if source.odd(3):
-                    frame = mutated(source, frame)
-                cut = source.below(len(frame) + 1) if source.odd(4) else len(frame)
-                client.say(frame[:cut])
-                client.say(frame[cut:])
-            if number % 3:
-                client.reset()
-            else:
-                client.sock.shutdown(socket.SHUT_WR)
-                hear_to_the_end(client)
+    def say(number: int, client: Wire) -> None:
+        source = sources[number]
+        offered(client)
+        for at in range(source.below(12) + 1):
+            make = any_request if source.odd(2) else usual_request
+            frame = make(source, at)
+            if source.odd(3):
+                frame = mutated(source, frame)
+            cut = source.below(len(frame) + 1) if source.odd(4) else len(frame)
+            client.say(frame[:cut])
+            client.say(frame[cut:])
 
-    with ThreadPoolExecutor(12) as pool:
-        hostiles = [pool.submit(hostile, number) for number in range(60)]
-        kafka.serves()
-        for each in hostiles:
-            each.result()
-    assert until(lambda: kafka.metrics().connections("passing") == 0)
-    assert until(lambda: kafka.buffered == 0)
+    storm(kafka, lambda _: kafka.client("passing"), say)
 
 
 def test_a_client_that_reads_nothing_is_not_answered_without_end(kafka: KafkaGateway) -> None:
     """It asks for the cluster's metadata as fast as it can, and the broker answers each time."""
-    before = kafka.memory
-    with suppress(OSError), kafka.client("passing") as client:
-        client.say(HELLO)
-        client.sock.settimeout(1)
-        asked = b"".join(metadata(12, number) for number in range(1000))
-        until_s = time.monotonic() + 3
-        with suppress(TimeoutError, OSError):
-            while time.monotonic() < until_s:
-                client.sock.sendall(asked)
-        kafka.serves()
-        assert kafka.memory - before < 24 * MIB
-        client.reset()
-    assert until(lambda: kafka.buffered == 0)
+    asked = b"".join(metadata(12, number) for number in range(1000))
+    stuff(kafka, kafka.client("passing"), HELLO, asked, 24 * MIB)

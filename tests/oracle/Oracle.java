@@ -126,9 +126,9 @@ public final class Oracle {
         }
         try {
             String read = TopicName.get((String) get.invoke(message)).toString();
-            text(read, out.append(",\"tn\":"));
+            Json.text(read, out.append(",\"tn\":"));
         } catch (IllegalArgumentException invalid) {
-            text(String.valueOf(invalid.getMessage()), out.append(",\"tx\":"));
+            Json.text(String.valueOf(invalid.getMessage()), out.append(",\"tx\":"));
         }
     }
 
@@ -140,7 +140,7 @@ public final class Oracle {
             out.append(",\"payload\":").append(buffer.readerIndex());
         } catch (Throwable thrown) {
             out.setLength(begin);
-            text(thrown.toString(), out.append(",\"mx\":"));
+            Json.text(thrown.toString(), out.append(",\"mx\":"));
         }
     }
 
@@ -173,7 +173,7 @@ public final class Oracle {
         if (value instanceof Number || value instanceof Boolean) {
             out.append(value);
         } else if (value instanceof String) {
-            text((String) value, out);
+            Json.text((String) value, out);
         } else if (value instanceof byte[]) {
             out.append('"');
             for (byte each : (byte[]) value) {
@@ -199,13 +199,13 @@ public final class Oracle {
         int begin = out.length();
         try {
             TopicName read = TopicName.get(said);
-            text(read.toString(), out.append("{\"full\":"));
-            text(read.getDomain().value(), out.append(",\"domain\":"));
-            text(read.getTenant(), out.append(",\"tenant\":"));
-            text(read.getNamespace(), out.append(",\"namespace\":"));
-            text(read.getLocalName(), out.append(",\"local\":"));
+            Json.text(read.toString(), out.append("{\"full\":"));
+            Json.text(read.getDomain().value(), out.append(",\"domain\":"));
+            Json.text(read.getTenant(), out.append(",\"tenant\":"));
+            Json.text(read.getNamespace(), out.append(",\"namespace\":"));
+            Json.text(read.getLocalName(), out.append(",\"local\":"));
             out.append(",\"partition\":").append(read.getPartitionIndex());
-            text(read.getPartitionedTopicName(), out.append(",\"base\":"));
+            Json.text(read.getPartitionedTopicName(), out.append(",\"base\":"));
             out.append('}');
         } catch (Throwable thrown) {
             out.setLength(begin);
@@ -216,32 +216,9 @@ public final class Oracle {
     // -- JSON --------------------------------------------------------------------------------
 
     private static void refusal(Throwable thrown, StringBuilder out) {
-        Throwable cause = thrown;
-        if (thrown instanceof InvocationTargetException) {
-            cause = thrown.getCause();
-        }
-        text(cause.getClass().getSimpleName(), out.append("{\"ex\":"));
-        String told = String.valueOf(cause.getMessage());
-        text(told.length() > 200 ? told.substring(0, 200) : told, out.append(",\"told\":"));
+        boolean reflected = thrown instanceof InvocationTargetException;
+        Json.refusal(reflected ? thrown.getCause() : thrown, out.append('{'));
         out.append('}');
-    }
-
-    private static void text(String text, StringBuilder out) {
-        out.append('"');
-        for (int at = 0; at < text.length(); at++) {
-            char each = text.charAt(at);
-            if (each == '"' || each == '\\') {
-                out.append('\\').append(each);
-            } else if (each < 32 || each > 126) {
-                out.append("\\u");
-                for (int shift = 12; shift >= 0; shift -= 4) {
-                    out.append(Character.forDigit(each >> shift & 15, 16));
-                }
-            } else {
-                out.append(each);
-            }
-        }
-        out.append('"');
     }
 
     // -- reflection --------------------------------------------------------------------------

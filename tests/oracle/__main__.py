@@ -1,5 +1,5 @@
 """`python -m tests.oracle`: real brokers' decoders judge the frames that reach them; `--show`
-prints the connection of one seed.
+prints the connection of one seed, of Pulsar or with `--only tubemq` of TubeMQ.
 
 The exit status is 1 if they found anything.
 """
@@ -12,13 +12,18 @@ from functools import partial
 
 from tests.fuzz.report import table
 
-from .long import judge_many
 from .oracle import Oracles
 from .play import Played
-from .run import judged, play
+from .run import judge_pulsar, judged, play
+from .tubemq import play as tubemq
+from .tubemq.oracle import TubeOracle
+from .tubemq.run import judge_tubemq
+from .tubemq.run import judged as judged_tubemq
 from .watched import House
 
 _say = partial(print, flush=True)
+
+_JUDGES = {"pulsar": judge_pulsar, "tubemq": judge_tubemq}
 
 
 def main() -> int:
@@ -27,12 +32,14 @@ def main() -> int:
     parser.add_argument("--frames", type=int, default=1_000_000, help="that peers say (10^6)")
     parser.add_argument("--seed", type=int, default=1, help="of the first connection (1)")
     parser.add_argument("--show", type=int, help="play the connection of this seed alone")
+    parser.add_argument("--only", choices=_JUDGES, help="the decoders of this protocol")
     options = parser.parse_args()
     if options.show is not None:
-        return _show(options.show)
-    row = judge_many(options.frames, options.seed, _say)
-    _say(table([row]))
-    return 1 if row.findings else 0
+        return (_show_tubemq if options.only == "tubemq" else _show)(options.show)
+    judges = _JUDGES if options.only is None else {options.only: _JUDGES[options.only]}
+    rows = [it(options.frames, options.seed, _say) for it in judges.values()]
+    _say(table(rows))
+    return 1 if any(row.findings for row in rows) else 0
 
 
 def _show(seed: int) -> int:
@@ -62,6 +69,26 @@ def _tell(played: Played, oracles: Oracles) -> None:
                 _say(f"        {oracle.version}: {reading}")
         _say(f"    {[tuple(count) for count in step.counts]}")
     _say("; ".join(played.ends))
+
+
+def _show_tubemq(seed: int) -> int:
+    """Print the connection of a seed to TubeMQ, frame by frame."""
+    played = tubemq.play(seed)
+    with TubeOracle(_say) as oracle:
+        said, sent = oracle.read(*played.streams)
+        findings = judged_tubemq(oracle, played)
+    _say(f"the client says {played.said.hex()}, {played.piece} bytes at once")
+    _say(f"a server would read {said}")
+    for number, step in enumerate(played.steps):
+        _say(f"{number} frame {step.frame.serial} {step.frame.envelope.hex()}")
+        if step.judged is not None:
+            _say(f"    judged: {str(step.judged.message)!r}")
+        _say(f"    went on: {step.went_on.hex() if step.went_on is not None else 'nothing'}")
+    _say(f"the server reads {sent}")
+    _say(played.end or played.crash or "open")
+    for finding in findings:
+        _say(finding)
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

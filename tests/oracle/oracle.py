@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import struct
-import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from tests.oracle.piped import Closed, OracleGoneError, Piped
 from tests.real.brokers.jars import (
     POMS,
     MissingToolError,
@@ -30,7 +29,6 @@ Reading = dict[str, Any]
 metadata). Of a name: `full`, `partition` and so on. `ex`: the exception of a refusal."""
 
 _SOURCE = Path(__file__).with_name("Oracle.java")
-_COUNT = struct.Struct(">i").pack
 _HEAD = struct.Struct(">ci").pack
 _FRAME = b"F"
 _NAME = b"N"
@@ -40,69 +38,36 @@ _OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:-UsePerfData",  # its warnings would mix with the answers
 )
+JSON = Path(__file__).with_name("Json.java")
+"""What both oracles write JSON by."""
 
 
-class OracleGoneError(Exception):
-    """The Java process ended, or gave an invalid answer."""
-
-
-class Oracle:
-    """The decoder of one broker version. Close it, or use it as a context manager."""
+class Oracle(Piped):
+    """The decoder of one broker version."""
 
     def __init__(self, version: str, say: Say) -> None:
         """Raises MissingToolError without Java (a JDK) or, the first time, Maven; FetchError."""
         jars = pulsar_jars(say, version)
         classes = _compiled(version, jars)
-        command = [java(), *_OPTIONS, "-cp", f"{jars}/*:{classes}", "Oracle"]
+        super().__init__(version, [java(), *_OPTIONS, "-cp", f"{jars}/*:{classes}", "Oracle"])
+        (line,) = self.lines(1)
+        known = read(line)
         self.version = version
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        known = self._line()
         self.types = frozenset(known["types"])
         self.fields = {name: frozenset(numbers) for name, numbers in known["fields"].items()}
 
     def ask_frames(self, frames: Sequence[bytes]) -> None:
-        """Send whole frames, including their total sizes. Call `answers` before the next batch."""
+        """Send whole frames, including their total sizes. Call `lines` before the next batch."""
         self._ask(_FRAME, [frame[4:] for frame in frames])
 
     def ask_names(self, names: Sequence[bytes]) -> None:
         self._ask(_NAME, names)
 
-    def answers(self, number: int) -> list[bytes]:
-        """Return the reading of each item of the latest batch: a line of JSON."""
-        output = self._process.stdout
-        assert output is not None
-        lines = [output.readline() for _ in range(number)]
-        if lines and not lines[-1].endswith(b"\n"):
-            raise OracleGoneError(f"the oracle of {self.version} has ended")
-        return lines
-
     def _ask(self, mode: bytes, items: Sequence[bytes]) -> None:
-        parts = [_COUNT(len(items))]
-        for item in items:
-            parts += (_HEAD(mode, len(item)), item)
-        entry = self._process.stdin
-        assert entry is not None
-        try:
-            entry.write(b"".join(parts))
-            entry.flush()
-        except OSError as error:
-            raise OracleGoneError(f"the oracle of {self.version} has ended") from error
-
-    def _line(self) -> Reading:
-        (line,) = self.answers(1)
-        return read(line)
-
-    def close(self) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-        self._process.wait(10)
+        self.send((_HEAD(mode, len(item)) + item for item in items), len(items))
 
 
-class Oracles:
+class Oracles(Closed):
     """One oracle for each version. All of them work in parallel."""
 
     def __init__(self, say: Say, versions: Iterable[str] = VERSIONS) -> None:
@@ -119,7 +84,7 @@ class Oracles:
 
     def answers(self, number: int) -> list[tuple[bytes, ...]]:
         """Return each version's answer to each item."""
-        return list(zip(*(oracle.answers(number) for oracle in self.all), strict=True))
+        return list(zip(*(oracle.lines(number) for oracle in self.all), strict=True))
 
     def frames(self, frames: Sequence[bytes]) -> list[tuple[Reading, ...]]:
         """Return each version's reading of each frame."""
@@ -133,19 +98,9 @@ class Oracles:
         return [tuple(map(read, lines)) for lines in self.answers(len(names))]
 
     def close(self) -> None:
+        """See `Closed`."""
         for oracle in self.all:
             oracle.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def read(line: bytes) -> Reading:
@@ -162,10 +117,11 @@ def _compiled(version: str, jars: Path) -> Path:
     version."""
 
     def compile_into(into: Path) -> None:
-        command = [tool("javac"), "-nowarn", "-d", str(into), "-cp", f"{jars}/*", str(_SOURCE)]
-        run_tool("javac", command)
+        command = [tool("javac"), "-nowarn", "-d", str(into), "-cp", f"{jars}/*"]
+        run_tool("javac", [*command, str(_SOURCE), str(JSON)])
 
-    return filled_once(f"oracle-{version}-{digest(_SOURCE.read_bytes())}", compile_into)
+    recipe = _SOURCE.read_bytes() + JSON.read_bytes()
+    return filled_once(f"oracle-{version}-{digest(recipe)}", compile_into)
 
 
 __all__ = ["VERSIONS", "MissingToolError", "Oracle", "OracleGoneError", "Oracles", "Reading"]

@@ -26,7 +26,7 @@ from tests.playbooks.frames import connect, error, producer, producer_success, s
 from tests.playbooks.frames import read as read_frame
 from tests.playbooks.script import listener
 from tests.support.frames import command, data, message, metadata_of, number, receipt, send, tail
-from tests.support.requests import ids_of, to_session
+from tests.support.requests import to_session
 from tests.support.scanners import scanners_of
 from tests.support.subjects import caller_of
 
@@ -207,7 +207,7 @@ class Record:
             self._opened,
         )
         self._opened = []
-        self._consumers = frozenset(ids_of(scanners_of(watched.session)[1]._consumers))
+        self._consumers = frozenset(dict(scanners_of(watched.session)[1]._consumers.items()))
         self.steps.append(step)
         return step
 

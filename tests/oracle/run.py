@@ -6,9 +6,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+from tests.fuzz.report import Row
+
 from .judge import Finding, judge
+from .long import reported
 from .openings import Opening, judge_opening, open_connection
 from .oracle import Oracles, Reading, read
 from .play import Played, Player
@@ -33,10 +37,13 @@ class Outcome:
     seconds: float = 0.0
     findings: list[Finding] = field(default_factory=list)
 
-    @property
-    def rate(self) -> float:
-        """Return frames per second."""
-        return self.frames / self.seconds if self.seconds else 0.0
+    def __str__(self) -> str:
+        rate = self.frames / self.seconds if self.seconds else 0.0
+        return (
+            f"oracle: {self.connections:,} connections, {self.frames:,} frames, "
+            f"{self.reached:,} of them reached a broker, {rate:,.0f}/s, "
+            f"{len(self.findings)} findings"
+        )
 
 
 Item = Played | Opening
@@ -63,6 +70,12 @@ def run(
     outcome.findings += _judged(oracles, waiting)
     outcome.seconds = time.monotonic() - begin
     return outcome
+
+
+def judge_pulsar(frames: int, seed: int, say: Callable[[str], None]) -> Row:
+    """Play this many frames against all oracles, with reports. Raises as `Oracle` does."""
+    with Oracles(say) as oracles:
+        return reported("oracle", partial(run, oracles, frames, seed), say)
 
 
 def judged(oracles: Oracles, item: Item) -> list[Finding]:

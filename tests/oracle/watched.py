@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from gateway.errors import PeerError
-from gateway.plane.lane import Lane
+from gateway.plane.lane import Descriptor, Lane
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
@@ -111,7 +111,7 @@ def _copy(body: Any) -> Any:
     return copy
 
 
-class MemoryLane:
+class MemoryLane(Descriptor):
     """See `plane.lane.Lane`. `inbox`: pieces as they are received; `outbox`: all bytes sent."""
 
     def __init__(self, peer: Peer) -> None:
@@ -124,6 +124,7 @@ class MemoryLane:
         self.kept = 0
         self.address = "192.0.2.7"
         self.fd = -1
+        self.plain = False
 
     def receive_into(self, buffer: Any, size: int) -> int:
         if not self.inbox:

@@ -6,25 +6,23 @@ from typing import Any
 
 from gateway.wire.address import Address
 from gateway.wire.budget import Allotment, Budget
+from gateway.wire.contract import Direction
 from gateway.wire.plugin import EntrySettings
 from gateway.wire.subject import Caller, Subject
 from gateway.wire.tubemq._proto import tubemq_rpc_pb2 as rpc
 from gateway.wire.tubemq.context import Client, Listener
-from gateway.wire.tubemq.frames import (
+from gateway.wire.tubemq.envelopes import (
     REQUEST_FLAG,
     VERSION,
     Reply,
-    framed,
-    head,
-    joined,
-    length,
     parsed,
     read_reply,
     read_request,
     succeeded,
     written,
 )
-from gateway.wire.tubemq.methods import METHODS
+from gateway.wire.tubemq.frames import framed, head, length, whole
+from gateway.wire.tubemq.methods import METHODS, OF_BROKER, SEND_MESSAGE
 from gateway.wire.tubemq.session import TubeSession
 from tests.playbooks.services import BROKER_1, BROKER_2
 from tests.playbooks_kafka.script import KafkaServices, Play
@@ -46,13 +44,29 @@ class TubeServices(KafkaServices):
 class Tube(Play):
     """An open pair, with a master or with the broker of this id (`node`)."""
 
-    def __init__(self, services: Any = None, node: int | None = None, **settings: Any) -> None:
+    def __init__(
+        self,
+        services: Any = None,
+        node: int | None = None,
+        *,
+        listener: Listener | None = None,
+        signs: bool = False,
+        **settings: Any,
+    ) -> None:
         services = services or TubeServices()
-        of = Listener(EntrySettings(services=services, **settings))
-        subject = Subject(Caller(protocol="tubemq", principal="alice", connection=1))
+        self.listener_of = listener or Listener(EntrySettings(services=services, **settings))
+        name = None if signs else "alice"
+        subject = Subject(Caller(protocol="tubemq", principal=name, connection=1))
         self.budget_of = Budget()
-        client = Client(subject, Allotment(self.budget_of, "client"), node)
-        super().__init__(services, session=TubeSession(of.settings, of.hiding, client))
+        client = Client(subject, Allotment(self.budget_of, "client"), node, signs=signs)
+        super().__init__(services, session=TubeSession(self.listener_of, client))
+
+    def passes(self, frame: bytes, direction: Direction = Direction.TO_BROKER) -> bool:
+        """Say a whole frame; return whether it passes the scanner, without a decision."""
+        if self.session.scanners[direction].scan(bytearray(frame), 0, len(frame)) == len(frame):
+            return True
+        (self.client if direction is Direction.TO_BROKER else self.broker)(frame)
+        return False
 
 
 def ask(method: int, serial: int = 1, patience: int = PATIENCE_MS, **fields: Any) -> bytes:
@@ -64,9 +78,16 @@ def ask(method: int, serial: int = 1, patience: int = PATIENCE_MS, **fields: Any
 def request_of(method: int, data: bytes, serial: int = 1, patience: int = PATIENCE_MS) -> bytes:
     """Return a request with this encoded message."""
     connection = rpc.RpcConnHeader(flag=REQUEST_FLAG)
-    header = rpc.RequestHeader(serviceType=1, protocolVer=VERSION)
+    header = rpc.RequestHeader(serviceType=_service(method), protocolVer=VERSION)
     body = rpc.RequestBody(method=method, timeout=patience, request=data)
     return framed(serial, written(connection, header, body))
+
+
+def _service(method: int) -> int:
+    """Return the type of service that clients name: of the master, of reading or of writing."""
+    if method == SEND_MESSAGE:
+        return 3
+    return 2 if method in OF_BROKER else 1
 
 
 def tell(method: int, serial: int = 1, **fields: Any) -> bytes:
@@ -85,7 +106,7 @@ def except_(name: str, text: str, serial: int = 1) -> bytes:
 def asked(frame: bytes) -> Any:
     """Return the message of a request, which is one frame."""
     assert length(frame) == len(frame)
-    body = read_request(joined(frame)).body
+    body = read_request(whole(frame).envelope).body
     return parsed(METHODS[body.method].request(), body.request)
 
 
@@ -98,7 +119,7 @@ def told(frame: bytes) -> Any:
 
 def reply_of(frame: bytes) -> Reply:
     assert length(frame) == len(frame)
-    return read_reply(joined(frame))
+    return read_reply(whole(frame).envelope)
 
 
 def serial_of(frame: bytes) -> int:

@@ -24,7 +24,8 @@ from gateway.wire.contract import (
 from gateway.wire.plugin import EntrySettings
 from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.context import Listener
-from gateway.wire.tubemq.frames import HEAD, TOKEN, joined, read_request
+from gateway.wire.tubemq.envelopes import read_request
+from gateway.wire.tubemq.frames import HEAD, TOKEN, whole
 from gateway.wire.tubemq.opening import MOST_MASTERS, open_pair
 from tests.playbooks.services import ORIGIN
 
@@ -90,7 +91,7 @@ class Talk:
                 self.dialled.append(target)
                 return Dialled(target or MASTERS[self._masters % len(MASTERS)])
             case Transmit(Peer.BROKER, data):
-                self.asked.append(read_request(joined(data)).body.method)
+                self.asked.append(read_request(whole(data).envelope).body.method)
                 return None
             case Receive(Peer.BROKER):
                 return self._answer(self._masters - 1, self.asked[-1])

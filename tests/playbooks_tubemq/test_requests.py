@@ -8,12 +8,25 @@ from typing import Any
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.account import Action, Right
+from gateway.wire.account import Account, Action, Patience, Right
 from gateway.wire.contract import EndReason, ViolationError
 from gateway.wire.plugin import FrameBounds
 from gateway.wire.tubemq import methods as m
-from gateway.wire.tubemq.frames import MOST_BLOCKS, MOST_TEXTS
-from gateway.wire.tubemq.session import ACCOUNT_SIZE, FULL_WAIT, MOST, SWEPT
+from gateway.wire.tubemq.envelopes import MOST_TEXTS
+from gateway.wire.tubemq.frames import MOST_BLOCKS, length
+from gateway.wire.tubemq.judging import ACCOUNT_SIZE
+from gateway.wire.tubemq.pending import MOST
+from gateway.wire.tubemq.session import (
+    FULL_WAIT,
+    LEAST_PAUSE,
+    LONGEST_PAUSE,
+    MOST_HELD,
+    MOST_OFTEN,
+    SWEPT,
+)
+from gateway.wire.tubemq.waiting import LONGEST_WAIT
+from gateway.wire.tubemq.waiting import MOST as MOST_WAITING
+from tests.playbooks.services import FORBIDDEN
 from tests.unit.wire.tubemq.frames import in_blocks_of, vectors
 
 from .script import Tube, TubeServices, ask, asked, reply_of, request_of, serial_of, tell, told
@@ -160,18 +173,122 @@ def test_more_texts_than_any_client_has_are_a_violation() -> None:
         )
 
 
-def test_who_sends_above_a_limit_is_told_so_and_may_try_again() -> None:
+# -- messages above a limit ----------------------------------------------------------------------
+
+
+def limited(lease: int = 1, **more: Any) -> tuple[Tube, Account]:
+    """Return a pair on which a message was sent, and its account, whose allowance is used up."""
+    services = TubeServices()
+    services.lease = lease
+    play = Tube(services, node=1, **more)
+    assert play.client(send(1))
+    return play, services.live[0]
+
+
+def refusals(play: Tube) -> list[tuple[int, bool, int]]:
+    """Return what the client got: serial numbers, successes and codes."""
+    found, data = [], play.client_got()
+    while data:
+        frame, data = data[: length(data)], data[length(data) :]
+        found.append((serial_of(frame), told(frame).success, told(frame).errCode))
+    return found
+
+
+def test_a_message_above_a_limit_waits_for_allowance() -> None:
+    """Clients need not send it again, and the one in C++ would not."""
+    play, account = limited()
+    play.services.due[account] = 0.1
+    assert play.client(send(2), send(3), send(4, topic="other")) == send(4, topic="other")
+    assert account.queued == len(send(2)) + len(send(3))
+    account.grant(1)
+    play.after(0.1)
+    assert play.broker_got() == send(2)
+    account.grant(1)
+    play.after(0.1)
+    assert play.broker_got() == send(3)
+    assert (account.messages, account.queued, refusals(play)) == (3, 0, [])
+    assert play.budget_of.taken == 2 * ACCOUNT_SIZE
+
+
+def test_many_topics_that_wait_are_looked_at_less_often() -> None:
     services = TubeServices()
     services.lease = 1
     play = Tube(services, node=1)
-    assert play.client(send(1))
-    assert play.client(send(2)) == b""
-    refused = told(play.client_got())
-    assert (refused.success, refused.errCode) == (False, 419)
-    (account,) = services.live
-    assert account.messages == 1
+    topics = [f"t_{number}" for number in range(2 * MOST_OFTEN)]
+    for serial, topic in enumerate(topics):
+        play.client(send(serial, topic=topic))
+    for serial, topic in enumerate(topics):
+        assert play.client(send(100 + serial, topic=topic)) == b""
+    play.after(LEAST_PAUSE)
+    for account in services.live:
+        account.grant(1)
+    play.after(LEAST_PAUSE)
+    assert play.broker_got() == b""
+    play.after(3 * LEAST_PAUSE)
+    assert len(play.broker_got()) == sum(len(send(100, topic=it)) for it in topics)
+
+
+def test_a_message_that_waits_in_vain_is_refused_before_its_client_gives_up() -> None:
+    play, account = limited()
+    play.client(send(2))
+    for _ in range(int(LONGEST_WAIT / LONGEST_PAUSE) - 1):
+        play.services.due[account] = math.inf
+        play.after(LONGEST_PAUSE)
+    assert refusals(play) == []
+    play.after(LONGEST_PAUSE)
+    assert refusals(play) == [(2, False, 419)]
+    assert (account.messages, account.queued) == (1, 0)
     account.grant(1)
-    assert play.client(send(3))
+    assert play.client(send(3)), "nothing waits any more"
+
+
+def test_a_request_with_little_time_waits_for_half_of_it() -> None:
+    play, _ = limited()
+    fields: dict[str, Any] = {"clientId": "p", "topicName": "demo", "partitionId": 1, "data": b"x"}
+    for serial, patience in ((2, 1000), (3, 0)):
+        play.client(
+            ask(m.SEND_MESSAGE, serial, patience, **fields, flag=0, checkSum=-1, sentAddr=1)
+        )
+    assert refusals(play) == [(3, False, 419)]
+    play.after(0.5)
+    play.after(LEAST_PAUSE)
+    assert refusals(play) == [(2, False, 419)]
+
+
+def test_what_waits_has_bounds() -> None:
+    """Of number, of memory, and of a rule that lets little wait."""
+    play, account = limited()
+    account.patience = Patience(2, math.inf)
+    play.client(send(2), send(3), send(4))
+    assert refusals(play) == [(4, False, 419)]
+    account.patience = Patience(math.inf, 3 * len(send(2)))
+    play.client(send(5), send(6))
+    assert refusals(play) == [(6, False, 419)]
+    account.patience = None
+    play.client(*(send(serial) for serial in range(10, MOST_WAITING + 10)))
+    assert len(refusals(play)) == 3
+    play.session.close()
+    assert (play.budget_of.taken, account.queued) == (0, 0)
+
+
+def test_a_right_that_is_gone_is_gone_for_what_waits() -> None:
+    play, account = limited()
+    play.client(send(2))
+    play.services.forbidden = {(Right.PRODUCE, "demo")}
+    play._carry_out(play.session.revoke(account, play.services.forbid, 0.0), 0)  # type: ignore[arg-type]
+    assert refusals(play) == [(2, False, 401)]
+    assert account.queued == 0
+
+
+def test_a_gateway_that_stops_lets_go_on_what_waits() -> None:
+    play, account = limited()
+    play.broker(tell(m.SEND_MESSAGE, 1, **OK))
+    play.client(send(2))
+    assert play.session.leave(play.now) == ()
+    account.grant(10)
+    play.after(LONGEST_PAUSE)
+    assert play.broker_got() == send(2)
+    assert not play.passes(send(3)), "it takes no more"
 
 
 def test_who_receives_above_a_limit_is_told_for_how_long_to_wait() -> None:
@@ -303,3 +420,158 @@ def test_a_gateway_that_stops_waits_for_replies_and_takes_no_more_requests() -> 
     assert play.is_waiting
     assert play.broker(tell(m.SEND_MESSAGE, 1, **OK))
     assert play.session.leave(play.now) is None
+
+
+# -- offsets ---------------------------------------------------------------------------------------
+
+
+def ends(play: Tube) -> dict[tuple[str, int], int]:
+    return {(it.topic, it.partition): it.offset for it in play.services.progress.ends()}
+
+
+def offsets(play: Tube) -> dict[tuple[str, str, int], int]:
+    return {
+        (it.group, it.topic, it.partition): it.offset for it in play.services.progress.committed()
+    }
+
+
+def test_replies_say_where_partitions_end_and_how_far_groups_are() -> None:
+    play = Tube(node=2)
+    play.client(ask(m.REGISTER_PARTITION, 1, **REGISTER), ask(m.GET_MESSAGES, 2, **GET))
+    play.broker(tell(m.REGISTER_PARTITION, 1, **OK, currOffset=0, maxOffset=2800))
+    assert ends(play) == {("demo", 2_000_001): 100}
+    assert offsets(play) == {("g", "demo", 2_000_001): 0}
+    play.broker(got(2, b"one"))
+    play.client(ask(m.COMMIT, 3, **GET))
+    play.broker(tell(m.COMMIT, 3, **OK, currOffset=280, maxOffset=2828))
+    assert ends(play) == {("demo", 2_000_001): 101}
+    assert offsets(play) == {("g", "demo", 2_000_001): 10}
+
+
+def test_replies_without_offsets_change_none() -> None:
+    play = Tube(node=1)
+    play.client(ask(m.GET_MESSAGES, 1, **GET), ask(m.COMMIT, 2, **GET))
+    play.broker(tell(m.COMMIT, 2, **OK, currOffset=280, maxOffset=2800))
+    none = {"success": False, "errCode": 404, "errMsg": "no more", "currOffset": -1}
+    play.broker(tell(m.GET_MESSAGES, 1, **none, currDataDlt=-1, maxOffset=-1))
+    play.client(ask(m.REGISTER_PARTITION, 3, **REGISTER | {"opType": 32}))
+    play.broker(tell(m.REGISTER_PARTITION, 3, **OK, currOffset=0, maxOffset=0))
+    assert ends(play) == {("demo", 1_000_001): 100}
+    assert offsets(play) == {("g", "demo", 1_000_001): 10}
+
+
+# -- lists of topics -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("method", "field", "right", "request_"),
+    [
+        (m.BEAT_PRODUCER, "topicInfos", Right.PRODUCE, {"brokerCheckSum": -1, "hostName": "h"}),
+        (m.BEAT_BALANCED, "topicMetaInfoList", Right.CONSUME, {"groupName": "g"}),
+        (
+            m.FIND_PARTITIONS,
+            "topicMetaInfoList",
+            Right.CONSUME,
+            {"groupName": "g", "brokerConfigId": -2, "topicMetaInfoId": -2},
+        ),
+    ],
+)
+def test_a_list_of_topics_has_those_alone_on_which_there_is_a_right(
+    method: int, field: str, right: Right, request_: dict[str, Any]
+) -> None:
+    play = Tube()
+    play.services.forbidden = {(right, "demo")}
+    play.client(ask(method, 1, clientId="c", **request_))
+    more: dict[str, Any] = {"brokerCheckSum": 1, "success": True} if method == 2 else {}
+    listed = {field: ["demo#1:2:1", "other#1:2:1", "#", "no/topic#1:1:1"]}
+    answer = told(play.broker(tell(method, 1, errCode=200, errMsg="OK!", **more, **listed)))
+    assert list(getattr(answer, field)) == ["other#1:2:1"]
+
+
+# -- what others know ------------------------------------------------------------------------------
+
+
+def guarded_by_others(*names: str) -> TubeServices:
+    """Return services that have to ask whether a client may use these."""
+    services = TubeServices()
+    services.forbidden = set()
+    services.undecided = set(names)
+    return services
+
+
+def test_a_request_waits_until_others_have_said_that_the_client_may() -> None:
+    play = Tube(guarded_by_others("demo"), node=1)
+    assert play.client(send(1)) == b""
+    assert play.client(send(2, topic="other")) == send(2, topic="other")
+    play.finish()
+    assert play.broker_got() == send(1)
+    assert {it.topic: it.messages for it in play.services.live} == {"demo": 1, "other": 1}
+
+
+def test_a_request_is_refused_if_nobody_has_said_it() -> None:
+    play = Tube(guarded_by_others("demo"), node=1)
+    play.client(send(1))
+    play.finish(late=FORBIDDEN)
+    assert play.broker_got() == b""
+    assert told(play.client_got()).errCode == 401
+
+
+def test_requests_that_wait_are_bounded_and_awaited_at_the_end() -> None:
+    play = Tube(guarded_by_others("demo"), node=1)
+    play.client(*map(send, range(MOST_HELD + 1)))
+    assert told(play.client_got()).errCode == 401
+    assert play.leave()
+    while play.jobs:
+        play.finish()
+    assert play.broker_got() == b"".join(map(send, range(MOST_HELD)))
+    for number in range(MOST_HELD):
+        assert play.leave()
+        play.broker(tell(m.SEND_MESSAGE, number, **OK))
+    assert not play.leave()
+    play.close()
+    assert play.budget_of.taken == 0
+
+
+# -- accounts --------------------------------------------------------------------------------------
+
+
+def test_an_account_that_nobody_uses_is_closed_unless_a_reply_is_awaited() -> None:
+    play = Tube(node=1)
+    play.client(send(1), ask(m.GET_MESSAGES, 2, 600_000, **GET))
+    play.broker(tell(m.SEND_MESSAGE, 1, **OK))
+    for _ in range(3):
+        play.after(SWEPT)
+    (left,) = play.services.live
+    assert left.action is Action.CONSUME
+    play.broker(got(2, b"one"))
+    for _ in range(3):
+        play.after(SWEPT)
+    assert not play.services.live
+    play.client(send(3))
+    assert [it.messages for it in play.services.live] == [1]
+
+
+# -- names that servers read otherwise -------------------------------------------------------------
+
+NAMED = {
+    m.GET_MESSAGES: GET,
+    m.COMMIT: GET,
+    m.REGISTER_PARTITION: REGISTER,
+    m.REGISTER_CONSUMER: {"clientId": "c", "groupName": "g", "hostName": "h"},
+    m.END_CONSUMER: {"clientId": "c", "groupName": "g"},
+}
+
+
+@pytest.mark.parametrize("field", ["groupName", "clientId"])
+@pytest.mark.parametrize("name", [" g", "g ", "g\t", "\x01g", "\x01\x02", "g\n", "g\x00"])
+@pytest.mark.parametrize("method", NAMED)
+def test_a_name_that_servers_would_read_as_another_one_is_refused(
+    method: int, name: str, field: str
+) -> None:
+    """They take blanks from its ends, so that it would have the rights of the other one."""
+    play = Tube(node=1 if method in m.OF_BROKER else None)
+    assert play.client(ask(method, 1, **NAMED[method] | {field: name})) == b""
+    error = reply_of(play.client_got()).error
+    assert error is not None
+    assert "begins or ends with a blank" in error.stackTrace
+    assert not play.services.live

@@ -24,7 +24,7 @@ from tests.real.brokers.standalone import Standalone, StartError
 from tests.support.progress import say
 from tests.support.results import append
 
-from . import cost, dispatch, kafka, many, picture, replicas, table, transactions
+from . import cost, dispatch, kafka, many, picture, replicas, table, transactions, tubemq
 from .parts import PARTS, Act
 from .play import Setting, play
 from .results import Trial, read
@@ -40,7 +40,7 @@ ORDER = (
     "limits",
     "calm",
     "transactions",
-    *("dispatch", "replicas", "kafka"),
+    *("dispatch", "replicas", "kafka", "tubemq"),
 )
 EXTRA = {"topicLevelPoliciesEnabled": "false"}
 """Without this, a topic of a new namespace waits for the topic of its policies."""
@@ -176,6 +176,7 @@ OTHERS = {
     "dispatch": dispatch.measure,
     "replicas": replicas.measure,
     "kafka": kafka.measure,
+    "tubemq": tubemq.measure,
 }
 
 

@@ -307,14 +307,23 @@ def _replicas(trial: Trial) -> Iterator[list[str]]:
 
 
 def kafka(trials: Trials) -> str:
+    return _by_client(trials, NAMES)
+
+
+def tubemq(trials: Trials) -> str:
+    return _by_client(trials, ["java"])
+
+
+def _by_client(trials: Trials, clients: Sequence[str]) -> str:
+    """Return how exact limits are, with a column for each client."""
     groups = _grouped(trials, lambda it: (it.name, it.limit))
-    rows = (_kafka(group) for _, group in sorted(groups.items()))
-    return table(["", "limit", *NAMES], rows)
+    rows = (_of_clients(group, clients) for _, group in sorted(groups.items()))
+    return table(["", "limit", *clients], rows)
 
 
-def _kafka(group: Trials) -> list[str]:
+def _of_clients(group: Trials, clients: Sequence[str]) -> list[str]:
     off = {it.client: it.facts["off"] for it in group}
-    figures = [f"{100 * off[it]:+.2f} %" if it in off else NOTHING for it in NAMES]
+    figures = [f"{100 * off[it]:+.2f} %" if it in off else NOTHING for it in clients]
     return [group[0].name, amount(group[0].limit, group[0].unit), *figures]
 
 
@@ -330,6 +339,7 @@ TABLES: Mapping[str, Callable[[Trials], str]] = {
     "dispatch": dispatch,
     "replicas": replicas,
     "kafka": kafka,
+    "tubemq": tubemq,
 }
 
 

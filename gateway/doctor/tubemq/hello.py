@@ -38,7 +38,9 @@ def greet(*, tls: bool) -> Generator[Step, StepResult, Master | Stranger | Unrea
     found = yield from role()
     if isinstance(found, Denial):
         return read_silence(found)
-    return Master(found, (yield from find_brokers(tls=tls)) if found is Role.ACTIVE else {})
+    if found is not Role.ACTIVE:
+        return Master(found, {})
+    return Master(found, (yield from find_brokers(tls=tls)).brokers)
 
 
 def question(*, tls: bool) -> Question[Master]:

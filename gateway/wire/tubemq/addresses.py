@@ -67,6 +67,16 @@ def partition(text: str, towards: Towards) -> str:
     return f"{_placed(place, towards)}#{rest}"
 
 
+def topic_of(text: str) -> tuple[str, int]:
+    """Return the topic and the number of the partition that `id:host:port#topic:partition` names.
+    Raises `PeerError` if the text is not of this form, or if others could read it otherwise."""
+    _, _, partition = text.partition("#")
+    topic, _, number = partition.partition(":")
+    if "#" in partition:
+        raise PeerError("a partition with two topics")
+    return topic, _id(number)
+
+
 def failure(text: str, towards: Towards) -> str:
     """Return `error:id:host:port#topic:partition` with the address that `towards` gives. Raises
     `PeerError` if the text is not of this form."""
@@ -82,5 +92,5 @@ def _placed(place: str, towards: Towards) -> str:
 
 def _id(text: str) -> int:
     if not text.isdecimal() or not text.isascii() or len(text) > LONGEST_ID:
-        raise PeerError("a broker without an id")
+        raise PeerError("a broker or a partition without its number")
     return int(text)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from enum import Enum, auto
+from typing import NamedTuple
 
 from google.protobuf.message import Message
 
@@ -18,15 +19,8 @@ from gateway.wire.tubemq import methods
 from gateway.wire.tubemq._proto import tubemq_master_pb2 as master
 from gateway.wire.tubemq._proto import tubemq_rpc_pb2 as rpc
 from gateway.wire.tubemq.addresses import brokers
-from gateway.wire.tubemq.frames import (
-    REQUEST_FLAG,
-    VERSION,
-    framed,
-    joined,
-    parsed,
-    read_reply,
-    written,
-)
+from gateway.wire.tubemq.envelopes import REQUEST_FLAG, VERSION, parsed, read_reply, written
+from gateway.wire.tubemq.frames import framed, whole
 
 STANDBY = "StandbyException"
 """What the name of the exception ends with by which a master says that another one is active."""
@@ -58,16 +52,25 @@ def role() -> Generator[Step, StepResult, Role | Denial]:
     return Role.STANDBY if closed.exceptionName.endswith(STANDBY) else Role.NO_MASTER
 
 
-def find_brokers(*, tls: bool) -> Generator[Step, StepResult, dict[int, Address]]:
-    """Ask the active master, which was dialled, where brokers are, by id. Raises `PeerError`.
-    `tls`: where a blank port is."""
+class Found(NamedTuple):
+    """What a master tells. `brokers`: where they are, by id. `visit`: the token that they want to
+    see; 0: none."""
+
+    brokers: dict[int, Address]
+    visit: int
+
+
+def find_brokers(*, tls: bool) -> Generator[Step, StepResult, Found]:
+    """Ask the active master, which was dialled, where brokers are. Raises `PeerError`. `tls`: where
+    a blank port is."""
     request = master.RegisterRequestP2M(clientId=_OWN, brokerCheckSum=_NO_STAMP, hostName=_OWN)
     data = yield from _ask(methods.REGISTER_PRODUCER, request)
     if not isinstance(data, bytes):
-        return {}
+        return Found({}, 0)
     told = parsed(master.RegisterResponseM2P(), data)
     yield from _ask(methods.END_PRODUCER, master.CloseRequestP2M(clientId=_OWN))
-    return dict(brokers(list(told.brokerInfos), tls=tls))
+    found = dict(brokers(list(told.brokerInfos), tls=tls))
+    return Found(found, told.authorizedInfo.visitAuthorizedToken)
 
 
 def _ask(
@@ -84,7 +87,7 @@ def _ask(
     if not isinstance(frame, bytes):
         assert isinstance(frame, Denial)
         return frame
-    reply = read_reply(joined(frame))
+    reply = read_reply(whole(frame).envelope)
     if reply.error is not None:
         return reply.error
     assert reply.body is not None

@@ -5,22 +5,25 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gateway.wire.budget import Allotment
+from gateway.wire.contract import Principal
 from gateway.wire.plugin import EntrySettings
 from gateway.wire.services import Seat
 from gateway.wire.subject import Subject
 from gateway.wire.tubemq.hiding import Hiding
 
-CLIENT_SIZE = 4096
-"""Bytes of the budget that a connection takes: its session and scanners."""
+CLIENT_SIZE = 8192
+"""Bytes of the budget that a connection takes: its session, its scanners, and what these know."""
 
 
 @dataclass(slots=True)
 class Listener:
     """`hiding`: changes the messages of all its connections. `knows_brokers`: a master has said
-    where they are."""
+    where they are. `visit`: the token that the master wants clients to show to brokers, as it was
+    last told; 0: not yet."""
 
     settings: EntrySettings
     knows_brokers: bool = False
+    visit: int = 0
     hiding: Hiding = field(init=False)
 
     def __post_init__(self) -> None:
@@ -32,13 +35,16 @@ class Client:
     """Who is at the other end of a connection.
 
     `subject`: without a topic. `seat`: its place among the connections that it may have. `node`:
-    the broker that it wants, by id; None: the master.
+    the broker that it wants, by id; None: the master. `principal`: who it is, by its connection;
+    None: its requests say it, or nobody does. `signs`: its requests say it.
     """
 
     subject: Subject
     allotment: Allotment
     node: int | None
     seat: Seat | None = None
+    principal: Principal | None = None
+    signs: bool = False
 
     def leave(self) -> None:
         """Give back what the connection has of the process's bounds."""

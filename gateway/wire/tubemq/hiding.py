@@ -74,6 +74,10 @@ class Hiding:
                 infos = message.partitionInfo
                 infos[:] = [partition(it, self._real) for it in infos]
 
+    def leaves(self, message: Any) -> bool:
+        """Return whether a reply to a request for messages tells no address."""
+        return bool(message.success and message.errMsg == self.services.clean(message.errMsg))
+
     def change_reply(self, method: int, message: Any) -> None:
         """Change what a server says. Raises `PeerError`."""
         if method in _LISTS:

@@ -21,6 +21,10 @@ SEND_MESSAGE, REGISTER_PARTITION, BEAT_PARTITIONS, GET_MESSAGES, COMMIT = 13, 15
 REGISTER_BALANCED, BEAT_BALANCED, FIND_PARTITIONS = 20, 21, 22
 
 
+UNREGISTER = 32
+"""The operation of `REGISTER_PARTITION` by which a consumer leaves a partition."""
+
+
 class Method(NamedTuple):
     """One method. `name`: as TubeMQ has it. `of_master`: the master has it; otherwise brokers."""
 
@@ -76,6 +80,12 @@ METHODS = {
     ),
 }  # fmt: skip
 """By number. What brokers call at the master, and numbers that are reserved, are not among them."""
+
+
+REGISTER = frozenset({REGISTER_CONSUMER, REGISTER_BALANCED})
+"""Of consumers at a master."""
+
+OF_BROKER = frozenset(number for number, method in METHODS.items() if not method.of_master)
 
 
 def name_of(method: int) -> str:

@@ -27,6 +27,17 @@ LONGEST_TOPIC, LONGEST_GROUP = 64, 1024
 """Characters of names that servers accept."""
 
 
+_TRIMMED = "".join(map(chr, range(0x21)))
+"""Characters that servers trim from both ends of a name (Java's `String.trim`): `g ` is the group
+`g` to them."""
+
+
+def is_trimmed(name: str) -> bool:
+    """Return whether servers read the name of a group or client unchanged, as nothing of it is
+    trimmed."""
+    return name == name.strip(_TRIMMED)
+
+
 def is_group(name: str) -> bool:
     """Return whether a group may have this name; empty: there is none."""
     return len(name) <= LONGEST_GROUP

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from dataclasses import replace
+from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.budget import Allotment
 from gateway.wire.contract import (
+    Credential,
     Denial,
     Dial,
     Dialled,
@@ -23,17 +25,23 @@ from gateway.wire.contract import (
     Origin,
     Peek,
     Peer,
+    Principal,
     Refusal,
     Refused,
     Step,
     StepResult,
 )
 from gateway.wire.entering import let_in, silent, undialled
+from gateway.wire.plugin import EntrySettings
 from gateway.wire.subject import Caller, Subject
 from gateway.wire.tubemq.asking import Role, find_brokers, role
+from gateway.wire.tubemq.callers import SIGNATURE
 from gateway.wire.tubemq.context import CLIENT_SIZE, Client, Listener
 from gateway.wire.tubemq.frames import HEAD, head
 from gateway.wire.tubemq.session import TubeSession
+
+_TLS, _NOTHING = "tls", ""
+"""Methods by which a client is known that shows nothing in the protocol."""
 
 MOST_MASTERS = 5
 """Masters that are asked whether they are active. Clusters have two or three."""
@@ -43,8 +51,17 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
     """Return the opening conversation of one client connection."""
     settings = listener.settings
     caller = settings.services.complete(Caller("tubemq", None, None, origin.id, origin.host))
+    known = _known(settings, origin)
+    if isinstance(known, Denial):
+        return Refused(EndReason.AUTHENTICATION_FAILED, detail=known.text, caller=caller)
+    if known is not None:
+        caller = caller._replace(principal=known.principal.name, method=known.method or None)
     client = Client(
-        Subject(caller), Allotment(settings.budget, origin.host), settings.services.reached(origin)
+        Subject(caller),
+        Allotment(settings.budget, origin.host),
+        settings.services.reached(origin),
+        principal=None if known is None else known.principal,
+        signs=SIGNATURE in settings.services.methods and (known is None or known.method != _TLS),
     )
     try:
         seen = yield Peek(Peer.CLIENT, HEAD.size)
@@ -58,6 +75,30 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
     return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome
 
 
+class _Known(NamedTuple):
+    """Who a client is, by its connection. `method`: by which it is known."""
+
+    principal: Principal
+    method: str
+
+
+def _known(settings: EntrySettings, origin: Origin) -> _Known | Denial | None:
+    """Return who a client is by its connection, or why it may not connect; None: its requests say
+    it, or nobody here has to know."""
+    methods = settings.services.methods
+    denial: Denial | None = None
+    for method in (_TLS, _NOTHING):
+        if method in methods and not (method == _TLS and origin.certificate is None):
+            found = settings.services.authenticate(Credential(method, b""), origin.certificate)
+            if isinstance(found, Principal):
+                return _Known(found, method)
+            assert isinstance(found, Denial), "certificates are verified from memory"
+            denial = found
+    if not methods or SIGNATURE in methods:
+        return None
+    return denial or Denial(Refusal.UNAUTHENTICATED, "the client shows no certificate")
+
+
 def _pair(listener: Listener, client: Client) -> Opening:
     try:
         if client.node is None:
@@ -65,18 +106,22 @@ def _pair(listener: Listener, client: Client) -> Opening:
             if isinstance(reached, Dialled) and not listener.knows_brokers:
                 yield from _find_brokers(listener)
         else:
-            reached = yield from _dial_broker(listener, client.node)
+            reached = yield from _dial_broker(listener, client)
     except PeerError as violation:
         return Refused(EndReason.BROKER_VIOLATION, detail=str(violation))
     if isinstance(reached, Denial):
         return undialled(reached)
-    return Opened(TubeSession(listener.settings, listener.hiding, client))
+    return Opened(TubeSession(listener, client))
 
 
-def _dial_broker(listener: Listener, node: int) -> Generator[Step, StepResult, Dialled | Denial]:
-    """Dial the broker with this id; ask a master first if nobody has said where it is."""
-    services = listener.settings.services
-    if services.broker(node) is None:
+def _dial_broker(
+    listener: Listener, client: Client
+) -> Generator[Step, StepResult, Dialled | Denial]:
+    """Dial the broker that a client wants; ask a master first if nobody has said where it is, or
+    which token it wants to see."""
+    services, node = listener.settings.services, client.node
+    assert node is not None
+    if services.broker(node) is None or (client.signs and not listener.visit):
         dialled = yield from _dial_master()
         if isinstance(dialled, Denial):
             return dialled
@@ -103,6 +148,8 @@ def _find_brokers(listener: Listener) -> Generator[Step, StepResult, None]:
     """Ask the active master, which was dialled, where brokers are: it tells some clients nothing
     but addresses of single ones. Raises `PeerError`."""
     found = yield from find_brokers(tls=listener.settings.brokers_tls)
-    for id, broker in found.items():
+    if found.visit:
+        listener.visit = found.visit
+    for id, broker in found.brokers.items():
         listener.settings.services.advertise_node(id, broker)
-    listener.knows_brokers = bool(found)
+    listener.knows_brokers = bool(found.brokers)

@@ -1,53 +1,79 @@
-"""The scanner of both directions; see `contract.Scanner`. Nothing passes it: each frame is decided.
+"""What the scanners of both directions share: `requests` and `replies`; see `contract.Scanner`.
 
-How long a frame is stands before its last block alone, so nobody can know it in advance. A frame of
-one block, as nearly all are, stops whole. Of others each block stops by itself, the first together
-with the frame's head, and `assembly` puts them together.
+Frames that are like earlier ones pass (see `alike`); all others are decided. How long a frame is
+stands before its last block alone, so nobody can know it in advance. So those of its blocks stop
+together that have come whole, the first ones with the frame's head, and `assembly` puts the frame
+together.
 """
 
 from __future__ import annotations
 
+import struct
+from abc import ABC, abstractmethod
+
 from gateway.wire.contract import EndReason, ViolationError
-from gateway.wire.tubemq.frames import HEAD, SIZE, head
+from gateway.wire.tubemq.frames import FIRST, HEAD, SIZE, head
 
-FIRST = HEAD.size + SIZE.size
-"""Bytes before the first block."""
+START = struct.Struct(">IiII")
+"""The first bytes of a frame: token, serial number, number of blocks, length of the first."""
 
 
-class BlockScanner:
-    """`largest`: bytes of a block."""
+class BlockScanner(ABC):
+    """`largest`: bytes of a block, and of those that stop together. `missing`: blocks of the stop
+    frame's frame that come behind it."""
 
-    __slots__ = ("_blocks", "_blocks_behind", "_largest", "stop")
+    __slots__ = ("_blocks", "_largest", "missing", "stop")
 
     owed = 0
     skips = 0
 
     def __init__(self, largest: int) -> None:
         self.stop = 0
+        self.missing = 0
         self._largest = largest
-        self._blocks = 0  # of the frame under way that have not come
-        self._blocks_behind = 0  # the same, behind the stop frame
+        self._blocks = 0  # of the frame under way that have not been decided
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`. Raises `PeerError` at a head that is none, or a large block."""
-        if start == end:
-            return start
-        if self.stop:
-            self._blocks = self._blocks_behind
+        if self.stop and start < end:
+            self._blocks = self.missing
             self.stop = 0
-        blocks, before = self._blocks, SIZE.size
-        if not blocks:
-            if end - start < HEAD.size:
+        if not self._blocks:
+            start = self._run(chunk, start, end)
+            if end - start < FIRST or self._waits(chunk, start, end):
                 return start
-            blocks, before = head(chunk, start).blocks, FIRST
-        if end - start < before:
-            return start
-        (size,) = SIZE.unpack_from(chunk, start + before - SIZE.size)
-        if size > self._largest:
-            raise ViolationError(EndReason.FRAME_TOO_LARGE, f"a block of {size} bytes")
-        self.stop = before + size
-        self._blocks_behind = blocks - 1
+        self._stop(chunk, start, end)
         return start
+
+    def _stop(self, chunk: bytearray, start: int, end: int) -> None:
+        """Stop at the blocks that have come whole; at one that is cut if it is the first."""
+        at, blocks, behind = start, self._blocks, 0
+        if not blocks:
+            blocks = head(chunk, at).blocks
+            at += HEAD.size
+        left = blocks
+        while left and end - at >= SIZE.size:
+            (size,) = SIZE.unpack_from(chunk, at)
+            if size > self._largest:
+                raise ViolationError(EndReason.FRAME_TOO_LARGE, f"a block of {size} bytes")
+            at += SIZE.size + size
+            if behind and (at > end or at - start > self._largest):
+                break
+            behind = at
+            left -= 1
+        if behind:
+            self.stop = behind - start
+            self.missing = left
+
+    @abstractmethod
+    def _run(self, chunk: bytearray, pos: int, end: int) -> int:
+        """Pass the whole frames at `pos` that are like earlier ones, and return the offset behind
+        them; `pos` if none is."""
+
+    @abstractmethod
+    def _waits(self, chunk: bytearray, pos: int, end: int) -> bool:
+        """Return whether the frame at `pos` may pass when its end has come, as far as its `FIRST`
+        bytes or more tell. Then it is not large."""
 
     def offer_again(self) -> None:
         """Have the stop frame offered again: it was not decided."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from gateway.errors import PeerError
 from gateway.wire.contract import Direction
-from gateway.wire.tubemq.frames import HEAD, joined, length, read_request
+from gateway.wire.tubemq.envelopes import read_request
+from gateway.wire.tubemq.frames import HEAD, length, whole
 from gateway.wire.tubemq.methods import name_of
 
 
@@ -19,6 +20,6 @@ def describe(direction: Direction, frame: bytes) -> str:
     try:
         if length(frame) != len(frame):
             return f"a part of request {serial}"
-        return f"{name_of(read_request(joined(frame)).body.method)} {serial}"
+        return f"{name_of(read_request(whole(frame).envelope).body.method)} {serial}"
     except PeerError:
         return "not decodable"

@@ -157,7 +157,9 @@ public class Tube {
                 take(consumer);
                 look = System.currentTimeMillis() + LOOK_AGAIN_MS;
             }
-            if (!consumer.getMessage(result)) {
+            if (consumer.getCurRegisteredPartSet().isEmpty()) {
+                pause(0, "no partition yet"); // getMessage would wait for one that nobody takes
+            } else if (!consumer.getMessage(result)) {
                 pause(result.getErrCode(), result.getErrMsg());
             } else if (consumer.confirmConsume(result.getConfirmContext(), true, confirmed)) {
                 received += print(result.getMessageList());

@@ -45,6 +45,7 @@ MADE = {
     },
     "shaper": {"secrets/seal.key"},
     "kafka": set[str](),
+    "tubemq": set[str](),
 }
 
 
@@ -192,16 +193,22 @@ def test_listeners_are_local_by_default(use: str) -> None:
 
 @pytest.mark.parametrize("use", USES)
 def test_the_default_targets_include_this_machine(use: str) -> None:
-    first = 19092 if use == "kafka" else 16650
+    first = {"kafka": 19092, "tubemq": 18715}.get(use, 16650)
     cluster = written(use).clusters["main"]
     assert cluster.brokers == (Address("127.0.0.1", first),)
     assert cluster.targets is not None
-    assert {first, first + 1} <= set(cluster.targets.ports)
+    # Masters of TubeMQ are no brokers.
+    others = {8123} if use == "tubemq" else {first, first + 1}
+    assert others <= set(cluster.targets.ports)
 
 
 @pytest.mark.parametrize(
     ("use", "scheme", "port"),
-    [*((it, "pulsar", 6650) for it in OF_PULSAR), ("kafka", "kafka", 9092)],
+    [
+        *((it, "pulsar", 6650) for it in OF_PULSAR),
+        ("kafka", "kafka", 9092),
+        ("tubemq", "tubemq", 8715),
+    ],
 )
 def test_a_container_is_configured_by_variables(use: str, scheme: str, port: int) -> None:
     found = written(
@@ -258,6 +265,15 @@ def test_a_gateway_of_kafka_has_no_names_of_brokers(tls: bool) -> None:
     keys = re.findall(r"^ *(\w+):", template("kafka", tls=tls), re.MULTILINE)
     assert "advertise" in keys
     assert not {"names", "sealed", "unknown"} & set(keys)
+
+
+def test_a_gateway_of_tubemq_has_a_port_for_each_broker_and_knows_who_signs() -> None:
+    (listener,) = written("tubemq").listeners
+    assert listener.protocol == "tubemq"
+    assert [it.port for it in listener.binds] == [8715, 8723, 8724, 8725]
+    commented = re.search(r"#   (signature: .*?) +#", template("tubemq", tls=False))
+    assert commented is not None
+    assert commented[1] == "signature: {users_file: secrets/users}"
 
 
 def test_an_edge_masks_unknown_features() -> None:
@@ -326,6 +342,7 @@ MISSING = {
     "edge": [f"{LISTENERS}.certificate_file", f"{LISTENERS}.key_file", "clusters.main.tls.ca_file"],
 }
 MISSING["shaper"] = MISSING["kafka"] = MISSING["edge"]
+MISSING["tubemq"] = MISSING["edge"][:2]  # its brokers are spoken to without TLS
 
 
 def provide(folder: Path) -> None:
@@ -358,12 +375,14 @@ def test_with_tls_the_file_is_valid_once_its_files_exist(
     assert main(["check", "f.yaml"]) == 0
     found = load(Path("f.yaml"), {})
     (listener,), cluster = found.listeners, found.clusters["main"]
-    assert cluster.brokers == (Address("127.0.0.1", 19093 if use == "kafka" else 16651, tls=True),)
+    port = {"kafka": 19093, "tubemq": 18715}.get(use, 16651)
+    assert cluster.brokers == (Address("127.0.0.1", port, tls=use != "tubemq"),)
     assert (listener.tls is None) == (use == "sidecar")
-    assert listener.bind[0].port == {"sidecar": 6650, "kafka": 9093}.get(use, 6651)
+    ports = {"sidecar": 6650, "kafka": 9093, "tubemq": 8716}
+    assert listener.bind[0].port == ports.get(use, 6651)
 
 
-@pytest.mark.parametrize("use", ["edge", "shaper", "kafka"])
+@pytest.mark.parametrize("use", ["edge", "shaper", "kafka", "tubemq"])
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_the_command_makes_a_certificate_for_this_machine(use: str, folder: Path) -> None:
     said = write(use, Path("f.yaml"), tls=True)
@@ -391,7 +410,7 @@ def test_the_folder_for_certificates_is_the_owners(folder: Path) -> None:
 def test_no_mark_of_the_template_is_left(use: str, tls: bool) -> None:
     text = template(use, tls=tls)
     assert "#:" not in text
-    assert ("+ssl://" in text) == tls
+    assert ("+ssl://" in text) == (tls and use != "tubemq")
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")

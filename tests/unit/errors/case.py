@@ -45,6 +45,12 @@ def kafka(listener: str = "", cluster: str = "", advertise: str = PORTS) -> str:
     return config(listener=more, brokers="kafka://127.0.0.1:9092", cluster=cluster)
 
 
+def tubemq(listener: str = "") -> str:
+    """Return a file of a gateway for TubeMQ."""
+    more = f"protocol: tubemq, advertise: {PORTS}, {listener}"
+    return config(listener=more, brokers="tubemq://127.0.0.1:8715")
+
+
 def template(advertise: str, broker: str) -> str:
     """Return a file with readable names."""
     names = f'{{advertise: "{advertise}", broker: "{broker}"}}'

@@ -10,7 +10,7 @@ import bcrypt
 import pytest
 
 from gateway.identity.scram import line
-from tests.unit.errors.case import KEY, Case, config, kafka, verify
+from tests.unit.errors.case import KEY, Case, config, kafka, tubemq, verify
 from tests.unit.errors.starts import Start, run
 from tests.unit.errors.tlsfiles import FILES, SHOWN
 
@@ -236,7 +236,24 @@ CREDENTIALS = [
     ),
 ]
 
-CASES = [*SETTINGS, *FILES_OF_KEYS, *PASSWORDS, *CREDENTIALS]
+
+def users(name: str, content: bytes, wrong: str) -> Case:
+    """Return the case of a file of users who sign."""
+    return Case(
+        name,
+        tubemq("identity: {mode: verify, signature: {users_file: users}}"),
+        f"The users file users{wrong}",
+        files={"users": content},
+    )
+
+
+USERS = [
+    users("no users", b"# nobody\n", " names nobody; a line is name:password"),
+    users("a user without a password", b"\nalice\n", ", line 2, is not name:password"),
+    users("a user twice", b"a:1\na:2\n", ", line 2, has a name that is there before"),
+]
+
+CASES = [*SETTINGS, *FILES_OF_KEYS, *PASSWORDS, *CREDENTIALS, *USERS]
 
 
 # -- packages that are not installed -----------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.unit.errors.case import KEY, PORTS, Case, config, kafka
+from tests.unit.errors.case import KEY, PORTS, Case, config, kafka, tubemq
 from tests.unit.errors.identities import GOOD, HASH
 from tests.unit.errors.tlsfiles import FILES, SHOWN
 
@@ -127,6 +127,42 @@ OF_ONE_PROTOCOL = [
             "leave it out"
         ),
         files={"users": GOOD.encode()},
+    ),
+    Case(
+        "signatures of clients of Pulsar",
+        config(listener="identity: {mode: verify, signature: {users_file: users}}"),
+        (
+            f"{LISTENER}.identity.signature: has no effect: clients of pulsar sign nothing; token, "
+            "or leave it out"
+        ),
+        files={"users": b"alice:secret"},
+    ),
+    Case(
+        "signatures of clients of Kafka",
+        kafka("identity: {mode: verify, signature: {users_file: users}}"),
+        (
+            f"{LISTENER}.identity.signature: has no effect: clients of kafka sign nothing; scram, "
+            "or leave it out"
+        ),
+        files={"users": b"alice:secret"},
+    ),
+    Case(
+        "passwords of clients of TubeMQ",
+        tubemq("identity: {mode: verify, basic: {htpasswd_file: users}}"),
+        (
+            f"{LISTENER}.identity.basic: has no effect: clients of tubemq have nothing of the "
+            "kind; signature, tls or anonymous"
+        ),
+        files={"users": f"a:{HASH}".encode()},
+    ),
+    Case(
+        "clients of TubeMQ whose credentials are forwarded",
+        tubemq("identity: {mode: verify-and-forward, signature: {users_file: users}}"),
+        (
+            f"{LISTENER}.identity.mode: has no effect: servers of tubemq verify nobody, so nothing "
+            "is forwarded to them; verify"
+        ),
+        files={"users": b"alice:secret"},
     ),
     Case(
         "passwords of clients of Kafka without TLS",

@@ -7,22 +7,15 @@ import struct
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.tubemq.frames import (
-    BLOCK,
-    HEAD,
-    MOST_BLOCKS,
-    TOKEN,
+from gateway.wire.tubemq.envelopes import (
     failed,
-    framed,
-    head,
-    joined,
-    length,
     parsed,
     read_reply,
     read_request,
     succeeded,
     written,
 )
+from gateway.wire.tubemq.frames import BLOCK, HEAD, MOST_BLOCKS, TOKEN, framed, head, length, whole
 from gateway.wire.tubemq.methods import CLOSE_IN_CPP, GET_MESSAGES, METHODS, SEND_MESSAGE
 
 from .frames import Vector, in_blocks, in_blocks_of, vector, vectors
@@ -33,7 +26,7 @@ every_vector = pytest.mark.parametrize("it", vectors(), ids=lambda it: f"{it.sen
 @every_vector
 def test_what_is_read_and_written_again_is_the_same(it: Vector) -> None:
     """But for the zeros behind requests of C++."""
-    envelope = joined(it.frame)
+    envelope = whole(it.frame).envelope
     if it.is_request:
         request = read_request(envelope)
         method = METHODS.get(request.body.method)
@@ -68,7 +61,7 @@ def test_the_length_of_a_frame_is_known_at_its_last_block(it: Vector) -> None:
         for cut in range(len(frame)):
             found = length(frame[:cut])
             assert found > cut or (not found and cut < HEAD.size + 4)
-        assert joined(frame) == joined(it.frame)
+        assert whole(frame).envelope == whole(it.frame).envelope
 
 
 def head_blocks(frame: bytes) -> int:
@@ -86,13 +79,13 @@ def test_blocks_that_are_written_are_full_and_none_is_empty() -> None:
 
 def test_a_reply_of_the_gateways_own_is_read_like_a_servers() -> None:
     own = succeeded(9, SEND_MESSAGE, b"data")
-    reply = read_reply(joined(own))
-    real = read_reply(joined(vector("sendMessageP2B", "server").frame))
+    reply = read_reply(whole(own).envelope)
+    real = read_reply(whole(vector("sendMessageP2B", "server").frame).envelope)
     assert head(own).serial == 9
     assert reply.body is not None
     assert (reply.body.method, reply.body.data) == (SEND_MESSAGE, b"data")
     assert (reply.connection, reply.header) == (real.connection, real.header)
-    error = read_reply(joined(failed(9, "no"))).error
+    error = read_reply(whole(failed(9, "no")).envelope).error
     assert error is not None
     assert error.stackTrace == "no"
 
@@ -122,7 +115,7 @@ def test_an_envelope_that_is_torn_is_refused(data: bytes, said: str) -> None:
 @pytest.mark.parametrize("field", [b"\x12\x01\xff", b"\x52\x03\x12\x01\xff"])
 def test_a_text_that_is_no_text_is_refused(field: bytes) -> None:
     """Of a topic, and of a token within another message."""
-    request = read_request(joined(vector("sendMessageP2B").frame)).body.request
+    request = read_request(whole(vector("sendMessageP2B").frame).envelope).body.request
     with pytest.raises(PeerError, match="not UTF-8"):
         parsed(METHODS[SEND_MESSAGE].request(), request + field)
 
@@ -134,5 +127,5 @@ def test_the_messages_without_texts_have_none() -> None:
 
 
 def test_what_follows_the_third_message_is_ignored() -> None:
-    envelope = joined(vector("sendMessageP2B").frame)
+    envelope = whole(vector("sendMessageP2B").frame).envelope
     assert read_request(envelope + bytes(9)) == read_request(envelope)

@@ -1,0 +1,80 @@
+"""What the gateway answers in place of a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gateway.wire.contract import Denial
+from gateway.wire.tubemq import methods
+from gateway.wire.tubemq.errors import ErrorCode
+from gateway.wire.tubemq.methods import METHODS, Method
+
+_OK = "OK!"
+
+ASK_AGAIN_MS = 500
+"""Milliseconds until a consumer asks again for messages whose connection is new. It may have a
+heartbeat in between, every 13 seconds or less."""
+
+_WHILE_UNKNOWN = {
+    methods.SEND_MESSAGE: ErrorCode.UNAUTHORIZED,
+    methods.BEAT_PRODUCER: ErrorCode.NOT_REGISTERED,  # it registers anew, which it signs
+    methods.GET_MESSAGES: ErrorCode.TOO_FAST,  # it asks again, perhaps after a heartbeat
+    methods.COMMIT: ErrorCode.NOT_REGISTERED,
+}
+"""By method: what a client is answered that is not known, if not `UNCERTIFIED`."""
+
+_UNSIGNED = frozenset(
+    {
+        methods.REGISTER_CONSUMER,
+        methods.REGISTER_BALANCED,
+        methods.BEAT_CONSUMER,
+        methods.BEAT_BALANCED,
+        methods.BEAT_PARTITIONS,
+    }
+)
+"""Methods that consumers in Java do not sign unless they are asked to, in the reply to a heartbeat.
+"""
+
+
+def refused(method: Method, code: ErrorCode, text: str, **more: int) -> bytes:
+    """Return the message that answers a request with an error. `more`: other fields."""
+    data: bytes = _reply(method, code, text, **more).SerializeToString()
+    return data
+
+
+def overflowed() -> bytes:
+    """Return the message that answers a message above a limit that waited in vain."""
+    text = "above the limit of what may be sent"
+    return refused(METHODS[methods.SEND_MESSAGE], ErrorCode.OVERFLOW, text)
+
+
+def unknown(number: int, denial: Denial | None, *, signed: bool) -> bytes:
+    """Return what is answered to a client that is not known. `denial`: what it has shown is wrong;
+    None: it has shown nothing. `signed`: it has shown a signature."""
+    method = METHODS[number]
+    if number in _UNSIGNED and not signed:
+        return _asked_to_sign(method)
+    code = _WHILE_UNKNOWN.get(number, ErrorCode.UNCERTIFIED)
+    more = {"minLimitTime": ASK_AGAIN_MS} if number == methods.GET_MESSAGES else {}
+    return refused(method, code, "a signature is needed" if denial is None else denial.text, **more)
+
+
+def _asked_to_sign(method: Method) -> bytes:
+    """Return what has a consumer sign its next heartbeat: all is well, as far as it can see."""
+    reply = _reply(method, ErrorCode.SUCCESS, _OK)
+    fields = reply.DESCRIPTOR.fields_by_name
+    if "requireAuth" in fields:
+        reply.requireAuth = True
+    elif "opsTaskInfo" in fields:
+        reply.opsTaskInfo.requireAuth = True
+    data: bytes = reply.SerializeToString()
+    return data
+
+
+def _reply(method: Method, code: ErrorCode, text: str, **more: int) -> Any:
+    reply: Any = method.reply(errCode=code, errMsg=text, **more)
+    if "success" in reply.DESCRIPTOR.fields_by_name:
+        reply.success = code is ErrorCode.SUCCESS
+    if "brokerCheckSum" in reply.DESCRIPTOR.fields_by_name:  # required
+        reply.brokerCheckSum = -1
+    return reply

@@ -1,0 +1,240 @@
+"""What passes the scanners because it is like what was judged, and what does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from gateway.errors import PeerError
+from gateway.wire.account import Account, Right
+from gateway.wire.contract import Direction
+from gateway.wire.tubemq import methods as m
+from gateway.wire.tubemq.alike import MOST_BLOCKS
+from gateway.wire.tubemq.frames import BLOCK
+from gateway.wire.tubemq.pending import MOST
+from gateway.wire.tubemq.requests import MOST_KNOWN
+from gateway.wire.tubemq.session import LEAST_PAUSE, SWEPT
+from tests.unit.wire.tubemq.frames import in_blocks_of
+
+from .script import PATIENCE_MS, Tube, TubeServices, ask, request_of, tell, told
+from .test_requests import GET, OK, got, send
+
+TAKEN: dict[str, Any] = {
+    "success": True,
+    "errCode": 200,
+    "errMsg": "4600743810514145280",
+    "requireAuth": False,
+    "messageId": 4600743810514145280,
+    "appendTime": 1_796_083_200_000,
+    "appendOffset": 28_000,
+}
+
+
+def receipt_passes(play: Tube, frame: bytes) -> bool:
+    return play.passes(frame, Direction.TO_CLIENT)
+
+
+def producer(services: TubeServices | None = None, **more: Any) -> tuple[Tube, Account]:
+    """Return a pair on which one message was sent, and its account."""
+    play = Tube(services, node=1, **more)
+    assert not play.passes(send(1))
+    return play, play.services.live[0]
+
+
+# -- requests ------------------------------------------------------------------------------------
+
+
+def test_messages_pass_that_are_sent_like_the_last_one_and_are_counted() -> None:
+    play, account = producer()
+    assert all(play.passes(send(2 + size, bytes(size))) for size in (0, 5, 200, BLOCK))
+    assert (account.messages, account.bytes) == (5, 5 + 0 + 5 + 200 + BLOCK)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        send(2, topic="other"),
+        send(2, msgType="filter"),
+        send(2, authInfo={"visitAuthorizedToken": 1}),
+        ask(m.GET_MESSAGES, 2, **GET),
+        in_blocks_of(20, send(2)),
+        send(2, bytes(BLOCK * MOST_BLOCKS)),
+    ],
+    ids=["topic", "more", "token", "method", "blocks", "large"],
+)
+def test_what_differs_in_more_than_the_message_is_judged(frame: bytes) -> None:
+    play, _ = producer()
+    assert not play.passes(frame)
+
+
+def test_what_is_not_written_as_the_gateway_writes_it_teaches_nothing() -> None:
+    """A field that stands twice, and zeros behind the envelope, as clients in C++ send them."""
+    message = m.METHODS[m.SEND_MESSAGE].request
+    fields: dict[str, Any] = {"clientId": "p", "topicName": "demo", "partitionId": 1, "data": b"x"}
+    fine = message(**fields, flag=0, checkSum=-1, sentAddr=1).SerializeToString()
+    twice = request_of(m.SEND_MESSAGE, fine + b"\x12\x04demo", 1)
+    play = Tube(node=1)
+    assert not play.passes(twice)
+    assert not play.passes(twice[:7] + b"\x02" + twice[8:])
+
+
+def test_names_of_any_length_teach_nothing() -> None:
+    """What is known is kept for all connections."""
+    play = Tube(node=1)
+    long = GET | {"clientId": "c" * 1024}
+    assert not play.passes(ask(m.GET_MESSAGES, 1, **long))
+    assert not play.passes(ask(m.GET_MESSAGES, 2, **long))
+
+
+def test_partitions_in_turn_pass() -> None:
+    play = Tube(node=1)
+    fields: dict[str, Any] = {"clientId": "p", "topicName": "demo", "data": b"x", "flag": 0}
+    frames = [
+        ask(m.SEND_MESSAGE, serial, **fields, partitionId=serial % 3, checkSum=-1, sentAddr=1)
+        for serial in range(9)
+    ]
+    assert [play.passes(it) for it in frames] == [False] * 3 + [True] * 6
+
+
+def test_more_kinds_than_are_known_are_judged_again() -> None:
+    play = Tube(node=1)
+    topics = [f"topic_{number:02}" for number in range(MOST_KNOWN + 1)]
+    for serial, topic in enumerate(topics):
+        assert not play.passes(send(serial, topic=topic))
+    assert play.passes(send(100, topic=topics[-1]))
+    assert play.passes(send(101, topic=topics[1]))
+    assert not play.passes(send(102, topic=topics[0]))
+
+
+def test_requests_for_messages_pass_and_are_counted_when_they_are_answered() -> None:
+    play = Tube(node=1)
+    assert not play.passes(ask(m.GET_MESSAGES, 1, **GET))
+    assert play.passes(ask(m.GET_MESSAGES, 2, **GET))
+    reply = got(2, b"123", b"4567")
+    assert play.broker(reply) == reply
+    (account,) = play.services.live
+    assert (account.messages, account.bytes) == (2, 7)
+
+
+def test_a_message_above_a_limit_stops() -> None:
+    services = TubeServices()
+    services.lease = 2
+    play, account = producer(services)
+    assert play.passes(send(2))
+    assert not play.passes(send(3))
+    assert account.messages == 2
+
+
+def test_a_message_does_not_overtake_those_that_wait() -> None:
+    services = TubeServices()
+    services.lease = 1
+    play, account = producer(services)
+    play.client(send(2))
+    account.grant(10)
+    assert not play.passes(send(3))
+    play.after(LEAST_PAUSE)
+    assert play.broker_got() == send(2) + send(3)
+    assert play.passes(send(4))
+
+
+def test_a_right_that_is_gone_is_judged_anew() -> None:
+    services = TubeServices()
+    play, account = producer(services)
+    services.forbidden = {(Right.PRODUCE, "demo")}
+    play._carry_out(play.session.revoke(account, services.forbid, 0.0), 0)  # type: ignore[arg-type]
+    assert not play.passes(send(2))
+    assert told(play.client_got()).errCode == 401
+
+
+def test_an_account_that_nobody_used_is_closed_and_opened_by_the_next_message() -> None:
+    play, account = producer()
+    assert play.passes(send(2))
+    play.broker(tell(m.SEND_MESSAGE, 1, **OK), tell(m.SEND_MESSAGE, 2, **OK))
+    for _ in range(2):
+        play.after(SWEPT)
+    assert not play.services.live
+    assert not play.passes(send(3))
+    assert play.services.live != [account]
+
+
+def test_two_requests_with_one_number_are_a_violation() -> None:
+    play, _ = producer()
+    assert play.passes(send(2))
+    with pytest.raises(PeerError, match="a second request 2"):
+        play.passes(send(2))
+
+
+def test_a_client_with_too_many_requests_waits() -> None:
+    play, _ = producer()
+    assert all(play.passes(send(2 + number)) for number in range(MOST - 1))
+    assert not play.passes(send(-1))
+    assert play.is_waiting
+
+
+def test_a_request_that_passed_is_forgotten_when_nobody_waits_for_its_reply() -> None:
+    """The scanner has no clock, so a sweep begins the time."""
+    play, _ = producer()
+    assert play.passes(send(2))
+    session: Any = play.session
+    play.after(SWEPT)
+    assert list(session._asked) == [2]
+    play.after(max(SWEPT, 2 * PATIENCE_MS / 1000))
+    assert not session._asked
+
+
+def test_a_gateway_that_stops_takes_no_more_and_waits_for_replies() -> None:
+    play, _ = producer()
+    assert play.passes(send(2))
+    assert play.session.leave(play.now) == ()
+    assert not play.passes(send(3))
+    play.broker(tell(m.SEND_MESSAGE, 1, **OK), tell(m.SEND_MESSAGE, 2, **OK))
+    assert play.session.leave(play.now) is None
+
+
+# -- receipts ------------------------------------------------------------------------------------
+
+
+def test_receipts_pass_that_are_like_the_last_one_and_are_counted() -> None:
+    play, account = producer()
+    for serial in (2, 3, 4):
+        assert play.passes(send(serial))
+    assert not receipt_passes(play, tell(m.SEND_MESSAGE, 1, **TAKEN))
+    other = TAKEN | {"errMsg": "9" * 19, "messageId": 1 << 62, "appendOffset": 28_028}
+    assert receipt_passes(play, tell(m.SEND_MESSAGE, 2, **other))
+    refused: dict[str, Any] = {"success": False, "errCode": 500, "errMsg": "no"}
+    assert not receipt_passes(play, tell(m.SEND_MESSAGE, 3, **refused))
+    assert (account.receipts, account.errors) == (3, 1)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"errMsg": "127.0.0.97:8123 took"},
+        {"requireAuth": True},
+        {"errCode": 201},
+        {"messageId": 1},
+    ],
+    ids=["text", "signature", "code", "length"],
+)
+def test_a_receipt_that_says_more_is_read(more: dict[str, Any]) -> None:
+    play, _ = producer()
+    play.passes(send(2))
+    assert not receipt_passes(play, tell(m.SEND_MESSAGE, 1, **TAKEN))
+    assert not receipt_passes(play, tell(m.SEND_MESSAGE, 2, **(TAKEN | more)))
+
+
+def test_a_receipt_of_what_nobody_sent_goes_nowhere() -> None:
+    play, _ = producer()
+    assert not receipt_passes(play, tell(m.SEND_MESSAGE, 1, **TAKEN))
+    play.client_got()
+    assert not receipt_passes(play, tell(m.SEND_MESSAGE, 1, **TAKEN))
+    assert play.client_got() == b""
+
+
+def test_a_receipt_does_not_answer_another_request() -> None:
+    play, _ = producer()
+    play.client(ask(m.GET_MESSAGES, 2, **GET))
+    assert not receipt_passes(play, tell(m.SEND_MESSAGE, 1, **TAKEN))
+    with pytest.raises(PeerError, match="was not asked"):
+        receipt_passes(play, tell(m.SEND_MESSAGE, 2, **TAKEN))
