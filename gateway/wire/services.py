@@ -31,6 +31,19 @@ class Undecided(NamedTuple):
     ask: Callable[[], Awaitable[None]]
 
 
+class Tokens(NamedTuple):
+    """Tokens that a client may show in place of a signature: a text, and a number for requests that
+    have no room for a text."""
+
+    text: str
+    number: int
+
+
+NUMBER_SHOWN = b"\0"
+"""The first byte of a credential that is the number of a token. The number (8 bytes) and the id of
+the client follow."""
+
+
 class Seat(Protocol):
     """The place of one connection among those that its client may have."""
 
@@ -83,6 +96,11 @@ class Services(Protocol):
     def scram_ended(self, secret: ScramSecret, *, right: bool) -> Principal | Denial:
         """Return who has shown by SCRAM to know a password, and count it. `right`: what was shown
         fits the secret, which `scram` returned."""
+        ...
+
+    def tokens(self, credential: Credential, client: str) -> Tokens | None:
+        """Make tokens for the client with this id, which has shown an accepted credential of the
+        method `signature`. Return None if the user is gone since."""
         ...
 
     def complete(self, caller: Caller) -> Caller:

@@ -1,5 +1,5 @@
-"""Limits of each topic, and how much passes by them: topics `sent-…` have one of what is sent to
-them, `read-…` one of what is received."""
+"""Limits of each topic, and how much passes by them: topics `sent…` have one of what is sent to
+them, `read…` one of what is received."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rules_of(rate: float, folder: Path) -> Path:
     rules: list[Mapping[str, Any]] = [
         {
             "id": kind,
-            "match": {"topic": f"{kind}-*"},
+            "match": {"topic": f"{kind}*"},
             "limit": {action: {"messages": f"{rate:.0f}/s"}},
             "per": "topic",
         }

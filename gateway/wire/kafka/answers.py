@@ -8,22 +8,27 @@ but their ids and offsets, so the scanner compares each with the last one (`Acce
 
 from __future__ import annotations
 
-import struct
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
 
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
 from gateway.wire.kafka import quick
 from gateway.wire.kafka.addresses import FETCH, PRODUCE
+from gateway.wire.kafka.alike import (
+    NOT_ACCEPTED,
+    NOT_GIVING,
+    Accepted,
+    Giving,
+    learn_accepted,
+    learn_giving,
+)
 from gateway.wire.kafka.book import STRAY, Book
 from gateway.wire.kafka.frames import SIZE
 from gateway.wire.kafka.pending import Asked, Pending
+from gateway.wire.kafka.records import FORMAT, HEAD
 from gateway.wire.kafka.scanning import (
     ANSWER,
     NOTHING,
-    UNASKED,
     FrameScanner,
     schemas,
 )
@@ -39,37 +44,13 @@ from gateway.wire.kafka.traffic import (
 )
 from gateway.wire.services import Services
 
-_Unpack = Callable[[bytearray, int], tuple[int, int, bytes, int, int, int, bytes]]
-
-_FORMS = 256
-"""Forms of answers that are remembered: one for each length of a topic's name, and version."""
-
 MOST_ENDS = 200_000
 """Partitions of one topic whose ends are kept, 20 MB. Clusters have no more; what else a broker
 names is not noted."""
 
 
-@lru_cache(_FORMS)
-def _unpacking(lead: int, rest: int) -> _Unpack:
-    """Return a function that unpacks an accepted answer with `lead` bytes between its correlation
-    id and its one partition, and `rest` bytes behind the offset."""
-    return struct.Struct(f">ii{lead}sihq{rest}s").unpack_from
-
-
-class Accepted(NamedTuple):
-    """The last accepted answer to Produce with one partition, in the parts that the next one has
-    too. `size`: its bytes. `lead`: what stands between its correlation id and the partition.
-    `rest`: what stands behind the offset. `asked`: the request. `unpack`: reads size, correlation
-    id, lead, partition, error, offset and rest."""
-
-    size: int
-    lead: bytes
-    rest: bytes
-    asked: Asked
-    unpack: _Unpack
-
-
-_NONE_YET = Accepted(0, b"", b"", UNASKED, _unpacking(0, 0))
+_LEAST = HEAD - quick.AFTER_LENGTH
+"""The least length that a batch may say that it has."""
 
 _ANSWER = schemas(FETCH)[1]
 _FETCH_NAME = "Fetch"
@@ -85,6 +66,7 @@ class Answers(FrameScanner):
     __slots__ = (
         "_accepted",
         "_book",
+        "_giving",
         "_pending",
         "_says_at",
         "_services",
@@ -110,27 +92,26 @@ class Answers(FrameScanner):
         self._throttle = throttle
         self._traffic = NOTHING
         self._version = 0
-        self._accepted = _NONE_YET
+        self._accepted = NOT_ACCEPTED
+        self._giving = NOT_GIVING
         self._says_at = 0  # where in the chunk the answer that passes says how long; 0: cut off
 
-    def scan(self, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Scanner`. Mostly a chunk to a producer is one answer like the last one."""
-        if self._stream is None and not (self._rest or self.raw):
-            pos = self._accept(self._accepted, chunk, start, end)
-            if pos >= end:
-                self.stop = 0
-                return end
-            start = pos
-        return super().scan(chunk, start, end)
+    def _run(self, chunk: bytearray, pos: int, end: int) -> int:
+        if self._giving is not NOT_GIVING:
+            pos = self._give(self._giving, chunk, pos, end)
+        if pos < end and self._accepted is not NOT_ACCEPTED:
+            pos = self._accept(self._accepted, chunk, pos, end)
+        return pos
 
     def _accept(self, accepted: Accepted, chunk: bytearray, pos: int, end: int) -> int:
         """Pass the answers at `pos` that are like the last accepted one, and return the offset
         behind them; `pos` if none is. Flat, because it runs for each answer."""
-        size, lead, rest, like, unpack = accepted
-        last = end - size
-        if pos > last or not size or self._book.has_new or len(self._substitutes):
+        size, lead, rest, version, unpack = accepted
+        last, accounts = end - size, self._book.produced[version >= quick.BY_ID]
+        if pos > last or self._book.has_new or len(self._substitutes) or len(accounts) != 1:
             return pos
-        (account,), take = like.accounts, self._pending.take
+        (account,), take = accounts.values(), self._pending.take
+        like = Asked(PRODUCE, version, 0, (account,))
         receipts = partition = offset = 0
         while pos <= last and not account.held:
             length, correlation, led, partition, error, offset, told = unpack(chunk, pos)
@@ -143,6 +124,51 @@ class Answers(FrameScanner):
         account.receipts += receipts
         if receipts and pos == end:
             self._appended(account, partition, offset)
+        return pos
+
+    def _give(self, giving: Giving, chunk: bytearray, pos: int, end: int) -> int:
+        """Pass the answers to Fetch at `pos` that are like the last one, and return the offset
+        behind them; `pos` if none is. The end of the last one may not have come. Flat, because most
+        answers of consumers pass here."""
+        head, around, version, lead, middle, topic, unpack = giving
+        last = end - head
+        if pos > last or self._throttle.consumed or self._book.has_new or len(self._substitutes):
+            return pos
+        account = self._book.consumed[version >= quick.BY_ID].get(topic)
+        if account is None:
+            return pos
+        take, length_of = self._pending.take, quick.length_of
+        like = Asked(FETCH, version, 0)
+        ends = account.ends
+        while pos <= last:
+            parts = unpack(chunk, pos)
+            size, correlation, led, index, error, offset, between, told, *_ = parts
+            length, format, count = parts[8:]
+            if led != lead or error or between != middle or format != FORMAT or count <= 0:
+                break
+            batches, behind = size - around, pos + SIZE.size + size
+            at, until = pos + head - HEAD + quick.AFTER_LENGTH + length, behind - quick.TAIL
+            if length < _LEAST or at > until or told != length_of(batches):
+                break
+            if at < until:  # several batches, of which a cut answer does not tell all
+                more = quick.messages_in(chunk, at, until) if behind <= end else -1
+                if more < 0:
+                    break
+                count += more
+            if not take(correlation, like):
+                break
+            account.messages += count
+            account.surplus += count - 1
+            account.bytes += batches
+            if ends is not None and (index in ends or len(ends) < MOST_ENDS):
+                ends[index] = offset
+            if account.held:
+                self._throttle.used_up(account)
+                self._says_at = pos + ANSWER.size + 1
+                self._tell(chunk, (account,), end)
+                self._says_at = 0
+                return behind
+            pos = behind
         return pos
 
     def go_on(self, head: bytes) -> bytes:
@@ -176,41 +202,79 @@ class Answers(FrameScanner):
             return 0
         own = pending.precedes_own_answer
         is_plain = not (own or self._book.has_new or len(self._substitutes))
-        is_whole = pos + SIZE.size + size <= end
-        if is_plain and is_whole and self._read_at_once(asked, chunk, pos, size):
-            if asked.key == PRODUCE and len(asked.accounts) == 1:
-                self._learn(asked, chunk, pos, end, SIZE.size + size)
-            pending.answered()
-            return SIZE.size + size
         if asked.key == PRODUCE:
-            self.stop = SIZE.size + size
-            return 0
+            self.stop = SIZE.size + size  # unless it passes
+            return self._begin_produced(asked, chunk, pos, end, size) if is_plain else 0
         if own:
             self.stop = ANSWER.size
             return 0
-        pending.answered()
-        begun = self._begin_one(asked, chunk, pos, end, size) if is_plain and not is_whole else 0
-        if not begun:
-            self._pass(size, asked.version)
-        self._says_at = self._place_of_throttle(chunk, pos, asked.version)
-        if not is_whole:
+        if is_plain and asked.version >= quick.FLEXIBLE[FETCH]:
+            begun = self._begin_fetched(asked, chunk, pos, end, size)
+            if begun is not None:
+                return begun
+        self._pass(size, asked.version)
+        self._pass_head(chunk, pos, end, size, asked.version)
+        return ANSWER.size
+
+    def _begin_produced(self, asked: Asked, chunk: bytearray, pos: int, end: int, size: int) -> int:
+        """Begin with an answer to Produce, see `_begin`: one that says nothing but that all went
+        well passes."""
+        at, until, version = pos + ANSWER.size, pos + SIZE.size + size, asked.version
+        is_flexible = version >= quick.FLEXIBLE[PRODUCE]
+        if until > end or not is_flexible or any(it.held for it in asked.accounts):
+            return 0
+        if not quick.accepted(chunk, at, until, version):
+            return 0
+        for account in asked.accounts:
+            account.receipts += 1
+        if len(asked.accounts) == 1:
+            self._learn(asked, chunk, pos, end, SIZE.size + size)
+        self._pending.answered()
+        self.stop = 0
+        return SIZE.size + size
+
+    def _begin_fetched(
+        self, asked: Asked, chunk: bytearray, pos: int, end: int, size: int
+    ) -> int | None:
+        """Begin with an answer to Fetch of the usual form, see `_begin`; None: it has another."""
+        if self._is_cut(chunk, pos, end, size, asked.version):
+            return 0
+        at, until, version = pos + ANSWER.size, pos + SIZE.size + size, asked.version
+        head = quick.head(chunk, at, end, until, version)
+        if head is not None and head.batches >= HEAD:
+            self._giving = learn_giving(chunk, at, version, head)
+            passed = self._give(self._giving, chunk, pos, end)
+            if passed > pos:
+                return passed - pos
+        if until <= end:
+            if not self._read_at_once(chunk, at, until, version):
+                return None
+            self._pending.answered()
+            return until - pos
+        if head is None or head.topic not in self._book.consumed[version >= quick.BY_ID]:
+            return None
+        self._traffic, self._version = Traffic(), version
+        read = one_partition(self._traffic, head.topic, head.batches, head.ends)
+        self._stream = Stream(read, head.batches + quick.TAIL)
+        self._pass_head(chunk, pos, end, size, version)
+        return ANSWER.size + head.size
+
+    def _pass_head(self, chunk: bytearray, pos: int, end: int, size: int, version: int) -> None:
+        """Pass the head of an answer that is read while it comes. One that is cut says already what
+        earlier answers owe."""
+        self._pending.answered()
+        self._says_at = self._place_of_throttle(chunk, pos, version)
+        if pos + SIZE.size + size > end:
             self._tell(chunk, self._throttle.consumed, end)
             self._says_at = 0
-        return begun or ANSWER.size
 
-    def _begin_one(self, asked: Asked, chunk: bytearray, pos: int, end: int, size: int) -> int:
-        """Begin with an answer that is cut, and return the length of what stands before its
-        batches; 0: it has several partitions, or a topic without an account."""
-        at, until, version = pos + ANSWER.size, pos + SIZE.size + size, asked.version
-        if version < quick.FLEXIBLE[FETCH]:
-            return 0
-        found = quick.head(chunk, at, end, until, version)
-        if found is None or found.topic not in self._book.consumed[version >= quick.BY_ID]:
-            return 0
-        self._traffic, self._version = Traffic(), version
-        read = one_partition(self._traffic, found.topic, found.batches, found.ends)
-        self._stream = Stream(read, found.batches + quick.TAIL)
-        return ANSWER.size + found.size
+    def _is_cut(self, chunk: bytearray, pos: int, end: int, size: int, version: int) -> bool:
+        """Return whether the chunk cuts the head of an answer that begins like the last one: with
+        the bytes that follow, it is read in one go."""
+        giving, at = self._giving, pos + ANSWER.size
+        if version != giving.version or not end - pos < giving.head <= SIZE.size + size:
+            return False
+        return giving.lead.startswith(bytes(chunk[at : min(end, at + len(giving.lead))]))
 
     def _place_of_throttle(self, chunk: bytearray, pos: int, version: int) -> int:
         """Return where an answer of Fetch says how long the client is held; 0: nobody can tell."""
@@ -226,19 +290,9 @@ class Answers(FrameScanner):
             if milliseconds:
                 tell(chunk, self._says_at, milliseconds)
 
-    def _read_at_once(self, asked: Asked, chunk: bytearray, pos: int, size: int) -> bool:
-        """Count a whole answer, if it is of the usual form and nothing in it has to change."""
-        at, end, version = pos + ANSWER.size, pos + SIZE.size + size, asked.version
-        if version < quick.FLEXIBLE[asked.key]:
-            return False
-        if asked.key == PRODUCE:
-            if any(it.held for it in asked.accounts):
-                return False
-            if not quick.accepted(chunk, at, end, version):
-                return False
-            for account in asked.accounts:
-                account.receipts += 1
-            return True
+    def _read_at_once(self, chunk: bytearray, at: int, end: int, version: int) -> bool:
+        """Count a whole answer to Fetch whose head ends at `at`, if it is of the usual form and
+        nothing in it has to change."""
         found = quick.fetched(chunk, at, end, version)
         if found is None:
             return False
@@ -267,16 +321,13 @@ class Answers(FrameScanner):
         """Keep an accepted answer of `size` bytes at `pos`, if it has one partition: the next one
         is compared with it. A producer of several topics has others in turn, and nothing is kept.
         """
-        place = quick.only_partition(chunk, pos + ANSWER.size, asked.version)
-        if place is None:
+        like = learn_accepted(chunk, pos, size, asked.version)
+        if like is None:
             return
-        lead = bytes(chunk[pos + ANSWER.size : place])
-        rest = bytes(chunk[place + quick.APPENDED : pos + size])
-        unpack = _unpacking(len(lead), len(rest))
         if len(self._book.produced[asked.version >= quick.BY_ID]) == 1:
-            self._accepted = Accepted(size, lead, rest, asked, unpack)
+            self._accepted = like
         if pos + size == end:
-            *_, partition, _, offset, _ = unpack(chunk, pos)
+            *_, partition, _, offset, _ = like.unpack(chunk, pos)
             self._appended(asked.accounts[0], partition, offset)
 
     def _appended(self, account: Account, partition: int, offset: int) -> None:

@@ -13,7 +13,6 @@ as read only if its last byte is where its size says.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -33,14 +32,8 @@ FLEXIBLE = {0: 9, 1: 12}
 BY_ID = 13
 """The first version of both that names topics by their ids."""
 
-_LAYOUTS = 256
-"""Layouts that are remembered: one for each length of a client id and a topic."""
-
 _LENGTHS = 16_384
 """Lengths of batches that are remembered, 2 MB: of all processes most batches are of few sizes."""
-
-_MOST_DIGITS = 4
-"""Bytes of the length of a batch of up to 256 MB."""
 
 AFTER_LENGTH = 12
 """Bytes of a batch up to where its length begins to count."""
@@ -84,42 +77,6 @@ def lead(chunk: bytearray, at: int, end: int, version: int) -> Lead | None:
 
 _ONE = 2
 """The compact length of one element."""
-
-
-class Layout(NamedTuple):
-    """Where the numbers of a request stand that has one partition with one batch.
-
-    `unpack` reads them at the offset of the frame's size: that size, `kind_of` the API and the
-    version, the correlation id, the lead, the length before the batch, and of the batch its length,
-    format and number of messages. `size`: bytes that it reads. `around`: bytes behind the frame's
-    size that are not of the batch. `digits`: bytes of the length before the batch.
-    """
-
-    unpack: Callable[[bytearray, int], tuple[int, int, int, bytes, bytes, int, int, int]]
-    size: int
-    around: int
-    digits: int
-
-
-@lru_cache(_LAYOUTS)
-def layout(lead: int, digits: int) -> Layout:
-    """Return the layout of requests with so many bytes of lead, and of the length of the batch."""
-    found = struct.Struct(f">iIi{lead}s4x{digits}s8xi4xb40xi")
-    around = 4 + 4 + lead + 4 + digits + TAIL
-    return Layout(found.unpack_from, found.size, around, digits)
-
-
-def kind_of(key: int, version: int) -> int:
-    """Return an API and a version as one number, as they stand in a head."""
-    return key << 16 | version
-
-
-def digits(chunk: bytearray, at: int, end: int) -> int:
-    """Return how many bytes the compact length at `at` has; 0: it is too long, or has not come."""
-    for number, byte in enumerate(chunk[at : min(end, at + _MOST_DIGITS)], start=1):
-        if byte < 128:
-            return number
-    return 0
 
 
 @lru_cache(_LENGTHS)
@@ -175,8 +132,23 @@ def produced(chunk: bytearray, at: int, end: int, version: int) -> Produced | No
         return None
 
 
-def fetches(chunk: bytearray, at: int, end: int, version: int) -> list[bytes] | None:
-    """Return the topics that a request of Fetch names whose client id begins at `at`; None: read it
+class Wanted(NamedTuple):
+    """What a request of Fetch names. `begin`: where the number of its topics stands. `partitions`:
+    where each partition stands."""
+
+    begin: int
+    topics: list[bytes]
+    partitions: list[int]
+
+
+WANTED = 32
+"""Bytes of the numbers of a partition in a request of Fetch."""
+
+
+def fetches(  # noqa: C901 - flat, as it runs for many requests
+    chunk: bytearray, at: int, end: int, version: int
+) -> Wanted | None:
+    """Return what a request of Fetch names whose client id begins at `at`; None: read it
     otherwise."""
     try:
         client = _short(chunk, at)[0]
@@ -190,9 +162,11 @@ def fetches(chunk: bytearray, at: int, end: int, version: int) -> list[bytes] | 
                 return None
             at += 4
         at += 22
+        begin = at
         count = chunk[at] - 1
         at += 1
         topics: list[bytes] = []
+        places: list[int] = []
         while count > 0:
             count -= 1
             topic, at = _topic(chunk, at, version)
@@ -203,9 +177,10 @@ def fetches(chunk: bytearray, at: int, end: int, version: int) -> list[bytes] | 
                 return None
             while partitions > 0:
                 partitions -= 1
-                if chunk[at + 32]:  # tagged fields, behind six numbers
+                places.append(at)
+                if chunk[at + WANTED]:  # tagged fields
                     return None
-                at += 33
+                at += WANTED + 1
             if chunk[at]:
                 return None
             at += 1
@@ -214,7 +189,9 @@ def fetches(chunk: bytearray, at: int, end: int, version: int) -> list[bytes] | 
         if count or chunk[at] != 1 or rack > 127:
             return None
         at += 2 + (rack - 1 if rack else 0)
-        return topics if at + 1 == end and not chunk[at] else None
+        if at + 1 != end or chunk[at]:
+            return None
+        return Wanted(begin, topics, places)
     except (IndexError, struct.error):
         return None
 
@@ -270,9 +247,7 @@ def only_partition(chunk: bytearray, at: int, version: int) -> int | None:
     return at + 1 if chunk[at] == _ONE else None
 
 
-def fetched(  # noqa: C901 - flat, as it runs for each answer
-    chunk: bytearray, at: int, end: int, version: int
-) -> list[Portion] | None:
+def fetched(chunk: bytearray, at: int, end: int, version: int) -> list[Portion] | None:
     """Return what an answer to Fetch has, whose head ends at `at`; None: read it otherwise."""
     try:
         if chunk[at] or chunk[at + 5] or chunk[at + 6]:  # tagged fields of the head; an error
@@ -300,17 +275,10 @@ def fetched(  # noqa: C901 - flat, as it runs for each answer
                 until = at + size
                 if until > end:
                     return None
-                while until - at >= HEAD:
-                    length, format, messages = _batch(chunk, at)
-                    if format != FORMAT or messages < 0 or length < HEAD - AFTER_LENGTH:
-                        return None
-                    if at + length + AFTER_LENGTH > until:
-                        break  # the broker has cut it
-                    told += messages
-                    at += length + AFTER_LENGTH
-                else:
-                    if until - at >= SHORT:  # enough of a batch to say what it is
-                        return None
+                messages = messages_in(chunk, at, until)
+                if messages < 0:
+                    return None
+                told += messages
                 if chunk[until]:
                     return None
                 at = until + 1
@@ -322,6 +290,21 @@ def fetched(  # noqa: C901 - flat, as it runs for each answer
         return topics if at + 1 == end and not chunk[at] and not count else None
     except (IndexError, struct.error):
         return None
+
+
+def messages_in(chunk: bytearray, at: int, until: int) -> int:
+    """Return how many messages the batches between two offsets have; negative: read them otherwise.
+    The broker may have cut the last one, which is not counted."""
+    told = 0
+    while until - at >= HEAD:
+        length, format, messages = _batch(chunk, at)
+        if format != FORMAT or messages < 0 or length < HEAD - AFTER_LENGTH:
+            return -1
+        at += length + AFTER_LENGTH
+        if at > until:
+            return told
+        told += messages
+    return -1 if until - at >= SHORT else told  # enough of a batch to say what it is
 
 
 class Head(NamedTuple):

@@ -21,12 +21,17 @@ SHORT = 17
 HEAD = 61
 """Bytes of the head of a batch of format 2."""
 
+_usual = struct.Struct(">8xi4xb40xi").unpack_from  # length, format, number of messages
 _head = struct.Struct(">8xi4xb").unpack_from  # length, format
 _count = struct.Struct(">57xi").unpack_from
 FORMAT = 2
 
 _AFTER_LENGTH = 12
 """Bytes of an entry up to where its length begins to count."""
+
+
+_LEAST = HEAD - _AFTER_LENGTH
+"""The least length that a batch of format 2 may say that it has."""
 
 
 class Batches:
@@ -48,6 +53,9 @@ class Batches:
         have, or is torn and must not be."""
         while at < end:
             if not self.skips:
+                at = self._run(chunk, at, end)
+                if at == end:
+                    break
                 entry = self._entry(chunk, at, end)
                 if not entry:
                     break
@@ -58,6 +66,22 @@ class Batches:
             at += step
             if not self.skips and self.left < SHORT:
                 self._tear()
+        return at
+
+    def _run(self, chunk: bytearray, at: int, end: int) -> int:
+        """Count the usual batches that are whole in the chunk, and return the offset behind them.
+        The last one of a partition is left to `_entry`. Flat, as an answer may have hundreds."""
+        began, last = at, min(end, at + self.left - SHORT)
+        messages = 0
+        while at + HEAD <= last:
+            length, format, told = _usual(chunk, at)
+            behind = at + length + _AFTER_LENGTH
+            if format != FORMAT or told < 0 or length < _LEAST or behind > last:
+                break
+            messages += told
+            at = behind
+        self.messages += messages
+        self.left -= at - began
         return at
 
     def _entry(self, chunk: bytearray, at: int, end: int) -> int:

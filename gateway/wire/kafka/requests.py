@@ -11,12 +11,19 @@ compares their beginning with that of the last one, and reads the batch alone (`
 from __future__ import annotations
 
 from functools import partial
-from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
 from gateway.wire.kafka import quick
 from gateway.wire.kafka.addresses import FETCH, PRODUCE
+from gateway.wire.kafka.alike import (
+    NOT_ASKING,
+    NOT_PRODUCING,
+    Asking,
+    Producing,
+    learn_asking,
+    learn_producing,
+)
 from gateway.wire.kafka.book import STRAY, Book
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import LONGEST_CLIENT, SIZE
@@ -39,27 +46,8 @@ from gateway.wire.kafka.traffic import (
     produced,
 )
 
-
-class Shape(NamedTuple):
-    """The beginning of the last Produce request with one partition, which the next one mostly has
-    too. `lead`: its bytes from the client id to the partition. `kind`: its API and version as one
-    number. `layout`: where its numbers stand."""
-
-    lead: bytes
-    kind: int
-    version: int
-    acks: int
-    topic: bytes
-    layout: quick.Layout
-
-
 _NO_ACCOUNTS: list[Account] = []
 """What stands in place of the accounts of a request that passes, while none does."""
-
-_SHAPELESS = Shape(b"", -1, -1, 0, b"", quick.layout(0, 1))
-
-_INDEX = 4
-"""Bytes of a partition's index."""
 
 _REQUEST = schemas(PRODUCE)[0]
 _LAST_FETCH = schemas(FETCH)[0].last
@@ -74,9 +62,10 @@ class Requests(FrameScanner):
     __slots__ = (
         "_accounts",
         "_asked",
+        "_asking",
         "_book",
         "_pending",
-        "_shape",
+        "_producing",
         "_substitutes",
         "_throttle",
         "_traffic",
@@ -100,19 +89,18 @@ class Requests(FrameScanner):
         self._accounts = _NO_ACCOUNTS  # of the request that passes, by topic
         self._asked = UNASKED
         self._transacts: ErrorCode | None = None  # why the request may not be in its transaction
-        self._shape = _SHAPELESS
+        self._producing = NOT_PRODUCING
+        self._asking = NOT_ASKING
         self.stops = False
 
-    def scan(self, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Scanner`. Mostly a chunk is one request of a known shape."""
-        if self._stream is None and not (self._rest or self.stops or self.raw):
-            pos = self._run(self._shape, chunk, start, end)
-            if pos >= end:
-                self.stop = 0
-                self._rest = pos - end
-                return end
-            start = pos
-        return super().scan(chunk, start, end)
+    def _run(self, chunk: bytearray, pos: int, end: int) -> int:
+        if self.stops:
+            return pos
+        if self._asking is not NOT_ASKING:
+            pos = self._run_fetches(self._asking, chunk, pos, end)
+        if pos < end and self._producing is not NOT_PRODUCING:
+            pos = self._run_produces(self._producing, chunk, pos, end)
+        return pos
 
     def go_on(self, head: bytes) -> None:
         """Let the request pass at whose head the session was asked."""
@@ -139,8 +127,11 @@ class Requests(FrameScanner):
         if version >= quick.FLEXIBLE[PRODUCE]:
             if self._is_cut(chunk, pos, end, size, version):
                 return 0
-            shape = self._shape_of(chunk, pos, end)
-            passed = 0 if shape is None else self._run(shape, chunk, pos, end) - pos
+            passed = 0
+            like = learn_producing(self._producing, chunk, pos, end, version)
+            if like is not None:
+                self._producing = like
+                passed = self._run_produces(like, chunk, pos, end) - pos
             passed = passed or self._at_once(chunk, pos, end)
             if passed:
                 return passed
@@ -152,38 +143,16 @@ class Requests(FrameScanner):
     def _is_cut(self, chunk: bytearray, pos: int, end: int, size: int, version: int) -> bool:
         """Return whether the chunk cuts the numbers of a request that begins like the last one:
         with the bytes that follow, it is read in one go."""
-        shape, at = self._shape, pos + REQUEST.size
-        if version != shape.version or not end - pos < shape.layout.size <= SIZE.size + size:
+        last, at = self._producing, pos + REQUEST.size
+        if version != last.version or not end - pos < last.layout.size <= SIZE.size + size:
             return False
-        return shape.lead.startswith(bytes(chunk[at : min(end, at + len(shape.lead))]))
+        return last.lead.startswith(bytes(chunk[at : min(end, at + len(last.lead))]))
 
-    def _shape_of(self, chunk: bytearray, pos: int, end: int) -> Shape | None:
-        """Return the shape of a request: the last one if it has that; None: it has several
-        partitions, or is otherwise unusual."""
-        _, _, version, _ = REQUEST.unpack_from(chunk, pos)
-        at, shape = pos + REQUEST.size, self._shape
-        if version == shape.version and chunk.startswith(shape.lead, at, end):
-            digits = quick.digits(chunk, at + len(shape.lead) + _INDEX, end)
-            if digits and digits != shape.layout.digits:
-                self._shape = shape._replace(layout=quick.layout(len(shape.lead), digits))
-            return self._shape
-        found = quick.lead(chunk, at, end, version)
-        if found is None:
-            return None
-        digits = quick.digits(chunk, at + found.size + _INDEX, end)
-        if not digits:
-            return None
-        lead = bytes(chunk[at : at + found.size])
-        layout = quick.layout(len(lead), digits)
-        kind = quick.kind_of(PRODUCE, version)
-        self._shape = Shape(lead, kind, version, found.acks, found.topic, layout)
-        return self._shape
-
-    def _run(self, shape: Shape, chunk: bytearray, pos: int, end: int) -> int:
+    def _run_produces(self, like: Producing, chunk: bytearray, pos: int, end: int) -> int:
         """Pass the requests of one shape that begin at `pos`, and return the offset behind them;
         `pos`: none passes. The end of the last one may not have come. Flat, because most bytes of
         small requests pass here."""
-        lead, kind, version, acks, topic, layout = shape
+        lead, kind, version, acks, topic, layout = like
         account = self._book.produced[version >= quick.BY_ID].get(topic)
         if account is None:
             return pos
@@ -298,9 +267,29 @@ class Requests(FrameScanner):
         _, _, version, correlation = REQUEST.unpack_from(chunk, pos)
         if not quick.FLEXIBLE[FETCH] <= version <= _LAST_FETCH:
             return False
-        topics = quick.fetches(chunk, pos + REQUEST.size, until, version)
+        wanted = quick.fetches(chunk, pos + REQUEST.size, until, version)
         table = self._book.consumed[version >= quick.BY_ID]
-        if topics is None or not all(topic in table for topic in topics):
+        if wanted is None or not all(topic in table for topic in wanted.topics):
             return False
+        self._asking = learn_asking(chunk, pos, version, wanted)
         self._pending.ask(Asked(FETCH, version, correlation))
         return True
+
+    def _run_fetches(self, like: Asking, chunk: bytearray, pos: int, end: int) -> int:
+        """Pass the requests of Fetch at `pos` that are like the last one, and return the offset
+        behind them; `pos`: none is."""
+        size, kind, version, lead, topic, rest, name, unpack = like
+        last = end - SIZE.size - size
+        if size < 0 or pos > last or self._throttle.consumed:
+            return pos
+        if name and name not in self._book.consumed[version >= quick.BY_ID]:
+            return pos
+        ask, room = self._pending.ask, self._pending.room
+        while pos <= last and room > 0:
+            length, said, correlation, led, named, left = unpack(chunk, pos)
+            if length != size or said != kind or led != lead or named != topic or left != rest:
+                break
+            ask(Asked(FETCH, version, correlation))
+            room -= 1
+            pos += SIZE.size + size
+        return pos

@@ -55,10 +55,19 @@ class FrameScanner(ABC):
         return self._rest if self._stream is None else self._stream.skips
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Scanner`."""
-        owed = self.owed
+        """See `contract.Scanner`. Mostly a chunk is one frame like the last one."""
+        stream, pos = self._stream, start
+        owed = self._rest if stream is None else stream.left
+        if stream is None and not self.raw:
+            pos += owed
+            if pos < end:
+                pos = self._run(chunk, pos, end)
+            self.stop = 0
+            self._rest = max(0, pos - end)
+            if pos >= end:
+                return end
         try:
-            return self._scan(chunk, start, end)
+            return self._scan(chunk, pos, end)
         except PeerError:
             self._failed = owed
             raise
@@ -88,6 +97,11 @@ class FrameScanner(ABC):
             self._passed(chunk)
         self._rest = max(0, pos - end)
         return min(pos, end)
+
+    @abstractmethod
+    def _run(self, chunk: bytearray, pos: int, end: int) -> int:
+        """Pass the frames at `pos` that are like the last one, and return the offset behind them;
+        `pos` if none is. The end of the last one may not have come."""
 
     @abstractmethod
     def _begin(self, chunk: bytearray, pos: int, end: int, size: int) -> int:

@@ -47,7 +47,6 @@ from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.fetching import fetch_of
 from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, request
 from gateway.wire.kafka.pending import Asked, Pending
-from gateway.wire.kafka.questions import Questions
 from gateway.wire.kafka.refusing import refused
 from gateway.wire.kafka.renewal import Renewal, due_in
 from gateway.wire.kafka.replicas import OF_REPLICAS, refuse_replica
@@ -70,6 +69,7 @@ from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.versions import is_offered, unsupported
 from gateway.wire.kafka.walk import plan
 from gateway.wire.plugin import Mode
+from gateway.wire.questions import Questions
 from gateway.wire.services import Again, LookupOutcome, LookupTimes
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller, Subject
