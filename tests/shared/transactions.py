@@ -11,9 +11,9 @@ from tests.real.brokers.admin import AdminError
 from tests.real.brokers.standalone import Standalone
 from tests.real.clients import fresh_topic, wait_until
 
-SETTLED_SECONDS = 25
+SETTLED_SECONDS = 60
 """A coordinator aborts a transaction that its client has lost after 5 s; its messages are then
-taken again."""
+taken again. Where another test loads the machine, that takes several times as long."""
 
 SHOWS_ABORTED = {"go"}
 """The Go client 0.19 does not mark messages with their transaction, by which a broker withholds
@@ -85,14 +85,23 @@ def take_over(
             meanwhile(source, target)
             producer.tell_to_stop()
             sent = producer.sent()
-        wait_until(lambda: _is_empty(broker, source, "s"), SETTLED_SECONDS)
+        _settle(broker, source, "s")
         mover.tell_to_stop()
         transacted = mover.transacted()
-        wait_until(lambda: _is_empty(broker, target, "end"), SETTLED_SECONDS)
+        _settle(broker, target, "end")
         consumer.tell_to_stop()
         taken = Taken(program, sent, transacted, consumer.received())
     print(taken.summary(), *sorted({_kind(it) for it in transacted.errors}), sep="\n")
     return taken
+
+
+def _settle(broker: Standalone, topic: str, subscription: str) -> None:
+    """Wait until a subscription has no backlog. Print the topic's statistics if it keeps one."""
+    try:
+        wait_until(lambda: _is_empty(broker, topic, subscription), SETTLED_SECONDS)
+    except AssertionError:
+        print(broker.admin.stats(topic))
+        raise
 
 
 def _is_empty(broker: Standalone, topic: str, subscription: str) -> bool:

@@ -20,6 +20,8 @@ const (
 	aborted = 1_000_000
 	// transactionLimit is the time after which a coordinator aborts a silent transaction.
 	transactionLimit = 5 * time.Second
+	// conflictLimit is the time after which the other transaction of a conflict has ended.
+	conflictLimit = transactionLimit + 2*time.Second
 	// patience is how long to wait for answers: a broker does not answer an acknowledgement that
 	// arrives before its consumer is open again.
 	patience = 8 * time.Second
@@ -167,9 +169,13 @@ func (it mover) fill(transaction pulsar.Transaction, messages []pulsar.Message, 
 }
 
 // askAgain requests redelivery of messages whose acknowledgement failed. A message in a conflict
-// belongs to another transaction; acknowledged ones come again when their transaction is aborted.
+// belongs to another transaction until that has ended; one that is acknowledged by then does not
+// come again. (A broker sends the messages of an aborted transaction again, but not if the consumer
+// had another connection when it acknowledged them.)
 func (it mover) askAgain(message pulsar.Message, err error) {
-	if !strings.Contains(err.Error(), "TransactionConflict") {
-		it.consumer.Nack(message)
+	if strings.Contains(err.Error(), "TransactionConflict") {
+		time.AfterFunc(conflictLimit, func() { it.consumer.Nack(message) })
+		return
 	}
+	it.consumer.Nack(message)
 }

@@ -1,6 +1,7 @@
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.Message;
@@ -24,6 +25,8 @@ final class Transact {
     private static final int ABORTED = 1_000_000;
     /** The time after which a coordinator aborts a silent transaction. */
     private static final int LIMIT_S = 5;
+    /** Runs tasks when the other transaction of a conflict has ended. */
+    private static final Executor LATER = CompletableFuture.delayedExecutor(LIMIT_S + 2, TimeUnit.SECONDS);
     /** A broker does not answer an acknowledgement that arrives before its consumer is open again. */
     static final int PATIENCE_S = 8;
 
@@ -133,10 +136,17 @@ final class Transact {
 
     /**
      * Requests redelivery of messages whose acknowledgement failed. A message in a conflict belongs to another
-     * transaction; acknowledged ones come again when their transaction is aborted.
+     * transaction until that has ended; one that is acknowledged by then does not come again. (A broker sends the
+     * messages of an aborted transaction again, but not if the consumer had another connection when it acknowledged
+     * them.)
      */
     private void askAgain(Message<byte[]> message, Throwable error) {
-        if (error != null && !error.toString().contains("TransactionConflict")) {
+        if (error == null) {
+            return;
+        }
+        if (error.toString().contains("TransactionConflict")) {
+            LATER.execute(() -> consumer.negativeAcknowledge(message));
+        } else {
             consumer.negativeAcknowledge(message);
         }
     }
