@@ -8,6 +8,9 @@ PARALLEL ?= -n 2 --dist worksteal
 GROUPED ?= -n 2 --dist loadgroup
 # And those of Spark, of which each process has its own session.
 BY_FILE ?= -n 2 --dist loadfile
+# The tests of what has a compiled twin.
+PURE := tests/plane tests/model tests/playbooks tests/hostile tests/unit/wire
+COMPILED := $(wildcard gateway/compiled/*.pyx gateway/compiled/*.pxd)
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
@@ -38,10 +41,10 @@ define installed
 @touch $@
 endef
 
-$(RUNNABLE): pyproject.toml constraints.txt
+$(RUNNABLE): pyproject.toml constraints.txt $(COMPILED)
 	$(call installed,lab)
 
-$(INSTALLED): pyproject.toml constraints.txt
+$(INSTALLED): pyproject.toml constraints.txt $(COMPILED)
 	$(call installed,test)
 	@touch $(RUNNABLE)
 
@@ -51,8 +54,10 @@ test: lint ## all tests that this machine can run, real brokers included, but th
 	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone and not deploy'
 	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone and not deploy'
 	@$(BIN)/python -m pytest -q --durations=20 -m alone
+	@echo "== the same once more without compiled loops, where these matter"
+	@GATEWAY_PURE=1 $(BIN)/python -m pytest -q $(PARALLEL) -m 'not broker and not alone and not deploy' $(PURE)
 
-test-fast: lint ## about five minutes: no Java, and without what takes seconds against running processes
+test-fast: lint ## five to seven minutes: no Java, and without what takes seconds against running processes
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long and not spark and not deploy'
 
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar

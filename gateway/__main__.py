@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway import __version__
+from gateway.compiled import IMPLEMENTATION
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.lab import options as sandbox_options
 from gateway.pipeline import command as pipeline
@@ -114,7 +115,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="gateway", description="A transparent gateway in front of message brokers."
     )
-    parser.add_argument("--version", action="version", version=f"gateway {__version__}")
+    version = f"gateway {__version__} ({IMPLEMENTATION})"
+    parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def add(name: str, command: Command, help: str) -> argparse.ArgumentParser:
@@ -198,7 +200,7 @@ def _usage_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _init_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("use", choices=["sidecar", "edge", "shaper", "kafka"])
+    parser.add_argument("use", choices=["sidecar", "edge", "shaper", "kafka", "tubemq"])
     parser.add_argument(
         "configuration",
         type=Path,

@@ -52,7 +52,7 @@ from gateway.policy.principals import PrincipalBook
 from gateway.protocols import PLUGINS
 from gateway.system import machine
 from gateway.system.delays import measure_delays
-from gateway.system.interpreter import begin_collections
+from gateway.system.interpreter import begin_collections, keep_freed_memory
 from gateway.system.manager import NOBODY, Manager, Sockets
 from gateway.system.signals import AT_ONCE, STOP, received
 from gateway.telemetry import log
@@ -547,6 +547,7 @@ class Application:
                 task_status.started()
                 self._manager.ready()
                 begin_collections()
+                keep_freed_memory()
                 await self._drain(signals, await self._stop_signal(signals))
                 front.cancel_scope.cancel()
             plane.cancel_scope.cancel()

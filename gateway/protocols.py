@@ -40,6 +40,10 @@ VOID = {
             "clients of pulsar have no SCRAM; basic, or leave it out",
         ),
         Void(
+            ("listeners", "identity", "signature"),
+            "clients of pulsar sign nothing; token, or leave it out",
+        ),
+        Void(
             ("listeners", "client_metrics"),
             "clients of pulsar tell brokers no metrics; leave it out",
             value="hide",
@@ -55,6 +59,10 @@ VOID = {
         ),
     ),
     KAFKA.name: (
+        Void(
+            ("listeners", "identity", "signature"),
+            "clients of kafka sign nothing; scram, or leave it out",
+        ),
         Void(
             ("listeners", "identity", "trusted_proxies"),
             "clients of kafka cannot speak for others; leave it out",
@@ -76,13 +84,17 @@ VOID = {
         Void(("clusters", "migrations"), "topics of kafka do not migrate; leave it out"),
     ),
     TUBEMQ.name: (
+        Void(
+            ("listeners", "identity", "mode"),
+            "servers of tubemq verify nobody, so nothing is forwarded to them; verify",
+            value="verify-and-forward",
+        ),
         *(
             Void(
-                ("listeners", "identity", "mode"),
-                "clients of tubemq are not verified here yet; pass-through",
-                value=mode,
+                ("listeners", "identity", method),
+                "clients of tubemq have nothing of the kind; signature, tls or anonymous",
             )
-            for mode in ("verify", "verify-and-forward")
+            for method in ("token", "basic", "scram")
         ),
         Void(
             ("listeners", "identity", "trusted_proxies"),
@@ -91,11 +103,6 @@ VOID = {
         Void(
             ("listeners", "advertise", "names"),
             "clients of tubemq send no server name; ports",
-        ),
-        Void(
-            ("listeners", "access"),
-            "the policy agent is not asked for tubemq yet; closed, with rules that allow",
-            value="opa",
         ),
         Void(
             ("listeners", "checksums"),

@@ -227,6 +227,17 @@ class Scram(Method):
     credentials_file: File
 
 
+class Signature(Method):
+    """How to verify what clients sign with their passwords: by a file of these."""
+
+    verified_by = "gateway.verifiers.signatures"
+
+    users_file: File
+    # By how much a client's clock may differ. Who has read a signature on its way can repeat it for
+    # as long; servers of TubeMQ take 20 seconds too.
+    window: Annotated[float, _within(units.seconds, 1, "10m")] = 20.0
+
+
 class Anonymous(Method):
     """Clients without a credential are let in, all under one name."""
 
@@ -266,6 +277,7 @@ class Identity(Part):
     tls: Certificates | None = None
     basic: Basic | None = None
     scram: Scram | None = None
+    signature: Signature | None = None
     anonymous: Anonymous | None = None
     # None: names stay as they are. Otherwise the first that fits counts, and who fits none is
     # refused.

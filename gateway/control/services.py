@@ -32,7 +32,7 @@ from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
 from gateway.wire.scram import ScramSecret
-from gateway.wire.services import Again, LookupOutcome, LookupTimes, Undecided
+from gateway.wire.services import Again, LookupOutcome, LookupTimes, Tokens, Undecided
 from gateway.wire.stopwatch import Latencies
 from gateway.wire.subject import Caller, Subject, TopicName
 
@@ -71,6 +71,13 @@ class ScramVerifier(Protocol):
     def secret(self, user: str, mechanism: str, /) -> ScramSecret: ...
 
     def proven(self, secret: ScramSecret, /, *, right: bool) -> Proof | Denial: ...
+
+
+@runtime_checkable
+class TokenMaker(Protocol):
+    """Verifies signatures, and gives tokens that stand for one; see `Services.tokens`."""
+
+    def tokens(self, data: bytes, client: str, now_wall: float, /) -> Tokens | None: ...
 
 
 class RateLimits(Protocol):
@@ -249,6 +256,11 @@ class ListenerServices:
         found = self._verifiers["scram"]
         assert isinstance(found, ScramVerifier)
         return found
+
+    def tokens(self, credential: Credential, client: str) -> Tokens | None:
+        found = self._verifiers[credential.method]
+        assert isinstance(found, TokenMaker)
+        return found.tokens(credential.data, client, self._wall_clock())
 
     async def _outcome(self, method: str, unsettled: Unsettled) -> Principal | Denial:
         return self._counted(method, self._principal(await unsettled.outcome()))

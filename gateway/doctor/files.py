@@ -217,6 +217,7 @@ def _check_users(listener: model.Listener, folder: Path) -> Iterator[Finding]:
     files = [
         None if identity.basic is None else identity.basic.htpasswd_file,
         None if identity.scram is None else identity.scram.credentials_file,
+        None if identity.signature is None else identity.signature.users_file,
     ]
     for path in files:
         if path is not None:

@@ -1,4 +1,4 @@
-"""Resources that the machine allows the process: descriptors and memory."""
+"""What the machine has for the process: compiled loops, descriptors and memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from gateway.compiled import IMPLEMENTATION, WHY_PURE
 from gateway.config import model
 from gateway.doctor.finding import Finding, ok, warn
 from gateway.system import machine
@@ -28,6 +29,7 @@ IDLE_CONNECTION = 5632
 
 def examine(configuration: model.Configuration) -> Iterator[Finding]:
     """Compare the resources that a configuration may need with the available ones."""
+    yield ok("hot loops", f"pure: {WHY_PURE}" if WHY_PURE else IMPLEMENTATION)
     connections = configuration.limits.connections * len(configuration.listeners)
     yield descriptors(connections, machine.descriptors())
     each = OWN_MEMORY + configuration.limits.buffered + connections * IDLE_CONNECTION

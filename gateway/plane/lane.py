@@ -10,7 +10,8 @@ import select
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from gateway.plane.stream import IN, OUT, RecordStream, Stream, shut
+from gateway.compiled import COMPILED
+from gateway.plane.stream import IN, OUT, RecordStream, Stream, has_records, shut
 from gateway.wire.contract import Peer
 
 if TYPE_CHECKING:
@@ -54,23 +55,33 @@ class _ClosedReader:
 _CLOSED_READER = _ClosedReader()
 
 
-class Lane:
+class _Descriptor:
+    """What moving bytes needs of a lane; `compiled.plane.Descriptor` is its twin."""
+
+    __slots__ = ("fd", "pending", "plain", "reader")
+
+
+if COMPILED and not TYPE_CHECKING:
+    from gateway.compiled.plane import Descriptor
+else:
+    Descriptor = _Descriptor
+
+
+class Lane(Descriptor):
     """One peer's stream in the reactor, which calls `reader.readable(now)` when bytes have come."""
 
     __slots__ = (
         "_epoll",
         "_mask",
         "_memory",
-        "fd",
         "peer",
-        "pending",
-        "reader",
         "stream",
     )
 
     def __init__(self, stream: Stream, peer: Peer, epoll: select.epoll, memory: Memory) -> None:
         self.stream = stream
         self.fd = stream.fileno()
+        self.plain = not has_records(stream)
         self.peer = peer
         self.pending: deque[memoryview] | None = None
         self.reader: Reader

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from gateway.compiled import COMPILED
 from gateway.plane.share import Share
 
 CARRY_ROOM = 128 * 1024
@@ -20,7 +23,19 @@ UNHEARD_BOUND = 64 * 1024
 Some hundred answers: more than a client requests before it reads, and far below a buffer's size."""
 
 
-class Memory:
+class _Room:
+    """What each read looks at; `compiled.plane.Room` is its twin."""
+
+    __slots__ = ("ample", "bound", "buffer", "size", "used")
+
+
+if COMPILED and not TYPE_CHECKING:
+    from gateway.compiled.plane import Room
+else:
+    Room = _Room
+
+
+class Memory(Room):
     """The shared receive buffer, and the counts of all kept bytes.
 
     `used`: bytes pending towards peers, held and carried, of all pairs. Above `bound` no pump reads
@@ -44,9 +59,6 @@ class Memory:
     __slots__ = (
         "_half",
         "_unclaimed_bound",
-        "ample",
-        "bound",
-        "buffer",
         "collected",
         "collecting",
         "full_since",
@@ -54,9 +66,7 @@ class Memory:
         "held_bound",
         "held_most",
         "opening",
-        "size",
         "unclaimed",
-        "used",
         "view",
     )
 

@@ -32,6 +32,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
+from gateway.compiled import COMPILED
 from gateway.errors import PeerError
 from gateway.plane.collection import Collection
 from gateway.plane.memory import SMALLEST_READ, SPARING_READ
@@ -133,8 +134,9 @@ class _Uncounted:
 UNCOUNTED = (_Uncounted(), _Uncounted())
 
 
-class Pump:
-    """Moves the bytes of one direction of a pair. Plain calls, no waiting."""
+class _Mover:
+    """The part of a pump's state that moving usual bytes needs; `compiled.plane.Mover` is its
+    twin, which also moves them."""
 
     __slots__ = (
         "_at_border",
@@ -142,21 +144,37 @@ class Pump:
         "_collection",
         "_memory",
         "_moved",
-        "_mutes_peer",
-        "_patience",
         "_pauses",
-        "_plane",
-        "_postponed",
         "_read_size",
-        "_unheard",
-        "blocked_since",
-        "direction",
         "heard",
         "note",
         "pair",
         "scanner",
         "sink",
         "source",
+    )
+
+    def __init__(self, scanner: Scanner) -> None:
+        self.scanner = scanner
+
+
+if COMPILED and not TYPE_CHECKING:
+    from gateway.compiled.plane import Mover
+else:
+    Mover = _Mover
+
+
+class Pump(Mover):
+    """Moves the bytes of one direction of a pair. Plain calls, no waiting."""
+
+    __slots__ = (
+        "_mutes_peer",
+        "_patience",
+        "_plane",
+        "_postponed",
+        "_unheard",
+        "blocked_since",
+        "direction",
     )
 
     def __init__(
@@ -168,11 +186,11 @@ class Pump:
         plane: PlaneState,
         moved: ByteCount = UNCOUNTED[0],
     ) -> None:
+        super().__init__(scanner)
         self.pair = pair
         self._moved = moved  # counts the received bytes
         self.direction = direction
         self.source, self.sink = lanes
-        self.scanner = scanner
         self.note: Callable[[float], bool] | None = None  # told of chunks while it returns True
         self._plane = plane
         self._memory = memory = plane.memory
@@ -192,8 +210,8 @@ class Pump:
 
     # -- common case -------------------------------------------------------------------------
 
-    def readable(self, now: float) -> None:  # noqa: C901
-        """Move received bytes. Flat, because it runs once for each wake-up."""
+    def receive(self, now: float) -> None:
+        """Move received bytes."""
         pair, memory, carry = self.pair, self._memory, self._carry
         if self._pauses or self.sink.pending or memory.used > memory.bound:
             self._not_now(now)
@@ -223,10 +241,22 @@ class Pump:
         if self._at_border is not None:
             self._move_across(end, now)
             return
-        if end < SMALLEST_READ:
-            cleared = self.scanner.scan(memory.buffer, 0, end)
+        self.judge(0, end, count, now)
+
+    if not COMPILED:
+        readable = receive
+
+    def judge(self, at: int, end: int, count: int, now: float) -> None:
+        """Scan `buffer[at:end]`, and send the bytes that pass, with those before `at`.
+
+        `count`: how many of the last bytes were received now. Flat, because it runs once for each
+        wake-up.
+        """
+        pair, memory = self.pair, self._memory
+        if end - at < SMALLEST_READ:
+            cleared = self.scanner.scan(memory.buffer, at, end)
         else:
-            cleared = self._scan_pieces(0, end)
+            cleared = self._scan_pieces(at, end, 0)
         if cleared:
             try:
                 sent = self.sink.transmit(memory.view[:cleared])
@@ -236,8 +266,7 @@ class Pump:
                 pair.lost(self.sink, error)
                 return
             if sent < cleared:
-                self.sink.keep(memory.view[sent:cleared])
-                self._blocked_by_sink()
+                self.keep_unsent(sent, cleared)
             elif count == self._read_size < memory.size:
                 self._read_more()
         if self.note is not None and not self.note(now):
@@ -247,14 +276,20 @@ class Pump:
                 self._stopped(cleared, end, now)
             else:
                 self._keep(memory.view[cleared:end])
-        elif start:
+        elif self._carry:
             self._keep(b"")
         if pair.attends and not pair.over:
             pair.attend(now)
 
-    def _scan_pieces(self, at: int, end: int) -> int:
+    def keep_unsent(self, sent: int, cleared: int) -> None:
+        """Keep `buffer[sent:cleared]`, which the sink did not take."""
+        self.sink.keep(self._memory.view[sent:cleared])
+        self._blocked_by_sink()
+
+    def _scan_pieces(self, at: int, end: int, begin: int) -> int:
         """Scan `buffer[at:end]`, for `LONGEST_SCAN` turns at most; the rest is scanned after other
-        pumps had their turn. Return the end of the cleared bytes."""
+        pumps had their turn. Return the end of the cleared bytes, of which those from `begin` on
+        are sent here if a later one is refused."""
         scanner, buffer, clock = self.scanner, self._memory.buffer, self._plane.clock
         size = max(SMALLEST_READ, min(self._read_size // PIECES, LARGEST_PIECE))
         turn = self._plane.settings.turn
@@ -279,7 +314,7 @@ class Pump:
                     break
                 before = now
         except Exception:
-            self._emit(self._memory.view[at:cleared])  # the scanner counts them as sent
+            self._emit(self._memory.view[begin:cleared])  # the scanner counts them as sent
             raise
         return cleared
 
@@ -354,7 +389,7 @@ class Pump:
             if end - at < SMALLEST_READ:
                 cleared = self.scanner.scan(memory.buffer, at, end)
             else:
-                cleared = self._scan_pieces(at, end)
+                cleared = self._scan_pieces(at, end, at)
             self._emit(memory.view[at:cleared])
             if self.note is not None and not self.note(now):
                 self.note = None

@@ -22,12 +22,15 @@ from __future__ import annotations
 import math
 import select
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import TYPE_CHECKING
 
 import trio
 
+from gateway.compiled import COMPILED
 from gateway.errors import PeerError
 from gateway.plane.lane import Lane, RecordLane
 from gateway.plane.linger import Lingering
@@ -37,6 +40,7 @@ from gateway.plane.state import PlaneSettings
 from gateway.plane.stream import IN, OUT, Stream, has_records
 from gateway.wire.account import Account
 from gateway.wire.contract import AfterJob, Denial, EndReason, Peer, Session
+from gateway.wire.stopwatch import Sampler
 
 EVENTS_AT_ONCE = 256
 """Events taken from the kernel by one call: enough to make it cheap, few enough to be fresh."""
@@ -52,7 +56,79 @@ PARTED = 0.05
 before the garbage collector moves them to an older generation."""
 
 
-class Reactor(PairOwner):
+LINGER_MS = 1
+"""Milliseconds for which a busy turn waits for its next event. A pass through trio instead takes as
+much CPU as two events. One that waits in vain delays the other tasks by as long, half a turn."""
+
+
+class _Rounds(ABC):
+    """Takes events from the kernel and handles them; `compiled.plane.Rounds` is its twin."""
+
+    _epoll: select.epoll
+    _lanes: dict[int, Lane]
+    clock: Callable[[], float]
+    sampler: Sampler
+    until: float
+
+    def __init__(self) -> None:
+        self._events: list[tuple[int, int]] = []
+        self._next = 0
+
+    def has_rest(self) -> bool:
+        """Return whether a turn that was cut has left events."""
+        return self._next < len(self._events)
+
+    def poll(self, _: int, milliseconds: int) -> bool:
+        """Take events from the kernel, for `handle`. Return whether there are any."""
+        self._next = 0
+        self._events = self._epoll.poll(milliseconds / 1000, EVENTS_AT_ONCE)
+        return bool(self._events)
+
+    def handle(self, now: float) -> float:
+        """Handle the events that `poll` took, until the turn is over. Return the time.
+
+        Flat, because it runs once for each wake-up.
+        """
+        clock, lanes, sampler, until, after = self.clock, self._lanes, self.sampler, self.until, now
+        first = self._next
+        for index, (fd, event) in enumerate(self._events[first:] if first else self._events):
+            lane = lanes.get(fd)
+            if lane is None:
+                continue
+            try:
+                if event == IN:
+                    if sampler.skips:
+                        sampler.skips -= 1
+                        lane.reader.readable(now)
+                    else:
+                        lane.reader.timed(now, sampler.sample(now))
+                else:
+                    self._handle_other(lane, event, now)
+            except Exception as error:
+                self._failed(lane, error)
+            after = clock()
+            if after > until:
+                self._next = first + index + 1
+                return after
+        self._next = len(self._events)
+        return after
+
+    @abstractmethod
+    def _handle_other(self, lane: Lane, event: int, now: float) -> None:
+        """Handle an event other than `IN` alone."""
+
+    @abstractmethod
+    def _failed(self, lane: Lane, error: Exception) -> None:
+        """End the pair whose event raised an error."""
+
+
+if COMPILED and not TYPE_CHECKING:
+    from gateway.compiled.plane import Rounds
+else:
+    Rounds = _Rounds
+
+
+class Reactor(Rounds, PairOwner):
     """All open pairs. Made once for a process; `run` is its task."""
 
     def __init__(
@@ -61,16 +137,17 @@ class Reactor(PairOwner):
         settings: PlaneSettings | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(hooks, settings, clock, self._rearm)
+        Rounds.__init__(self)
+        PairOwner.__init__(self, hooks, settings, clock, self._rearm)
         self.pairs: set[Pair] = set()
         self._parted: list[Pair] = []  # ended, to be taken apart
         self._dismissed: deque[Pair] = deque()  # ended, session not closed yet
         self.turns = 0
-        self.turn_seconds = 0.0  # of all turns
+        self.turn_seconds = 0.0  # of all turns, without waiting
         self._epoll = select.epoll()
-        self._lanes: dict[int, Lane] = {}
+        self._lanes = {}
         self._buffered: set[Lane] = set()  # to be read without an event
-        self._rest: list[tuple[int, int]] = []
+        self._ended = -math.inf  # when the last turn ended
         self._timer: trio.CancelScope | None = None
 
     # -- pairs -------------------------------------------------------------------------------
@@ -217,38 +294,24 @@ class Reactor(PairOwner):
     # -- turns -------------------------------------------------------------------------------
 
     def turn(self) -> None:
-        """Handle events, for a bounded time. Flat, because it runs once for each wake-up."""
+        """Handle events, for a bounded time.
+
+        Under load a turn waits for the next event, unless it has decided something: the front may
+        have work then.
+        """
         self.turns += 1
         self.decisions = 0
-        clock, poll, lanes, sampler = self.clock, self._epoll.poll, self._lanes, self.sampler
+        clock, poll, handle, epoll = self.clock, self.poll, self.handle, self._epoll.fileno()
         began = after = clock()
         self.until = until = began + self.settings.turn
-        events = self._rest or poll(0, EVENTS_AT_ONCE)
-        while events:
+        linger = LINGER_MS if began - self._ended < LINGER_MS / 1000 else 0
+        while self.has_rest() or poll(epoll, 0 if self.decisions else linger):
             now = clock()
-            for index, (fd, event) in enumerate(events):
-                lane = lanes.get(fd)
-                if lane is None:
-                    continue
-                try:
-                    if event == IN:
-                        if sampler.skips:
-                            sampler.skips -= 1
-                            lane.reader.readable(now)
-                        else:
-                            lane.reader.timed(now, sampler.sample(now))
-                    else:
-                        self._handle_other(lane, event, now)
-                except Exception as error:
-                    self._failed(lane, error)
-                after = clock()
-                if after > until:
-                    self._rest = events[index + 1 :]
-                    self.turn_seconds += after - began
-                    return
-            events = poll(0, EVENTS_AT_ONCE)
-        self._rest = []
-        self.turn_seconds += after - began
+            after = handle(now)
+            self.turn_seconds += after - now
+            if after > until:
+                break
+        self._ended = after
 
     def _handle_other(self, lane: Lane, event: int, now: float) -> None:
         """Handle an event other than `IN` alone: the lane is writable or was hung up."""

@@ -582,7 +582,11 @@ EXPORT_FAILED = _export.counter(
 
 _process = Section("The process")
 BUILD = _process.info(
-    "gateway_build", "Versions of the gateway and of Python.", "version", "python"
+    "gateway_build",
+    "Versions of the gateway and of Python, and whether its hot loops are compiled or pure.",
+    "version",
+    "python",
+    "implementation",
 )
 LOG_DROPPED = _process.counter(
     "gateway_log_lines_dropped",

@@ -22,6 +22,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from gateway.compiled import IMPLEMENTATION
 from gateway.telemetry import families
 from gateway.telemetry.families import Family, Kind
 from gateway.telemetry.latency import BOUNDS
@@ -396,5 +397,5 @@ def _store(figures: StoreFigures) -> Iterator[Metric]:
 def _build(version: str) -> Metric:
     python = ".".join(str(part) for part in sys.version_info[:3])
     build = _metric(families.BUILD)
-    build.add_metric([], {"version": version, "python": python})
+    build.add_metric([], {"version": version, "python": python, "implementation": IMPLEMENTATION})
     return build

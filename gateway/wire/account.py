@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.compiled import COMPILED
 from gateway.wire.subject import NOBODY, Subject
 
 
@@ -82,7 +83,36 @@ class Waits:
 NEVER = Waited(0, 0.0)
 
 
-class Account:
+class _Counters:
+    """What compiled walkers read and write; `compiled.counters.Counters` is its twin."""
+
+    __slots__ = (
+        "bytes",
+        "bytes_ceiling",
+        "messages",
+        "messages_ceiling",
+        "receipts",
+        "redelivered",
+        "surplus",
+    )
+
+    def __init__(self) -> None:
+        self.messages = self.surplus = self.bytes = self.receipts = self.redelivered = 0
+        self.messages_ceiling = self.bytes_ceiling = ENDLESS
+
+    @property
+    def held(self) -> bool:
+        """Return whether no allowance is left."""
+        return self.messages >= self.messages_ceiling or self.bytes >= self.bytes_ceiling
+
+
+if COMPILED and not TYPE_CHECKING:
+    from gateway.compiled.counters import Counters
+else:
+    Counters = _Counters
+
+
+class Account(Counters):
     """The counters and the allowance of one open producer or consumer of a `subject`.
 
     Counters only grow. The *allowance* is the difference between a ceiling and its counter. A frame
@@ -105,22 +135,15 @@ class Account:
     __slots__ = (
         "action",
         "asked",
-        "bytes",
-        "bytes_ceiling",
         "damaged",
         "ends",
         "errors",
         "generation",
         "id",
-        "messages",
-        "messages_ceiling",
         "patience",
         "queued",
-        "receipts",
-        "redelivered",
         "refused",
         "subject",
-        "surplus",
         "waits",
     )
 
@@ -128,10 +151,8 @@ class Account:
         self.subject = subject
         self.action = action
         self.generation = generation
-        self.id = 0
-        self.messages = self.surplus = self.bytes = self.receipts = self.queued = 0
-        self.damaged = self.asked = self.errors = self.refused = self.redelivered = 0
-        self.messages_ceiling = self.bytes_ceiling = ENDLESS
+        super().__init__()
+        self.id = self.queued = self.damaged = self.asked = self.errors = self.refused = 0
         self.patience: Patience | None = None
         self.waits: Waits | None = None
         self.ends: dict[int, int] | None = None
@@ -146,11 +167,6 @@ class Account:
     def frames(self) -> int:
         """Return the number of passed frames; derived, so that the scanner adds nothing for it."""
         return self.messages - self.surplus
-
-    @property
-    def held(self) -> bool:
-        """Return whether no allowance is left."""
-        return self.messages >= self.messages_ceiling or self.bytes >= self.bytes_ceiling
 
     @property
     def is_endless(self) -> bool:

@@ -2,9 +2,10 @@
 
 `PEERS=java` adds Apache's proxy for Pulsar and Kroxylicious for Kafka, `PEERS=rights` the gateway
 with rules of rights, `PEERS=observed` one that tells all that it can of its clients, and one that
-tells nothing; `BESIDE=FOLDER` adds the gateway of another checkout, so that two versions are
-compared in one run; `BENCH_PYTHON=/usr/bin/python3` runs the gateway with another interpreter. The
-exit status is also 0 if the machine lacks something, which is then printed.
+tells nothing, `PEERS=pure` the gateway without its compiled loops; `BESIDE=FOLDER` adds the gateway
+of another checkout, so that two versions are compared in one run; `BENCH_PYTHON=/usr/bin/python3`
+runs the gateway with another interpreter. The exit status is also 0 if the machine lacks something,
+which is then printed.
 """
 
 import argparse
@@ -14,8 +15,10 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
+from gateway.compiled import PURE_BY
 from tests.bench import report
 from tests.bench.figures import (
     BESIDE,
@@ -47,15 +50,17 @@ from tests.bench.proxies import (
     haproxy_version,
     running,
 )
-from tests.bench.rounds import AT_ONCE, DISTURBED, Bench, Life, possible_connections, say
+from tests.bench.rounds import AT_ONCE, DISTURBED, PACE, Bench, Life, possible_connections, say
 from tests.bench.rows import (
     EXTRA,
     KAFKA_LIFE,
     KAFKA_ROWS,
     LIFE,
+    PACED_GOAL,
     ROWS,
     TLS_LIFE,
     TLS_ROWS,
+    TUBEMQ_ROWS,
     Door,
     Kind,
     LifeFigure,
@@ -69,6 +74,9 @@ BUILD = CHECKOUT / "build" / "bench"
 LIVES = {"life": (LIFE, Door.PLAIN), "kafka-life": (KAFKA_LIFE, Door.KAFKA)}
 TLS_LIVES = {"life": (TLS_LIFE, Door.ECDSA)}
 """Figures and the door of a life, by its key for `--only`."""
+
+BUSY = 0.95
+"""Part of its core that a proxy takes which decides itself how fast a stream is."""
 
 Samples = list[tuple[str, Sample]]
 """By name of the proxy."""
@@ -107,6 +115,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--extra", action="store_true", help="rows without a place in the goals too"
     )
     parser.add_argument("--tls", action="store_true", help="the rows with TLS, and no others")
+    parser.add_argument(
+        "--paced", action="store_true", help="streams alone, at one rate for all proxies"
+    )
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
     parser.add_argument("--list", action="store_true", help="name the rows, measure nothing")
     return parser.parse_args(arguments)
@@ -114,20 +125,25 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _measured(options: argparse.Namespace, folder: Path) -> str:
     """Measure the chosen rows, and return the table."""
-    plain = (*ROWS, *KAFKA_ROWS, *(EXTRA if options.extra else ()))
+    plain = (*ROWS, *KAFKA_ROWS, *TUBEMQ_ROWS, *(EXTRA if options.extra else ()))
     known = TLS_ROWS if options.tls else plain
     rows = [row for row in known if _is_chosen(row.key, options)]
+    if options.paced:
+        rows = [replace(row, goal=PACED_GOAL) for row in rows if row.can_be_paced]
     lives = {
         key: it
         for key, it in (TLS_LIVES if options.tls else LIVES).items()
-        if _is_chosen(key, options)
+        if _is_chosen(key, options) and not options.paced
     }
     if options.list:
         return "\n".join([*(f"{row.key}: {row.title}" for row in rows), *lives])
     interpreter, connections = Interpreter.chosen(), possible_connections(descriptors())
     (port,) = free_ports(HOST, 1)
     generator = Generator(build(BUILD, tls=options.tls), f"{HOST}:{port}")
-    bench = Bench(generator, Cores.of_this_process(), options.rounds, options.seconds, connections)
+    cores = Cores.of_this_process()
+    bench = Bench(
+        generator, cores, options.rounds, options.seconds, connections, paced=options.paced
+    )
     os.sched_setaffinity(0, {bench.cores.load})
     shown = certificates(folder) if options.tls else {}
     doors = {row.door for row in rows} | {door for _, door in lives.values()}
@@ -138,8 +154,24 @@ def _measured(options: argparse.Namespace, folder: Path) -> str:
         lines += _lives(bench, recipes, max(1, min(9, options.rounds)), figures, door)
     write = report.markdown if options.markdown else report.text
     names = [recipe.name for recipe in recipes]
-    table = write(_circumstances(bench, recipes, interpreter), names, lines)
+    said = [*_circumstances(bench, recipes, interpreter), *_idle(samples, paced=options.paced)]
+    table = write(said, names, lines)
     return "\n\n".join([table, *_comparisons(samples, write)])
+
+
+def _idle(samples: Sequence[tuple[Row, Samples]], *, paced: bool) -> Iterator[str]:
+    """Yield a line for each stream in which a proxy was not busy all the time: the load generator,
+    or a receiver that was woken again and again, decided how fast it was. CPU per frame is higher
+    then, since less is moved at a time."""
+    if paced:
+        yield f"streams at {PACE:.0%} of what the slowest proxy moves"
+        return
+    for row, of in samples:
+        if row.load[0] == "stream":
+            busy = medians((name, it["proxy_cpu_s"] / it["secs"]) for name, it in of)
+            idle = [f"{name} {part:.0%}" for name, part in busy.items() if part < BUSY]
+            if idle:
+                yield f"not busy all the time in {row.title}: {', '.join(idle)} (see --paced)"
 
 
 def _comparisons(samples: Sequence[tuple[Row, Samples]], write: Write) -> Iterator[str]:
@@ -179,6 +211,9 @@ def _recipes(
         name = "with rights"
         guarded = gateway(folder, broker, room, interpreter, shown, name=name, guarded=True)
         recipes.append(guarded)
+    if "pure" in peers:
+        pure = gateway(folder, broker, room, interpreter, shown, name="pure gateway")
+        recipes.append(replace(pure, environment={**pure.environment, PURE_BY: "1"}))
     if "observed" in peers:
         for name, observed in ((NOTHING, Observed.NOTHING), (EVERYTHING, Observed.EVERYTHING)):
             one = gateway(folder, broker, room, interpreter, shown, name=name, observed=observed)

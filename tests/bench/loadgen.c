@@ -1,6 +1,6 @@
 /*
- * loadgen: a cheap, bounded load generator for proxies of the Pulsar and Kafka protocols. Loopback
- * only.
+ * loadgen: a cheap, bounded load generator for proxies of the Pulsar, Kafka and TubeMQ protocols.
+ * Loopback only.
  *
  *     gcc -O2 -pthread loadgen.c -o loadgen              without TLS
  *     gcc -O2 -pthread -DTLS loadgen.c -o loadgen -lssl -lcrypto
@@ -24,10 +24,13 @@
  *                        proxy_to_broker_url ("-": without), then --producers PRODUCERs (with
  *                        --cmd message SUBSCRIBEs), each answered by the server here. All frames
  *                        belong to one of those producers or consumers, in turn
- *     --cmd send|message|produce|fetch
+ *     --cmd send|message|produce|fetch|tube-send|tube-get
  *                        the kind of the frames. Kafka's: requests of Produce (in a stream nobody
  *                        answers them), or answers to Fetch, each of which --frame is the size of.
- *                        With --hello the client asks for ApiVersions first
+ *                        With --hello the client asks for ApiVersions first. TubeMQ's, not for
+ *                        stream: requests of sendMessageP2B, or replies to getMessagesC2B with
+ *                        --batch messages each; --frame is the size of a message. With --hello the
+ *                        client sends one small request first. The server is the master too
  *     --current 0|1      Kafka: Produce 12 and Fetch 17, as clients of today send, instead of 9 and 12;
  *                        the client asks for Metadata too, since Fetch 17 has a topic's id alone
  *     --dir up|down      for stream: from the client to the server, or back
@@ -37,6 +40,7 @@
  *     --conns N          connections
  *     --producers N      per connection
  *     --window N         for pingpong
+ *     --rate N           for stream, on one connection: frames per second (as fast as possible)
  *     --secs S --warm S  seconds to measure, and seconds before them
  *     --hold S           for idle: seconds that all connections stay open
  *     --at-once N        for idle: connections that are opened together
@@ -107,7 +111,7 @@ static struct {
     int conns, window, batch, producers, at_once, tls, resume, renumbers, current, ccpu,
         scpu, pids[MAX_PIDS], npids;
     long frame;
-    double secs, warm, hold;
+    double secs, warm, hold, rate;
 } opt = {
     .dir = "up", .cmd = "send", .groups = "P-256",
     .conns = 1, .window = 1, .batch = 1, .producers = 1, .at_once = 1,
@@ -200,6 +204,8 @@ static int mode_is(const char *mode) { return !strcmp(opt.mode, mode); }
 static int messages(void) { return !strcmp(opt.cmd, "message"); }
 static int fetches(void) { return !strcmp(opt.cmd, "fetch"); }
 static int kafka(void) { return fetches() || !strcmp(opt.cmd, "produce"); }
+static int tube_gets(void) { return !strcmp(opt.cmd, "tube-get"); }
+static int tube(void) { return tube_gets() || !strcmp(opt.cmd, "tube-send"); }
 
 /* -- bytes, under TLS or not -------------------------------------------------------------- */
 
@@ -648,6 +654,199 @@ static size_t put_kafka_answer(uint8_t *out, const uint8_t *request)
     return put_versions(out, correlation);
 }
 
+/* -- frames of TubeMQ --------------------------------------------------------------------- */
+
+/* Proxies may write frames anew. So all have the one form that needs the fewest bytes: fields in
+   order, full blocks but for the last. Otherwise nobody knew how many frames have come. */
+
+#define TUBE_TOKEN 0xFF7FF4FE
+#define TUBE_HEAD 16               /* bytes before the first block: token, serial, blocks, its length */
+#define TUBE_BLOCK 8192            /* as all clients and servers write them */
+#define TUBE_VERSION 3             /* of the protocol: Java's */
+#define TUBE_FIRST 100             /* bytes of the message that a producer sends first */
+#define TUBE_ROOM (MAX_FRAME + MAX_COMMAND)   /* bytes of a message of the protocol */
+#define TUBE_PRODUCER "127.0.0.1-1-1000000000-1-2.4.0"
+#define TUBE_CONSUMER "load_127.0.0.1-1-1000000000-1-Pull-2.4.0"
+#define STAMP 1735689600000ull
+
+enum { REGISTER_PRODUCER = 1, END_PRODUCER = 3, SEND_MESSAGE = 13, REGISTER_PARTITION = 15,
+       GET_MESSAGES = 17 };
+
+static uint8_t tube_data[TUBE_ROOM];   /* only while the blocks are built */
+
+/* A frame: its head, and the envelope in blocks, which `data` ends. */
+static size_t put_tube(uint8_t *out, uint32_t serial, int reply, int method, const uint8_t *data,
+                       size_t len)
+{
+    pb_t head = {.len = 0}, header = {.len = 0}, body = {.len = 0};
+    put_number(&body, 1, method);
+    if (reply) {
+        put_number(&header, 1, 0);     /* success */
+        put_number(&header, 3, TUBE_VERSION);
+    } else {
+        put_number(&header, 1, method < SEND_MESSAGE ? 1 : method == SEND_MESSAGE ? 3 : 2);
+        put_number(&header, 2, TUBE_VERSION);
+        put_number(&body, 2, 10000);   /* the client's patience in milliseconds */
+    }
+    body.len += varint(body.bytes + body.len, (reply ? 2 : 3) << 3 | 2);
+    body.len += varint(body.bytes + body.len, len);
+
+    head.len = varint(head.bytes, 2);
+    put_number(&head, 1, reply);
+    head.len += varint(head.bytes + head.len, header.len);
+    memcpy(head.bytes + head.len, header.bytes, header.len);
+    head.len += header.len;
+    head.len += varint(head.bytes + head.len, body.len + len);
+    memcpy(head.bytes + head.len, body.bytes, body.len);
+    head.len += body.len;
+
+    size_t whole = head.len + len, at = 12;
+    be32(out, TUBE_TOKEN);
+    be32(out + 4, serial);
+    be32(out + 8, (whole + TUBE_BLOCK - 1) / TUBE_BLOCK);
+    for (size_t done = 0; done < whole;) {
+        size_t size = whole - done < TUBE_BLOCK ? whole - done : TUBE_BLOCK;
+        size_t of_head = done ? 0 : head.len;   /* which fits the first block */
+        be32(out + at, size);
+        memcpy(out + at + 4, head.bytes, of_head);
+        memcpy(out + at + 4 + of_head, data + done + of_head - head.len, size - of_head);
+        at += 4 + size;
+        done += size;
+    }
+    return at;
+}
+
+static size_t put_small_tube(uint8_t *out, uint32_t serial, int reply, int method, const pb_t *m)
+{
+    return put_tube(out, serial, reply, method, m->bytes, m->len);
+}
+
+/* Random bytes as a field of `to`, where `at` bytes stand; returns how many stand there then. */
+static size_t put_payload(uint8_t *to, size_t at, int field, size_t len)
+{
+    at += varint(to + at, field << 3 | 2);
+    at += varint(to + at, len);
+    for (size_t i = 0; i < len; i++)
+        to[at++] = (uint8_t)(rand() >> 8);
+    return at;
+}
+
+static size_t append(uint8_t *to, size_t at, const pb_t *m)
+{
+    memcpy(to + at, m->bytes, m->len);
+    return at + m->len;
+}
+
+/* What Java's producers send, without the type and the time that applications may give. */
+static size_t put_tube_send(uint8_t *out, uint32_t serial, size_t len)
+{
+    pb_t m = {.len = 0}, token = {.len = 0};
+    put_text(&m, 1, TUBE_PRODUCER);
+    put_text(&m, 2, "load");
+    put_number(&m, 3, 0);
+    size_t at = put_payload(tube_data, append(tube_data, 0, &m), 4, len);
+    m.len = 0;
+    put_number(&m, 5, 0);
+    put_number(&m, 6, -1);         /* no checksum: senders have none */
+    put_number(&m, 7, 0x7f000001);
+    put_number(&token, 1, STAMP);
+    put_bytes(&m, 10, token.bytes, token.len);
+    return put_tube(out, serial, 0, SEND_MESSAGE, tube_data, append(tube_data, at, &m));
+}
+
+static void put_success(pb_t *m, const char *text)
+{
+    put_number(m, 1, 1);
+    put_number(m, 2, 200);
+    put_text(m, 3, text);
+}
+
+static size_t put_tube_sent(uint8_t *out, uint32_t serial)
+{
+    pb_t m = {.len = 0};
+    put_success(&m, "4600743801051414528");   /* the message's id */
+    put_number(&m, 4, 0);
+    put_number(&m, 5, 4600743801051414528);
+    put_number(&m, 6, STAMP);
+    put_number(&m, 7, 2000000);
+    return put_small_tube(out, serial, 1, SEND_MESSAGE, &m);
+}
+
+static size_t put_tube_get(uint8_t *out, uint32_t serial)
+{
+    pb_t m = {.len = 0};
+    put_text(&m, 1, TUBE_CONSUMER);
+    put_number(&m, 2, 0);
+    put_text(&m, 3, "load");
+    put_text(&m, 4, "load");
+    for (int flag = 5; flag <= 7; flag++)
+        put_number(&m, flag, 0);
+    return put_small_tube(out, serial, 0, GET_MESSAGES, &m);
+}
+
+/* --batch messages of --frame bytes each. */
+static size_t put_tube_got(uint8_t *out, uint32_t serial, size_t each)
+{
+    pb_t m = {.len = 0};
+    put_success(&m, "OK!");
+    size_t at = append(tube_data, 0, &m);
+    for (int i = 0; i < opt.batch; i++) {
+        uint8_t length[10];
+        pb_t head = {.len = 0}, tail = {.len = 0};
+        put_number(&head, 1, 4600743801051414528 + i);
+        put_number(&head, 2, 0x12345678);   /* no proxy checks it */
+        put_number(&tail, 4, 0);
+        size_t whole = head.len + 1 + varint(length, each) + each + tail.len;
+        if (at + whole + MAX_COMMAND > TUBE_ROOM)
+            fail("--batch is too large");
+        at += varint(tube_data + at, 4 << 3 | 2);
+        at += varint(tube_data + at, whole);
+        at = put_payload(tube_data, append(tube_data, at, &head), 3, each);
+        at = append(tube_data, at, &tail);
+    }
+    m.len = 0;
+    put_number(&m, 5, 2000000);
+    put_number(&m, 7, 0);
+    put_number(&m, 8, 1000000);
+    put_number(&m, 9, 0);
+    put_number(&m, 10, 3000000);
+    return put_tube(out, serial, 1, GET_MESSAGES, tube_data, append(tube_data, at, &m));
+}
+
+/* Consumers register first. Producers do not, at brokers: theirs is a message. */
+static size_t put_tube_opening(uint8_t *out)
+{
+    if (!tube_gets())
+        return put_tube_send(out, 0, TUBE_FIRST);
+    pb_t m = {.len = 0};
+    put_number(&m, 1, 31);         /* register */
+    put_text(&m, 2, TUBE_CONSUMER);
+    put_text(&m, 3, "load");
+    put_text(&m, 4, "load");
+    put_number(&m, 5, 0);
+    put_number(&m, 6, 0);
+    return put_small_tube(out, 0, 0, REGISTER_PARTITION, &m);
+}
+
+/* Requests of one connection have --window serial numbers in turn, because two that wait may not
+   have the same; replies have those of their requests. So both blocks end with the last number. */
+static void build_tube_blocks(void)
+{
+    long size = opt.frame;
+    uint32_t count = 0;
+    for (; block_len < BLOCK || count % opt.window; count++) {
+        opt.frame = tube_gets() ? put_tube_get(block + block_len, count % opt.window)
+                                : put_tube_send(block + block_len, count % opt.window, size);
+        block_len += opt.frame;
+    }
+    block_frames = count;
+    for (count = 0; receipts_len < BLOCK || count % opt.window; count++) {
+        receipt_len = tube_gets() ? put_tube_got(receipts + receipts_len, count % opt.window, size)
+                                  : put_tube_sent(receipts + receipts_len, count % opt.window);
+        receipts_len += receipt_len;
+    }
+}
+
 /* The sent bytes: a block of whole frames, and one of whole receipts, both sent repeatedly. */
 static void build_blocks(void)
 {
@@ -663,11 +862,16 @@ static void build_blocks(void)
     for (int i = 0; i < count; i++)
         if (sizes[i] < 32 || sizes[i] > MAX_FRAME)
             fail("sizes of frames are out of bounds");
-    block = malloc(BLOCK + MAX_FRAME + 16);
-    receipts = malloc(BLOCK + MAX_FRAME + MAX_COMMAND);
+    size_t more = (tube() ? opt.window : 1) * (size_t)(MAX_FRAME + 2 * MAX_COMMAND);
+    block = malloc(BLOCK + more);
+    receipts = malloc(BLOCK + more);
     if (!block || !receipts)
         die("malloc");
     srand(7);
+    if (tube()) {
+        build_tube_blocks();
+        return;
+    }
     if (fetches()) {
         receipt_len = opt.frame;
         opt.frame = put_fetch(block);
@@ -782,6 +986,52 @@ static size_t put_answer(uint8_t *out, const uint8_t *command, size_t len)
     }
 }
 
+/* The end of the message `p` points to, which stands there behind its length, and where it begins;
+   NULL if it does not end before `end`. */
+static const uint8_t *delimited(const uint8_t **p, const uint8_t *end)
+{
+    uint64_t len = read_varint(p, end);
+    return len <= (uint64_t)(end - *p) ? *p + len : NULL;
+}
+
+/* The server's answer to a request of TubeMQ that is no load: an opening's, or a gateway's, which
+   asks the master where brokers are. 0: it has none. */
+static size_t put_tube_answer(uint8_t *out, const uint8_t *frame, size_t len, int *method)
+{
+    const uint8_t *p = frame + TUBE_HEAD, *end = frame + len, *to;
+    for (int i = 0; i < 2; i++)    /* the two headers */
+        if (!(p = delimited(&p, end)))
+            return 0;
+    if (!(to = delimited(&p, end)))
+        return 0;
+    uint32_t serial = read_be32(frame + 4);
+    char host[INET_ADDRSTRLEN], broker[64];
+    pb_t m = {.len = 0};
+    *method = number_in(p, to, 1);
+    switch (*method) {
+    case REGISTER_PRODUCER:
+        inet_ntop(AF_INET, &opt.listen.sin_addr, host, sizeof host);
+        snprintf(broker, sizeof broker, "1:%s:%d", host, ntohs(opt.listen.sin_port));
+        put_success(&m, "OK!");
+        put_number(&m, 4, STAMP);
+        put_text(&m, 5, broker);
+        break;
+    case END_PRODUCER:
+        put_success(&m, "OK!");
+        break;
+    case REGISTER_PARTITION:
+        put_success(&m, "OK!");
+        put_number(&m, 4, 1000000);
+        put_number(&m, 5, 3000000);
+        break;
+    case SEND_MESSAGE:
+        return put_tube_sent(out, serial);
+    default:
+        return 0;
+    }
+    return put_small_tube(out, serial, 1, *method, &m);
+}
+
 static void read_all(const conn_t *c, uint8_t *to, size_t len)
 {
     while (len) {
@@ -793,15 +1043,20 @@ static void read_all(const conn_t *c, uint8_t *to, size_t len)
     }
 }
 
+/* Commands of the client's opening. */
+static int opening_steps(void)
+{
+    return tube() ? 1 : kafka() ? 1 + opt.current : 1 + opt.producers;
+}
+
 /* One step of the opening: a command out (step 0: CONNECT), or its answer in. Blocking. */
 static void opening_write(const conn_t *c, int step)
 {
     uint8_t frame[MAX_COMMAND];
-    if (kafka() && step > opt.current)
-        return;
-    size_t len = kafka() ? (step ? put_metadata_request : put_versions_request)(frame)
-                 : step  ? put_open(frame, step)
-                         : put_connect(frame);
+    size_t len = tube()    ? put_tube_opening(frame)
+                 : kafka() ? (step ? put_metadata_request : put_versions_request)(frame)
+                 : step    ? put_open(frame, step)
+                           : put_connect(frame);
     if (give(c, frame, len) != (ssize_t)len)
         die("opening");
 }
@@ -809,18 +1064,40 @@ static void opening_write(const conn_t *c, int step)
 static void opening_read(const conn_t *c, int step)
 {
     uint8_t frame[MAX_COMMAND];
-    if (kafka() && step > opt.current)
-        return;
     int wanted = !step ? CONNECTED : messages() ? SUCCESS : PRODUCER_SUCCESS;
-    read_all(c, frame, 4);
-    uint32_t len = read_be32(frame);
+    size_t head = tube() ? TUBE_HEAD : 4;
+    read_all(c, frame, head);
+    uint32_t len = read_be32(frame + head - 4);
     if (len > MAX_COMMAND)
         fail("no frame in the opening");
     read_all(c, frame, len);
-    if (!kafka() && frame[5] != wanted) {
+    if (!kafka() && !tube() && frame[5] != wanted) {
         fprintf(stderr, "loadgen: the opening was answered by command %d\n", frame[5]);
         exit(2);
     }
+}
+
+/* The size of the frame that the server has begun to read, as far as it is known. */
+static size_t opening_size(const conn_t *c)
+{
+    size_t head = tube() ? TUBE_HEAD : 4;   /* its last four bytes are the length of what follows */
+    return c->opening_len < head ? head : head + read_be32(c->opening + head - 4);
+}
+
+/* Puts the answer to a whole command of an opening, and notes which of the opening's it was. */
+static size_t opening_answer(uint8_t *answer, conn_t *c)
+{
+    if (tube()) {
+        int method = 0;
+        size_t len = put_tube_answer(answer, c->opening, c->opening_len, &method);
+        if (method >= SEND_MESSAGE)
+            c->opening_left--;     /* a broker's: others are a gateway's own */
+        return len;
+    }
+    if (kafka() || c->opening[9] != PING)
+        c->opening_left--;
+    return kafka() ? put_kafka_answer(answer, c->opening + 4)
+                   : put_answer(answer, c->opening + 8, c->opening_len - 8);
 }
 
 /* Reads an opening's bytes. -1: closed; 0: more to come; 1: only load follows. */
@@ -828,11 +1105,10 @@ static int opening_serve(conn_t *c)
 {
     if (!c->opening) {
         c->opening = malloc(MAX_COMMAND);
-        c->opening_left = 1 + (kafka() ? opt.current : opt.producers);
+        c->opening_left = opening_steps();
     }
     while (c->opening_left) {
-        size_t have = c->opening_len;
-        size_t whole = have < 4 ? 4 : read_be32(c->opening) + 4u;
+        size_t have = c->opening_len, whole = opening_size(c);
         if (whole > MAX_COMMAND)
             return -1;
         ssize_t n = recv(c->fd, c->opening + have, whole - have, 0);
@@ -841,16 +1117,13 @@ static int opening_serve(conn_t *c)
         if (n < 0)
             return 0;
         c->opening_len += n;
-        if (c->opening_len < 8 || c->opening_len < read_be32(c->opening) + 4u)
+        if (c->opening_len < 8 || c->opening_len < opening_size(c))
             continue;
         uint8_t answer[MAX_COMMAND];
-        size_t len = kafka() ? put_kafka_answer(answer, c->opening + 4)
-                             : put_answer(answer, c->opening + 8, c->opening_len - 8);
+        size_t len = opening_answer(answer, c);
         if (len && send(c->fd, answer, len, MSG_NOSIGNAL) != (ssize_t)len)
             return -1;
         c->first_id = read_be32(c->opening + 8) + 1;
-        if (kafka() || c->opening[9] != PING)
-            c->opening_left--;
         c->opening_len = 0;
     }
     free(c->opening);
@@ -871,6 +1144,26 @@ static ssize_t send_block(conn_t *c, size_t at_most)
     if (n > 0)
         c->off = (c->off + n) % block_len;
     return n;
+}
+
+/* With --rate: gives a connection, each millisecond, the bytes that have become due since. */
+static void refill(int epoll, conn_t *c)
+{
+    static __thread double began, last;
+    static __thread uint64_t given;
+    double t = now();
+    if (!c || t - last < 1e-3)
+        return;
+    if (!began)
+        began = t;
+    last = t;
+    uint64_t due = (t - began) * opt.rate * block_len / block_frames;
+    c->budget += due - given;
+    given = due;
+    if (c->budget && !c->wants_out) {
+        c->wants_out = 1;
+        watch(epoll, EPOLL_CTL_MOD, c->fd, EPOLLIN | EPOLLOUT, c);
+    }
 }
 
 static ssize_t receive_nothing(const conn_t *c)
@@ -920,11 +1213,15 @@ static void send_receipts(int epoll, conn_t *c)
 /* -- the server --------------------------------------------------------------------------- */
 
 static int sends_down(void) { return mode_is("stream") && !strcmp(opt.dir, "down"); }
+static conn_t *paced_down;        /* with --rate: the connection that is sent to */
 
 static void begin_load(int epoll, conn_t *c)
 {
     atomic_fetch_add(&opened, 1);
-    if (sends_down()) {
+    if (sends_down() && opt.rate)
+        paced_down = c;
+    else if (sends_down()) {
+        c->budget = UINT64_MAX;
         c->wants_out = 1;
         watch(epoll, EPOLL_CTL_MOD, c->fd, EPOLLIN | EPOLLOUT, c);
     }
@@ -974,8 +1271,17 @@ static void serve_out(int epoll, conn_t *c)
         send_receipts(epoll, c);
         return;
     }
-    for (int i = 0; i < 4 && send_block(c, SIZE_MAX) > 0; i++)
-        ;
+    for (int i = 0; i < 4 && c->budget; i++) {
+        ssize_t n = send_block(c, c->budget);
+        if (n < 0)
+            break;
+        if (c->budget != UINT64_MAX)
+            c->budget -= n;
+    }
+    if (!c->budget) {
+        c->wants_out = 0;
+        watch(epoll, EPOLL_CTL_MOD, c->fd, EPOLLIN, c);
+    }
 }
 
 static void *serve(void *unused)
@@ -988,7 +1294,9 @@ static void *serve(void *unused)
     watch(epoll, EPOLL_CTL_ADD, listener, EPOLLIN, NULL);
     atomic_store(&server_ready, 1);
     while (!atomic_load_explicit(&stopping, memory_order_relaxed)) {
-        int n = epoll_wait(epoll, events, EVENTS, 100);
+        if (opt.rate)
+            refill(epoll, paced_down);
+        int n = epoll_wait(epoll, events, EVENTS, opt.rate ? 1 : 100);
         for (int i = 0; i < n; i++) {
             conn_t *c = events[i].data.ptr;
             if (!c) {
@@ -996,6 +1304,8 @@ static void *serve(void *unused)
                 continue;
             }
             if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR) && !serve_in(epoll, c)) {
+                if (c == paced_down)
+                    paced_down = NULL;
                 close(c->fd);
                 free(c->opening);
                 free(c);
@@ -1033,7 +1343,7 @@ static conn_t *open_all(void)
         }
         for (int i = base; opt.tls && i < end; i++)
             shake(&cs[i]);
-        for (int step = 0; opt.hello && step <= opt.producers; step++) {
+        for (int step = 0; opt.hello && step < opening_steps(); step++) {
             for (int i = base; i < end; i++)
                 opening_write(&cs[i], step);
             for (int i = base; i < end; i++)
@@ -1172,9 +1482,9 @@ static void run_load(void)
     for (int i = 0; i < opt.conns; i++) {
         conn_t *c = &cs[i];
         fcntl(c->fd, F_SETFL, fcntl(c->fd, F_GETFL) | O_NONBLOCK);
-        c->budget = pingpong ? (uint64_t)opt.window * opt.frame : UINT64_MAX;
-        c->wants_out = up;
-        watch(epoll, EPOLL_CTL_ADD, c->fd, EPOLLIN | (up ? EPOLLOUT : 0), c);
+        c->budget = pingpong ? (uint64_t)opt.window * opt.frame : opt.rate ? 0 : UINT64_MAX;
+        c->wants_out = up && c->budget;
+        watch(epoll, EPOLL_CTL_ADD, c->fd, EPOLLIN | (c->wants_out ? EPOLLOUT : 0), c);
     }
     double measure_at = now() + opt.warm, end = measure_at + opt.secs, t;
     mark_t from = {0};
@@ -1183,7 +1493,9 @@ static void run_load(void)
             round_trips_len = 0;
             from = mark();
         }
-        int n = epoll_wait(epoll, events, EVENTS, 50);
+        if (opt.rate && up)
+            refill(epoll, cs);
+        int n = epoll_wait(epoll, events, EVENTS, opt.rate ? 1 : 50);
         for (int i = 0; i < n; i++) {
             conn_t *c = events[i].data.ptr;
             if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
@@ -1358,6 +1670,7 @@ static void read_option(const char *name, const char *value)
     };
     struct { const char *name; double *to; } times[] = {
         {"--secs", &opt.secs}, {"--warm", &opt.warm}, {"--hold", &opt.hold},
+        {"--rate", &opt.rate},
     };
 #define TAKE(table, read)                                            \
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)        \
@@ -1402,6 +1715,10 @@ int main(int argc, char **argv)
         read_option(argv[i], argv[i + 1]);
     if (opt.secs > 120 || opt.conns < 1 || opt.conns > 60000 || opt.at_once < 1)
         fail("out of bounds");
+    if (opt.rate && (opt.conns > 1 || !mode_is("stream")))
+        fail("--rate is for one connection's stream");
+    if (tube() && (mode_is("stream") || opt.window < 1))
+        fail("TubeMQ answers each request: MODE is pingpong or idle");
     signal(SIGPIPE, SIG_IGN);
     if (opt.tls)
         begin_tls();

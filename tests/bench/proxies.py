@@ -39,8 +39,8 @@ class Recipe:
 
     `hello`: the clients' `proxy_to_broker_url` in CONNECT. `patience`: seconds until it must
     listen. `settle`: seconds of load before it is measured; a JVM compiles while it runs. `serves`:
-    what it takes at `port`. `doors`: other ports, with TLS or for Kafka. `console`: its address,
-    where somebody reads the feed. `renumbers`: it gives Kafka's requests ids of its own.
+    what it takes at `port`. `doors`: other ports, with TLS, for Kafka or TubeMQ. `console`: its
+    address, where somebody reads the feed. `renumbers`: it gives Kafka's requests ids of its own.
     """
 
     name: str
@@ -199,7 +199,8 @@ def haproxy(folder: Path, broker: str, connections: int, shown: Shown) -> Recipe
         text += _HAPROXY_TLS.format(name=door.name, bind=bind, file=pem, broker=broker)
     file.write_text(text)
     log = folder / "haproxy.log"
-    command, serves = (program, "-db", "-f", str(file)), frozenset({Door.PLAIN, Door.KAFKA})
+    command = (program, "-db", "-f", str(file))
+    serves = frozenset({Door.PLAIN, Door.KAFKA, Door.TUBEMQ})
     return Recipe("HAProxy", command, port, log, serves=serves, doors=doors)
 
 
@@ -234,6 +235,19 @@ _KAFKA = """\
 
 _KAFKA_CLUSTER = """\
   kafka: {{brokers: "kafka://{broker}"}}
+"""
+
+_TUBEMQ = """\
+  - name: tubemq
+    protocol: tubemq
+    bind: "{bind}"
+    advertise: {{ports: {{host: {host}, ids: 1-1, first_port: {port}}}}}
+    cluster: tubemq
+"""
+
+# The load generator is the master too, which says where the broker is.
+_TUBEMQ_CLUSTER = """\
+  tubemq: {{brokers: "tubemq://{broker}"}}
 """
 
 
@@ -293,8 +307,10 @@ def gateway(
     clients, and lets all in."""
     folder = folder / name
     folder.mkdir()
-    port, admin, console, kafka, broker_one = free_ports(HOST, 5)
-    speaks_kafka = observed is Observed.COUNTS and not guarded and _knows_kafka(checkout)
+    port, admin, console, kafka, kafka_one, tubemq, tubemq_one = free_ports(HOST, 7)
+    speaks_all = observed is Observed.COUNTS and not guarded
+    speaks_kafka = speaks_all and _knows(checkout, "kafka")
+    speaks_tubemq = speaks_all and _knows(checkout, "tubemq")
     has_admin, has_console = observed is not Observed.NOTHING, observed is Observed.EVERYTHING
     more = ", access: closed, unknown: mask" if guarded else ""
     file = folder / "gateway.yaml"
@@ -303,12 +319,14 @@ def gateway(
         _GATEWAY.format(
             bind=f"{HOST}:{port}",
             more=more if observed is Observed.COUNTS else more + _NAMED,
-            clusters=_KAFKA_CLUSTER.format(broker=broker) if speaks_kafka else "",
+            clusters=_KAFKA_CLUSTER.format(broker=broker) * speaks_kafka
+            + _TUBEMQ_CLUSTER.format(broker=broker) * speaks_tubemq,
             doors="".join(
                 _GATEWAY_TLS.format(name=door.name, bind=f"{HOST}:{doors[door]}", file=pem)
                 for door, pem in shown.items()
             )
-            + _KAFKA.format(bind=f"{HOST}:{kafka}", host=HOST, port=broker_one) * speaks_kafka,
+            + _KAFKA.format(bind=f"{HOST}:{kafka}", host=HOST, port=kafka_one) * speaks_kafka
+            + _TUBEMQ.format(bind=f"{HOST}:{tubemq}", host=HOST, port=tubemq_one) * speaks_tubemq,
             broker=broker,
             connections=connections,
         )
@@ -329,14 +347,16 @@ def gateway(
             "PYTHONDONTWRITEBYTECODE": "",  # set, it would have each start compile the modules
         },
         metrics=f"http://{HOST}:{admin}/metrics" if has_admin else None,
-        doors=doors | ({Door.KAFKA: kafka} if speaks_kafka else {}),
+        doors=doors
+        | ({Door.KAFKA: kafka} if speaks_kafka else {})
+        | ({Door.TUBEMQ: tubemq_one} if speaks_tubemq else {}),
         console=f"{HOST}:{console}" if has_console else None,
     )
 
 
-def _knows_kafka(checkout: Path) -> bool:
-    """Return whether the gateway of a checkout serves Kafka, as older ones do not."""
-    return (checkout / "gateway" / "wire" / "kafka" / "plugin.py").exists()
+def _knows(checkout: Path, protocol: str) -> bool:
+    """Return whether the gateway of a checkout serves a protocol, which older ones may not."""
+    return (checkout / "gateway" / "wire" / protocol / "plugin.py").exists()
 
 
 def _python_path(folder: Path, interpreter: Interpreter, checkout: Path) -> str:

@@ -8,7 +8,7 @@ never the measured value.
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from typing import TypeVar
@@ -30,6 +30,10 @@ PATIENCE = 240.0
 """Seconds that a whole bench may spend on waiting for a calm machine, and on repeated samples."""
 
 
+PACE = 0.5
+"""Part of what the slowest proxy moves as fast as it can: a proxy is idle for half of the time, as
+most are in production, and neither it nor the load generator decides how fast the other is."""
+
 REST = 1.0
 """Seconds after which a started proxy is idle."""
 
@@ -50,10 +54,18 @@ SETTLING: Mapping[Door, tuple[str, ...]] = {
         "pingpong --cmd produce --conns 32",
         "pingpong --cmd produce --conns 32 --current 1",
     ),
+    Door.TUBEMQ: (
+        "pingpong --cmd tube-send --window 4",
+        "pingpong --cmd tube-get --window 4 --batch 128",
+    ),
 }
 """Unmeasured loads that have a proxy reach its speed, by door."""
 
-IDLE: Mapping[Door, tuple[str, ...]] = {Door.PLAIN: (), Door.KAFKA: ("--cmd", "produce")}
+IDLE: Mapping[Door, tuple[str, ...]] = {
+    Door.PLAIN: (),
+    Door.KAFKA: ("--cmd", "produce"),
+    Door.TUBEMQ: ("--cmd", "tube-send"),
+}
 """What idle connections are at a door; at all others they have TLS."""
 
 
@@ -89,13 +101,15 @@ def _foreign(taken: Sample | Life) -> float:
 
 @dataclass
 class Bench:
-    """What is needed to take samples. `worst`: the most foreign load of any sample kept."""
+    """What is needed to take samples. `paced`: streams have one rate for all proxies. `worst`: the
+    most foreign load of any sample kept."""
 
     generator: Generator
     cores: Cores
     rounds: int
     seconds: float
     connections: int
+    paced: bool = False
     worst: float = 0.0
     patience: float = PATIENCE
 
@@ -113,7 +127,10 @@ class Bench:
     def load(self, row: Row, proxies: Sequence[Proxy]) -> list[tuple[str, Sample]]:
         """Return all samples of a row, by name of the proxy."""
         say(f"{row.key}: {self.rounds} rounds")
-        targets: list[Proxy | None] = [proxy for proxy in proxies if proxy.recipe.has(row.door)]
+        serving = [proxy for proxy in proxies if proxy.recipe.has(row.door)]
+        if self.paced:
+            row = self._paced(row, serving)
+        targets: list[Proxy | None] = [*serving]
         if row.kind is Kind.LATENCY:
             targets.append(None)
         samples = []
@@ -121,6 +138,13 @@ class Bench:
             sample = self._undisturbed(partial(self._sample, row, proxy))
             samples.append((proxy.recipe.name if proxy else DIRECT, sample))
         return samples
+
+    def _paced(self, row: Row, proxies: Sequence[Proxy]) -> Row:
+        """Return the row at a rate that every proxy keeps up with."""
+        fastest = [self._sample(row, proxy) for proxy in proxies]
+        rate = PACE * min(it["frames"] / it["secs"] for it in fastest)
+        say(f"  at {rate:,.0f} frames per second")
+        return replace(row, load=(*row.load, "--rate", f"{rate:.0f}"))
 
     def _undisturbed(self, take: Callable[[], Taken]) -> Taken:
         """Return a sample without foreign load, else the least disturbed of some tries."""

@@ -26,10 +26,12 @@ class Kind(Enum):
 
 class Door(Enum):
     """Where the proxy is connected to, by the protocol there, and by what it shows: nothing, or a
-    certificate whose key is of this kind. A proxy of TCP has no door of its own for Kafka."""
+    certificate whose key is of this kind. A proxy of TCP has no doors of its own for Kafka and
+    TubeMQ; the gateway's for TubeMQ is a broker's."""
 
     PLAIN = auto()
     KAFKA = auto()
+    TUBEMQ = auto()
     ECDSA = auto()
     RSA = auto()
 
@@ -45,6 +47,11 @@ class Row:
     kind: Kind = Kind.RATIO
     door: Door = Door.PLAIN
 
+    @property
+    def can_be_paced(self) -> bool:
+        """Return whether the load generator can give this load at a rate."""
+        return self.load[0] == "stream" and "--conns" not in self.load
+
 
 def _row(key: str, title: str, load: str, goal: float | None, kind: Kind = Kind.RATIO) -> Row:
     return Row(key, title, tuple(load.split()), goal, kind)
@@ -56,6 +63,11 @@ def _tls_row(key: str, title: str, load: str, goal: float | None, door: Door = D
 
 def _kafka_row(key: str, title: str, load: str, goal: float | None, kind: Kind = Kind.RATIO) -> Row:
     return Row(f"kafka-{key}", f"Kafka: {title}", tuple(load.split()), goal, kind, Door.KAFKA)
+
+
+def _tubemq_row(key: str, title: str, load: str, goal: float | None) -> Row:
+    load = f"pingpong --cmd {load}"
+    return Row(f"tubemq-{key}", f"TubeMQ: {title}", tuple(load.split()), goal, door=Door.TUBEMQ)
 
 
 _UP = "stream --cmd send"
@@ -91,6 +103,19 @@ KAFKA_ROWS = (
         "one 1 KB Produce per wake-up, 32 connections",
         f"pingpong {_PRODUCE} --conns 32",
         0.6,
+    ),
+)
+
+_TUBE_SEND, _TUBE_GET = "tube-send --window 4", "tube-get --window 4 --frame 1024"
+
+TUBEMQ_ROWS = (
+    _tubemq_row("send-1k", "send 1 KB", f"{_TUBE_SEND} --frame 1024", 0.4),
+    _tubemq_row("send-16k", "send 16 KB", f"{_TUBE_SEND} --frame 16384", None),
+    _tubemq_row("get-512k", "get 512 messages of 1 KB", f"{_TUBE_GET} --batch 512", 1.9),
+    _tubemq_row("get-128k", "get 128 messages of 1 KB", f"{_TUBE_GET} --batch 128", 1.9),
+    _tubemq_row("get-16k", "get 16 messages of 1 KB", f"{_TUBE_GET} --batch 16", None),
+    _tubemq_row(
+        "wake-up", "one 1 KB message per wake-up, 32 connections", "tube-send --conns 32", None
     ),
 )
 
@@ -178,6 +203,9 @@ TLS_LIFE = (
     LifeFigure("set_up", "TLS: set-up, handshake included, CPU", "us", 1.0, None),
 )
 """Taken with --tls."""
+
+PACED_GOAL = 0.9
+"""The least ratio of each row when all proxies move frames at the same rate."""
 
 SLACK = 0.85
 """These machines vary by 10 to 20 %: a goal counts as missed below 0.85 of it."""

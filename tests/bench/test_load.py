@@ -1,15 +1,18 @@
-"""The load generator behind a proxy that numbers Kafka's requests itself."""
+"""The load generator: behind a proxy that numbers Kafka's requests, and its frames of TubeMQ."""
 
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from itertools import count
+from contextlib import closing, contextmanager, suppress
+from itertools import count, cycle
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
+from gateway.wire.tubemq.envelopes import parsed, read_reply, read_request, written
+from gateway.wire.tubemq.frames import framed, head, length, whole
+from gateway.wire.tubemq.methods import METHODS
 from tests.bench.load import Generator, build
 from tests.bench.proxies import HOST
 from tests.real.brokers.jars import MissingToolError
@@ -65,6 +68,14 @@ def send(to: socket.socket, frame: Frame) -> None:
         return  # the load is over
 
 
+def built(folder: Path) -> Generator:
+    (port,) = free_ports(HOST, 1)
+    try:
+        return Generator(build(folder), f"{HOST}:{port}")
+    except MissingToolError as missing:
+        pytest.skip(str(missing))
+
+
 @contextmanager
 def renumbering(broker: str) -> Iterator[Renumbering]:
     proxy = Renumbering(broker)
@@ -84,11 +95,7 @@ def renumbering(broker: str) -> Iterator[Renumbering]:
     ],
 )
 def test_answers_have_the_ids_that_the_proxy_gave_their_requests(tmp_path: Path, load: str) -> None:
-    (port,) = free_ports(HOST, 1)
-    try:
-        generator = Generator(build(tmp_path), f"{HOST}:{port}")
-    except MissingToolError as missing:
-        pytest.skip(str(missing))
+    generator = built(tmp_path)
     arguments = [*load.split(), "--hello", "-", "--renumbers", "1", "--warm", "0"]
     with renumbering(generator.listen) as proxy:
         sample = generator.run(
@@ -97,3 +104,97 @@ def test_answers_have_the_ids_that_the_proxy_gave_their_requests(tmp_path: Path,
     answers = len(proxy.answered)
     assert proxy.answered == list(range(FIRST, FIRST + answers))
     assert answers > sample["frames"] > 10
+
+
+class Noting:
+    """A proxy of one connection that keeps what passes. `up`: from the client; `down`: to it."""
+
+    def __init__(self, broker: str) -> None:
+        self.up, self.down = bytearray(), bytearray()
+        self._broker = broker
+        self._listener = socket.create_server((HOST, 0))
+        self.target = "{}:{}".format(*self._listener.getsockname())
+
+    def serve(self) -> None:
+        host, _, port = self._broker.partition(":")
+        client, _ = self._listener.accept()
+        with self._listener, client, socket.create_connection((host, int(port))) as broker:
+            down = Thread(target=pass_on, args=(broker, client, self.down))
+            down.start()
+            pass_on(client, broker, self.up)
+            down.join()
+
+
+def pass_on(source: socket.socket, to: socket.socket, kept: bytearray) -> None:
+    """Pass on what comes until one of both is closed, and close the other."""
+    try:
+        while data := source.recv(1 << 16):
+            kept += data
+            to.sendall(data)
+        to.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        for end in source, to:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+
+def tube_frames(data: bytearray) -> Iterator[bytes]:
+    """Yield the whole frames of TubeMQ."""
+    rest = memoryview(data)
+    while 0 < (size := length(rest[:LARGEST].tobytes())) <= len(rest):
+        yield rest[:size].tobytes()
+        rest = rest[size:]
+
+
+LARGEST = 1 << 16
+"""Bytes: more than any frame here has."""
+
+
+def request_anew(frame: bytes) -> bytes:
+    """Return a request as the gateway writes it."""
+    request = read_request(whole(frame).envelope)
+    message = parsed(METHODS[request.body.method].request(), request.body.request)
+    request.body.request = message.SerializeToString()
+    return framed(head(frame).serial, written(*request))
+
+
+def reply_anew(frame: bytes) -> bytes:
+    """Return a reply as the gateway writes it."""
+    connection, header, body, _ = read_reply(whole(frame).envelope)
+    assert body is not None
+    body.data = parsed(METHODS[body.method].reply(), body.data).SerializeToString()
+    return framed(head(frame).serial, written(connection, header, body))
+
+
+@pytest.mark.parametrize(
+    "load", ["tube-send --window 3 --frame 20000", "tube-get --window 3 --batch 20"]
+)
+def test_frames_of_tubemq_stay_the_same_when_they_are_written_anew(
+    tmp_path: Path, load: str
+) -> None:
+    """The load generator tells them apart by their sizes alone."""
+    generator = built(tmp_path)
+    proxy = Noting(generator.listen)
+    served = Thread(target=proxy.serve)
+    served.start()
+    arguments = ["pingpong", "--cmd", *load.split(), "--hello", "-", "--warm", "0"]
+    sample = generator.run(arguments, target=proxy.target, pid=None, cores=(-1, -1), seconds=0.2)
+    served.join(10)
+    assert not served.is_alive()
+    requests, replies = (list(tube_frames(it)) for it in (proxy.up, proxy.down))
+    assert len(replies) > sample["frames"] > 3
+    assert [request_anew(it) for it in requests[:9]] == requests[:9]
+    assert [reply_anew(it) for it in replies[:9]] == replies[:9]
+    for passed in requests, replies:
+        in_turn = cycle(range(3))
+        assert [head(it).serial for it in passed] == [0, *(next(in_turn) for _ in passed[1:])]
+
+
+@pytest.mark.parametrize("load", ["--cmd send", "--cmd message --dir down"])
+def test_a_stream_at_a_rate_has_no_more_frames_than_that(load: str, tmp_path: Path) -> None:
+    generator = built(tmp_path)
+    arguments = ["stream", *load.split(), "--hello", "-", "--rate", "2000"]
+    sample = generator.run(
+        arguments, target=generator.listen, pid=None, cores=(-1, -1), seconds=0.5
+    )
+    assert 0 < sample["frames_with_warm_up"] <= 2000 * (sample["secs"] + 1.0)

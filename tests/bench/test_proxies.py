@@ -48,5 +48,5 @@ def test_what_is_compared_differs_in_nothing_else(tmp_path: Path) -> None:
 def test_a_proxy_is_measured_where_it_has_a_door(tmp_path: Path) -> None:
     ours = gateway(tmp_path, "127.0.0.1:6650", 10, Interpreter.chosen())
     theirs = Recipe("one of Kafka", (), 9092, tmp_path / "log", serves=frozenset({Door.KAFKA}))
-    assert [door for door in Door if ours.has(door)] == [Door.PLAIN, Door.KAFKA]
+    assert [door for door in Door if ours.has(door)] == [Door.PLAIN, Door.KAFKA, Door.TUBEMQ]
     assert [door for door in Door if theirs.has(door)] == [Door.KAFKA]

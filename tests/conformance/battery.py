@@ -80,10 +80,19 @@ class Subject(NamedTuple):
     accounts: Mapping[str, Account]
 
 
+Split = Callable[[bytes], list[int]]
+
+
+def alone(stopped: bytes) -> list[int]:
+    """Return the length of a stop frame that stops alone, as those of most protocols do."""
+    return [len(stopped)]
+
+
 class Spec:
     """One direction of one protocol. `limits`: the scanner halts at frames without allowance.
     `reads`: it reads frames while they pass, so that what a chunk cuts may lie within one.
-    `writes`: it may write into what passes.
+    `writes`: it may write into what passes. `split`: returns the lengths of the stop frames that
+    stop together, as samples have them.
 
     Not a dataclass: Hypothesis prints all fields of one, and these have megabytes.
     """
@@ -99,6 +108,7 @@ class Spec:
         carry_bound: int,
         reads: bool = False,
         writes: bool = False,
+        split: Split = alone,
     ) -> None:
         self.name = name
         self.make = make
@@ -108,6 +118,7 @@ class Spec:
         self.carry_bound = carry_bound
         self.reads = reads
         self.writes = writes
+        self.split = split
 
     def __repr__(self) -> str:
         return self.name
@@ -204,7 +215,7 @@ class Driver:
     """Drives a scanner as a pump does, and checks it.
 
     The driver offers the bytes of a cut header again with those that follow, and skips stop frames.
-    `reads`, `writes`: see `Spec`.
+    `reads`, `writes`, `split`: see `Spec`.
     """
 
     def __init__(
@@ -215,11 +226,13 @@ class Driver:
         *,
         reads: bool = False,
         writes: bool = False,
+        split: Split = alone,
     ) -> None:
         self._scanner, self._accounts = subject
         self._carry_bound = carry_bound
         self._reads = reads
         self._writes = writes
+        self._split = split
         self._around = around
         self._carry = b""
         self._skip = 0
@@ -265,14 +278,18 @@ class Driver:
         if not self._scanner.stop:
             return self._cut(chunk, cleared, end)
         assert self._scanner.owed == 0, "a border that is none"
-        behind = self._stop(cleared, end)
+        behind = self._stop(chunk, cleared, end)
         self._look_ahead(chunk, behind, end)
         return behind
 
-    def _stop(self, at: int, end: int) -> int:
+    def _stop(self, chunk: bytearray, at: int, end: int) -> int:
         length = self._scanner.stop
-        self._stops.append(Stop(self._offset, length))
         taken = min(length, end - at)
+        whole = taken == length
+        place = self._offset
+        for it in self._split(bytes(chunk[at : at + length])) if whole else [length]:
+            self._stops.append(Stop(place, it))
+            place += it
         self._offset += taken
         self._skip = length - taken
         return at + taken
@@ -312,8 +329,8 @@ class Driver:
 
 def driver_of(spec: Spec, around: Around = BARE) -> Driver:
     """Return a driver of a new scanner."""
-    subject = spec.make()
-    return Driver(subject, spec.carry_bound, around, reads=spec.reads, writes=spec.writes)
+    more = {"reads": spec.reads, "writes": spec.writes}
+    return Driver(spec.make(), spec.carry_bound, around, split=spec.split, **more)
 
 
 def drive(spec: Spec, pieces: Iterable[bytes], around: Around = BARE) -> Outcome:

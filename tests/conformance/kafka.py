@@ -77,6 +77,11 @@ class AnyAnswers(Pending):
         version = min(max(version, it.response.first), it.response.last)
         return Asked(it.key, version, correlation)
 
+    def take(self, correlation: int, like: Asked) -> bool:
+        """See `Pending`."""
+        asked = self.next(correlation)
+        return (asked.key, asked.version) == (like.key, like.version) and not like.accounts
+
     def answered(self) -> bytes:
         """See `Pending`."""
         return b""
@@ -398,6 +403,22 @@ ANSWERS = (
             for version in FETCHES
             for topic in OPEN
             for records in (RECORDS | TORN).values()
+        ),
+    ),
+    Sample(
+        "answers that begin alike",
+        tuple(
+            _answer(version, "a", *records)
+            for version in FETCHES[-7:]
+            for records in (
+                RECORDS["one"],
+                (batch(9, 200), 9),
+                (batch(3, 20_000), 3),
+                (batch(3) + batch(4, 9000), 7),
+                RECORDS["many"],
+                TORN["a cut batch"],
+                RECORDS["one"],
+            )
         ),
     ),
     Sample("large ones", tuple(_answer(it, "a", batch(5, 70_000), 5) for it in FETCHES)),

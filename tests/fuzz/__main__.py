@@ -13,8 +13,9 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-from tests.oracle.long import judge_many
 from tests.oracle.oracle import MissingToolError
+from tests.oracle.run import judge_pulsar
+from tests.oracle.tubemq.run import judge_tubemq
 
 from .fuzzer import MISSING, keep, run
 from .kafka import storm
@@ -64,7 +65,8 @@ def _judged(options: argparse.Namespace) -> list[Row]:
     """None where this machine lacks Java, or what fetches the brokers' decoders."""
     _say(f"== oracle: {options.frames:,} frames")
     try:
-        return [judge_many(options.frames, options.seed, _say)]
+        judges = (judge_pulsar, judge_tubemq)
+        return [judge(options.frames, options.seed, _say) for judge in judges]
     except MissingToolError as missing:
         _say(f"nothing is judged: {missing}")
         return []

@@ -148,14 +148,22 @@ def answer(wire: Wire, command: BaseCommand) -> None:
             wire.say(simple(Kind.LOOKUP_RESPONSE, request_id=request, response=failed, error=2))
 
 
-class Broker:
-    """Listens, and plays a script for each connection in a thread of its own."""
+def connects(wire: Wire) -> bool:
+    """Read the first frame; return whether it is CONNECT."""
+    return wire.hear().type == BaseCommand.CONNECT
 
-    def __init__(self) -> None:
+
+class Broker:
+    """Listens, and plays a script for each connection in a thread of its own. `usual`: the script,
+    unless a test has another. `opens`: reads what goes before it, and returns whether it may run.
+    """
+
+    def __init__(self, usual: Script = polite, opens: Callable[[Wire], bool] = connects) -> None:
+        self._usual, self._opens = usual, opens
         self._listener = socket.create_server((HOST, 0), backlog=1024)
         self.port: int = self._listener.getsockname()[1]
         self.address = f"{HOST}:{self.port}"
-        self._script: Script = polite
+        self._script = usual
         self._wires: set[Wire] = set()
         self._lock = threading.Lock()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -167,7 +175,7 @@ class Broker:
         try:
             yield
         finally:
-            self._script = polite
+            self._script = self._usual
 
     def _accept(self) -> None:
         with suppress(OSError):  # closed
@@ -180,7 +188,7 @@ class Broker:
             self._wires.add(wire)
         try:
             with wire, suppress(Closed, OSError):
-                if wire.hear().type == BaseCommand.CONNECT:
+                if self._opens(wire):
                     self._script(wire)
         finally:
             with self._lock:

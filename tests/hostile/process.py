@@ -116,7 +116,7 @@ class Gateway:
         more: Mapping[str, Any] = MappingProxyType({}),
         stderr: int | None = None,
     ) -> None:
-        names = (*LISTENERS, "serving")
+        names = (*LISTENERS, "serving", "checking")
         *ports, admin = free_ports(HOST, len(names) + 1)
         self.ports = dict(zip(names, ports, strict=True))
         self.admin = admin
@@ -144,6 +144,7 @@ class Gateway:
         kinds: dict[str, dict[str, Any]] = {
             "passing": {},
             "serving": {},
+            "checking": {"checksums": "verify"},
             "masking": {"unknown": "mask"},
             "verifying": {"identity": {"mode": "verify", "token": token}},
         }
@@ -234,9 +235,9 @@ class Gateway:
         assert metrics.connections(listener) == 0
         assert metrics.buffered == 0
 
-    def serves(self) -> None:
+    def serves(self, listener: str = "serving") -> None:
         """Check that a good client can use the gateway."""
-        with Client(self.ports["serving"]).open() as client:
+        with Client(self.ports[listener]).open() as client:
             client.produce()
             for sequence_id in range(3):
                 client.say(send(1, sequence_id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,6 +18,8 @@ DESCRIPTORS = 60
 """Descriptors of the process: some forty more than an idle gateway has."""
 
 WITH_FEW = ("sh", "-c", f'ulimit -n {DESCRIPTORS}; exec "$@"', "sh")
+
+NAMING_IMPORTS = ("env", "PYTHONVERBOSE=1")
 
 ALONE = ("unshare", "--map-root-user", "--net")
 """Run in a new network namespace, where any user may set the port range."""
@@ -44,6 +47,24 @@ def test_the_gateway_recovers_when_descriptors_are_used_up(broker: Broker, tmp_p
         assert not gateway.logged("broker_down")
     finally:
         gateway.stop()
+
+
+def test_no_connection_needs_another_module(broker: Broker, tmp_path: Path) -> None:
+    """An import fails when descriptors are used up, and with it whatever needs the module."""
+    gateway = Gateway([broker], tmp_path, {}, wrapper=NAMING_IMPORTS)
+    try:
+        before = imports(gateway)
+        assert before
+        for listener in ("serving", "masking", "checking"):
+            gateway.serves(listener)
+        assert imports(gateway)[len(before) :] == []
+    finally:
+        gateway.stop()
+
+
+def imports(gateway: Gateway) -> list[str]:
+    """Return the modules that the gateway has imported."""
+    return re.findall(r"^import '([^']+)'", gateway.log.read_text(), re.MULTILINE)
 
 
 def test_the_gateway_recovers_when_source_ports_are_used_up(tmp_path: Path) -> None:

@@ -100,6 +100,7 @@ class Altered:
         self._stream = lane.stream
         instead: Any = self
         lane.stream = instead
+        lane.plain = False  # its methods are called
         if isinstance(lane, RecordLane):
             lane._records = instead
 

@@ -16,7 +16,7 @@ from gateway.wire.account import ENDLESS, Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
 from gateway.wire.scram import ScramSecret
-from gateway.wire.services import Again, LookupOutcome, LookupTimes, Undecided
+from gateway.wire.services import Again, LookupOutcome, LookupTimes, Tokens, Undecided
 from gateway.wire.subject import Caller, Subject, TopicName
 from tests.support.subjects import CONNECTION, HOST
 
@@ -120,6 +120,9 @@ class FakeServices:
 
     def scram(self, user: str, mechanism: str) -> ScramSecret:
         raise AssertionError("no client of this protocol has SCRAM")
+
+    def tokens(self, credential: Credential, client: str) -> Tokens | None:
+        return None  # none of its clients signs
 
     def scram_ended(self, secret: ScramSecret, *, right: bool) -> Principal | Denial:
         raise AssertionError("no client of this protocol has SCRAM")

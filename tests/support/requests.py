@@ -13,7 +13,6 @@ from google.protobuf.message import DecodeError
 from gateway.wire.contract import Direction, Effect, Forward, Inject, Replace
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode
-from gateway.wire.pulsar.idtable import IdTable
 from gateway.wire.pulsar.session import PulsarSession
 
 T = TypeVar("T")
@@ -76,9 +75,3 @@ def _read(frame: bytes, kinds: frozenset[str]) -> tuple[BaseCommand, Any]:
     if field is None or field.name not in kinds or not command.HasField(field.name):  # type: ignore[arg-type]
         return command, None
     return command, getattr(command, field.name)
-
-
-def ids_of(table: IdTable[T]) -> dict[int, T]:
-    """Return the values of a table by their ids."""
-    large = {int.from_bytes(id): it for id, it in (table._large or {}).items()}
-    return table.small | large

@@ -22,6 +22,7 @@ import trio
 
 from gateway import __version__
 from gateway.__main__ import main
+from gateway.compiled import IMPLEMENTATION
 from gateway.system.signals import AT_ONCE
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode
@@ -97,7 +98,11 @@ def completed(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_python_runs_the_package_as_the_command() -> None:
     done = completed("--version")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"gateway {__version__}\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        f"gateway {__version__} ({IMPLEMENTATION})\n",
+        "",
+    )
 
 
 def test_the_installed_command_is_the_same() -> None:

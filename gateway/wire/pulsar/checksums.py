@@ -25,8 +25,13 @@ from crc32c import crc32c
 
 from gateway.wire.account import Account
 from gateway.wire.pulsar.frames import BROKER_ENTRY_MAGIC, CHECKSUM_MAGIC, HEAD, Kind
-from gateway.wire.pulsar.idtable import IdTable
-from gateway.wire.pulsar.scan import LARGEST_COMMAND, ToBrokerScanner, ToClientScanner, id_of
+from gateway.wire.pulsar.scan import (
+    LARGEST_COMMAND,
+    Accounts,
+    ToBrokerScanner,
+    ToClientScanner,
+    id_of,
+)
 
 WAITED_FOR = 64 * 1024
 """Bytes of a cut SEND to wait for; a larger one is collected. The scanner keeps it with the chunk's
@@ -84,7 +89,7 @@ class VerifyingToClientScanner(ToClientScanner):
         actions: tuple[int, ...],
         unknown: Account,
         command_bound: int = LARGEST_COMMAND,
-        consumers: IdTable[Account] | None = None,
+        consumers: Accounts | None = None,
     ) -> None:
         super().__init__(actions, unknown, command_bound, consumers)
         self._left = 0  # missing bytes of a cut MESSAGE

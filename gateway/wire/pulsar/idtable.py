@@ -43,6 +43,11 @@ class IdTable(Generic[T]):
         if self._large is not None:
             yield from self._large.values()
 
+    def items(self) -> list[tuple[int, T]]:
+        """Return all ids with their values."""
+        large = self._large or {}
+        return [*self.small.items(), *((int.from_bytes(key), it) for key, it in large.items())]
+
     def get(self, id: int) -> T | None:
         """Return the value of this id; None if there is none."""
         if id < SMALL:

@@ -15,8 +15,10 @@ from gateway.wire.pulsar.urls import SCHEMES
 def _enter(settings: EntrySettings) -> Entry:
     from gateway.wire.pulsar.context import ListenerContext
     from gateway.wire.pulsar.entry import PulsarEntry
+    from gateway.wire.pulsar.scanning import load
     from gateway.wire.pulsar.table import COMMANDS
 
+    load(verify=settings.checksums)
     return PulsarEntry(ListenerContext.of(settings, COMMANDS))
 
 

@@ -43,7 +43,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from struct import Struct
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from gateway.errors import PeerError
 from gateway.wire.account import ENDLESS, Account, Action
@@ -75,6 +75,12 @@ from gateway.wire.pulsar.metadata import (
     walk_fields,
     walk_large,
 )
+
+if TYPE_CHECKING:
+    from gateway.compiled.counters import AccountTable
+
+Accounts: TypeAlias = "IdTable[Account] | AccountTable[Account]"
+"""A table that finds an account by the id of its producer or consumer."""
 
 _head: Callable[[bytearray, int], tuple[int, int]] = HEAD.unpack_from
 # Magic, checksum, metadata size, the first two bytes of the metadata.
@@ -207,14 +213,14 @@ class ToBrokerScanner(_FrameScanner):
         actions: tuple[int, ...],
         command_bound: int = LARGEST_COMMAND,
         checks: CountChecks | None = None,
-        consumers: IdTable[Account] | None = None,
+        consumers: Accounts | None = None,
     ) -> None:
         super().__init__(actions)
         self._consumers = IdTable[Account]() if consumers is None else consumers
         self._command_bound = command_bound
         self._checks = checks
         self._distance = 0  # bytes of limited producers until counts are compared again
-        self._producers: IdTable[Account] = IdTable()
+        self._producers: Accounts = IdTable()
         self._shape: Shape | None = None
         self._key = b""
         self._account = _NOBODY
@@ -494,12 +500,12 @@ class ToClientScanner(_FrameScanner):
         actions: tuple[int, ...],
         unknown: Account,
         command_bound: int = LARGEST_COMMAND,
-        consumers: IdTable[Account] | None = None,
+        consumers: Accounts | None = None,
     ) -> None:
         super().__init__(actions)
         self._command_bound = command_bound
         self._consumers = IdTable[Account]() if consumers is None else consumers
-        self._producers: IdTable[Account] = IdTable()
+        self._producers: Accounts = IdTable()
         self._layouts = self._zeros = _UNSEEN
         self.unknown = unknown
         self._walk: EntryWalk | MetadataWalk | None = None

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from gateway.compiled import COMPILED
 from gateway.wire.account import Account
 from gateway.wire.contract import Scanner
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.idtable import IdTable
 from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
+
+if COMPILED:
+    from gateway.wire.pulsar.compiled import compiled_scanners
 
 
 class ProducerScanner(Scanner, Protocol):
@@ -56,6 +60,12 @@ class ConsumerScanner(Scanner, Protocol):
 Scanners = tuple[ProducerScanner, ConsumerScanner]
 
 
+def load(*, verify: bool) -> None:
+    """Import what `scanners` needs. A connection must not: it may have the last descriptor."""
+    if verify:
+        import gateway.wire.pulsar.checksums  # noqa: F401
+
+
 def scanners(
     actions: tuple[tuple[int, ...], tuple[int, ...]],
     unknown: Account,
@@ -71,13 +81,15 @@ def scanners(
     the counts of SENDs if a rule limits messages. `verify`: verify the checksums of messages.
     """
     to_broker, to_client = actions
+    if COMPILED and not verify:
+        return compiled_scanners(actions, unknown, command_bound, checks)
     consumers: IdTable[Account] = IdTable()  # one asks, the other gets
     if not verify:
         return (
             ToBrokerScanner(to_broker, command_bound, checks, consumers),
             ToClientScanner(to_client, unknown, command_bound, consumers),
         )
-    # Imported only if it is used: it needs a library of its own.
+    # Needs a library of its own, so it is imported only if it is used; see `load`.
     from gateway.wire.pulsar.checksums import VerifyingToBrokerScanner, VerifyingToClientScanner
 
     return (

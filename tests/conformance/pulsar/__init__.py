@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from gateway.wire.pulsar.checksums import VerifyingToClientScanner
 from tests.conformance.battery import Spec
+from tests.support.scanners import IMPLEMENTATIONS
 
 from . import to_broker, to_client
 from .common import of_later_versions
@@ -12,10 +14,11 @@ from .common import of_later_versions
 _PLAIN = tuple(
     spec
     for unknown_pass, mode in ((True, "pass"), (False, "mask"))
+    for name, to_broker_kind, to_client_kind in IMPLEMENTATIONS
     for spec in (
         Spec(
-            name=f"pulsar to broker, unknown: {mode}",
-            make=partial(to_broker.make, unknown_pass=unknown_pass),
+            name=f"pulsar to broker, unknown: {mode}{name}",
+            make=partial(to_broker.make, unknown_pass=unknown_pass, kind=to_broker_kind),
             samples=(
                 *(to_broker.SAMPLES if unknown_pass else ()),
                 of_later_versions(pass_=unknown_pass),
@@ -25,8 +28,8 @@ _PLAIN = tuple(
             carry_bound=to_broker.CARRY_BOUND,
         ),
         Spec(
-            name=f"pulsar to client, unknown: {mode}",
-            make=partial(to_client.make, unknown_pass=unknown_pass),
+            name=f"pulsar to client, unknown: {mode}{name}",
+            make=partial(to_client.make, unknown_pass=unknown_pass, kind=to_client_kind),
             samples=(
                 *(to_client.SAMPLES if unknown_pass else ()),
                 of_later_versions(pass_=unknown_pass),
@@ -42,7 +45,7 @@ SPECS = (
     *_PLAIN,
     Spec(
         name="pulsar to client, checksums: verify",
-        make=partial(to_client.make, unknown_pass=True, verify=True),
+        make=partial(to_client.make, unknown_pass=True, kind=VerifyingToClientScanner),
         samples=to_client.SAMPLES,
         lies=to_client.LIES,
         limits=False,

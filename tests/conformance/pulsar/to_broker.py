@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Direction
+from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.scan import ToBrokerScanner
 from tests.conformance.battery import Frame, Lie, Subject
@@ -335,9 +336,14 @@ LIES = (
 )
 
 
-def make(*, unknown_pass: bool) -> Subject:
+def make(
+    *,
+    unknown_pass: bool,
+    kind: type[ToBrokerScanner] = ToBrokerScanner,
+    checks: CountChecks | None = None,
+) -> Subject:
     """A scanner on which producers of all `IDS` are open."""
-    scanner = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, unknown_pass])
+    scanner = kind(ACTIONS[Direction.TO_BROKER, unknown_pass], checks=checks)
     accounts = {f"producer {id}": Account(Action.PRODUCE, subject_of(f"topic {id}")) for id in IDS}
     for id in IDS:
         scanner.open_producer(id, accounts[f"producer {id}"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Direction
-from gateway.wire.pulsar.checksums import VerifyingToClientScanner
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.scan import ToClientScanner
 from tests.conformance.battery import Frame, Lie, Subject
@@ -435,10 +434,9 @@ LIES = (
 )
 
 
-def make(*, unknown_pass: bool, verify: bool = False) -> Subject:
+def make(*, unknown_pass: bool, kind: type[ToClientScanner] = ToClientScanner) -> Subject:
     """A scanner on which consumers and producers of all `IDS` are open."""
     unknown = Account(Action.CONSUME)
-    kind = VerifyingToClientScanner if verify else ToClientScanner
     scanner = kind(ACTIONS[Direction.TO_CLIENT, unknown_pass], unknown)
     accounts = {"unknown": unknown}
     for id in IDS:

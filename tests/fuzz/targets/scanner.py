@@ -1,4 +1,5 @@
-"""Both scanners: the same result however a stream is cut, and the one that protobuf gives."""
+"""Both scanners: the same result however a stream is cut, from both implementations, and the one
+that protobuf gives."""
 
 from __future__ import annotations
 
@@ -30,6 +31,7 @@ from tests.fuzz.grammar import any_frame, metadata
 from tests.fuzz.reading import Said, walk
 from tests.fuzz.source import Source
 from tests.support.frames import send
+from tests.support.scanners import IMPLEMENTATIONS
 
 MOST = 24
 """Frames of one stream."""
@@ -47,18 +49,33 @@ def scanner(data: bytes) -> int:
     """A stream of frames for one direction; answers how many it has."""
     source = Source(data)
     direction = Direction(source.below(2))
-    of = to_broker.make if direction is Direction.TO_BROKER else to_client.make
-    make = partial(of, unknown_pass=not source.odd(4))
+    makes = _makes(direction, unknown_pass=not source.odd(4))
+    make = makes[0]
     sizes = [1 + source.below(64) for _ in range(1 + source.below(4))]
     around = source.pick(SURROUNDINGS)
     frames = _frames(source, direction)
     stream = b"".join(frames)
     outcome = _drive(make(), cut(stream, sizes), around)
     _is_alike(_drive(make(), [stream]), outcome)
+    for twin in makes[1:]:
+        assert _drive(twin(), cut(stream, sizes), around) == outcome
     _is_refused_in_time(stream, outcome)
     sound = _sound(make(), stream)
     _is_as_read(direction, sound, _drive(make(), [sound]))
     return len(frames)
+
+
+def _makes(direction: Direction, *, unknown_pass: bool) -> list[Make]:
+    """Return what makes a scanner, by implementation: the pure one first."""
+    if direction is Direction.TO_BROKER:
+        return [
+            partial(to_broker.make, unknown_pass=unknown_pass, kind=kind)
+            for _, kind, _ in IMPLEMENTATIONS
+        ]
+    return [
+        partial(to_client.make, unknown_pass=unknown_pass, kind=kind)
+        for _, _, kind in IMPLEMENTATIONS
+    ]
 
 
 def _drive(subject: Subject, pieces: Iterable[bytes], around: Around = BARE) -> Outcome:

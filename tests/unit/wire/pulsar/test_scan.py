@@ -29,17 +29,24 @@ from tests.support.frames import (
     simple,
     tail,
 )
+from tests.support.scanners import IMPLEMENTATIONS, Implementation
 from tests.support.subjects import subject_of
 
 
-@pytest.fixture
-def to_broker() -> ToBrokerScanner:
-    return ToBrokerScanner(ACTIONS[Direction.TO_BROKER, True])
+@pytest.fixture(params=IMPLEMENTATIONS, ids=lambda it: it[0] or "pure")
+def implementation(request: pytest.FixtureRequest) -> Implementation:
+    found: Implementation = request.param
+    return found
 
 
 @pytest.fixture
-def to_client() -> ToClientScanner:
-    return ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
+def to_broker(implementation: Implementation) -> ToBrokerScanner:
+    return implementation[1](ACTIONS[Direction.TO_BROKER, True])
+
+
+@pytest.fixture
+def to_client(implementation: Implementation) -> ToClientScanner:
+    return implementation[2](ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
 
 
 def producing() -> Account:

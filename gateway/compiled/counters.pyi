@@ -1,0 +1,29 @@
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+T = TypeVar("T")  # an account
+
+class Counters:
+    messages: int
+    surplus: int
+    bytes: int
+    receipts: int
+    redelivered: int
+    messages_ceiling: int
+    bytes_ceiling: int
+    @property
+    def held(self) -> bool: ...
+
+class AccountTable(Generic[T]):
+    @property
+    def small(self) -> AccountTable[T]: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[T]: ...
+    def items(self) -> list[tuple[int, T]]: ...
+    def get(self, id: int) -> T | None: ...
+    def put(self, id: int, value: T) -> None: ...
+    def pop(self, id: int) -> T | None: ...
+
+class Walker:
+    owed: int
+    def pass_usual(self, chunk: bytearray, at: int, end: int) -> int: ...

@@ -1,0 +1,23 @@
+from typing import Any
+
+class Room:
+    used: int
+    bound: int
+    ample: int
+    size: int
+    buffer: bytearray
+
+class Descriptor:
+    fd: int
+    plain: bool
+    pending: Any
+    reader: Any
+
+class Mover:
+    def __init__(self, scanner: Any) -> None: ...
+    def readable(self, now: float) -> None: ...
+
+class Rounds:
+    def has_rest(self) -> bool: ...
+    def poll(self, descriptor: int, milliseconds: int) -> bool: ...
+    def handle(self, now: float) -> float: ...

@@ -1,0 +1,349 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Move the usual bytes of a pair: receive, walk and send in one call, without the interpreter.
+
+The twin of `plane.pump.Pump.receive` for plain sockets, a source that nothing pauses, and a sink
+that has taken all before. Whatever else there is goes to the pure version, and so does a chunk from
+the first frame on that is not usual.
+
+Large frames go from socket to socket by way of a pipe (splice), without a copy. All pairs share one
+pipe, which is empty between two calls.
+"""
+
+from cpython.bytearray cimport PyByteArray_AS_STRING
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
+from libc.errno cimport EAGAIN, EINTR, errno
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+import fcntl
+import os
+
+from gateway.compiled.counters cimport Walker
+
+cdef extern from "sys/socket.h" nogil:
+    ssize_t recv(int descriptor, void *buffer, size_t size, int flags)
+    ssize_t send(int descriptor, const void *buffer, size_t size, int flags)
+    int MSG_NOSIGNAL
+    int MSG_PEEK
+
+cdef extern from "fcntl.h" nogil:
+    """
+    #ifndef _GNU_SOURCE
+    #define _GNU_SOURCE
+    #endif
+    #include <fcntl.h>
+    """
+    ssize_t splice(int source, void *, int sink, void *, size_t size, unsigned int flags)
+    unsigned int SPLICE_F_MOVE
+    unsigned int SPLICE_F_NONBLOCK
+
+cdef extern from "unistd.h" nogil:
+    ssize_t read(int descriptor, void *buffer, size_t size)
+
+cdef extern from "sys/epoll.h" nogil:
+    ctypedef union epoll_data_t:
+        int fd
+    struct epoll_event:
+        unsigned int events
+        epoll_data_t data
+    int epoll_wait(int descriptor, epoll_event *events, int most, int timeout)
+    unsigned int EPOLLIN
+
+cdef enum:
+    EVENTS_AT_ONCE = 256  # as in plane/reactor
+    SPARING_READ = 4096  # as in plane/memory
+    # Bytes owed from which a pipe is cheaper than copies. A frame of 16 KB would take two calls of
+    # its own in place of a thirtieth part of two.
+    BULK = 48 * 1024
+    # Bytes that are looked at between large frames: the head and the metadata of nearly all.
+    HEAD = 2048
+    # Bytes of the pipe: the most that Linux gives an ordinary user.
+    PIPE = 1024 * 1024
+
+
+cdef class Room:
+    """The base of `plane.memory.Memory`: what each read looks at."""
+
+    cdef public int64_t used
+    cdef public int64_t bound
+    cdef public int64_t ample
+    cdef public Py_ssize_t size
+    cdef public bytearray buffer
+    cdef int inlet
+    cdef int outlet
+    cdef bint splices
+
+    def __cinit__(self):
+        self.inlet = self.outlet = -1
+        self.splices = True
+
+    def __dealloc__(self):
+        self._close()
+
+    cdef bint has_pipe(self):
+        """Return whether there is a pipe, which is made here."""
+        if self.inlet < 0 and self.splices:
+            try:
+                self.outlet, self.inlet = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+                fcntl.fcntl(self.inlet, fcntl.F_SETPIPE_SZ, PIPE)
+            except OSError:  # no descriptors, or too many pipes of this user: copy
+                self._close()
+                self.splices = False
+        return self.inlet >= 0
+
+    cdef int _close(self) except -1:
+        if self.inlet >= 0:
+            os.close(self.inlet)
+            os.close(self.outlet)
+            self.inlet = self.outlet = -1
+        return 0
+
+
+cdef class Descriptor:
+    """The base of `plane.lane.Lane`. `plain`: the stream is a socket, which needs no methods."""
+
+    cdef public int fd
+    cdef public bint plain
+    cdef public object pending
+    cdef public object reader
+
+
+cdef class Mover:
+    """The base of `plane.pump.Pump`."""
+
+    cdef public Descriptor source
+    cdef public Descriptor sink
+    cdef public object scanner
+    cdef public object pair
+    cdef public object note
+    cdef public double heard
+    cdef public Room _memory
+    cdef public object _moved
+    cdef public object _collection
+    cdef public object _at_border
+    cdef public bytes _carry
+    cdef public Py_ssize_t _read_size
+    cdef public Py_ssize_t _pauses
+    cdef Walker walker
+    cdef bint bulk
+
+    def __init__(self, scanner):
+        self.scanner = scanner
+        self.walker = getattr(scanner, "walker", None)
+
+    def readable(self, double now):
+        """Move received bytes; see `plane.pump.Pump.receive`."""
+        self.move(now)
+
+    cdef int move(self, double now) except -1:
+        cdef Room room = self._memory
+        cdef Descriptor source = self.source, sink = self.sink
+        cdef Walker walker = self.walker
+        cdef Py_ssize_t start, most, end, at
+        cdef ssize_t count, sent
+        cdef int failure = 0
+        cdef bint walks = walker is not None
+        cdef uint8_t *data
+        if (
+            self._pauses
+            or sink.pending is not None
+            or room.used > room.bound
+            or self._collection is not None
+            or self._at_border is not None
+            or not source.plain
+            or not sink.plain
+        ):
+            self.receive(now)
+            return 0
+        self.heard = now
+        start = PyBytes_GET_SIZE(self._carry)
+        most = self._read_size if room.used <= room.ample else SPARING_READ
+        if self.bulk and start == 0:
+            return self.pour(now, True)
+        data = <uint8_t *>PyByteArray_AS_STRING(room.buffer)
+        if start:
+            memcpy(data, PyBytes_AS_STRING(self._carry), start)
+        sent = end = at = 0
+        with nogil:
+            count = recv(source.fd, data + start, most, 0)
+            if count > 0:
+                end = start + count
+                if walks:
+                    at = walker.owed
+                    if at < end:
+                        at = walker.walk(data, at, end)
+                    if at >= end:
+                        walker.owed = at - end
+                        sent = send(sink.fd, data, end, MSG_NOSIGNAL)
+                    else:
+                        walker.owed = 0
+            if count < 0 or sent < 0:
+                failure = errno
+        if count <= 0:
+            return self._nothing(count, failure)
+        self._moved.bytes += count
+        if at < end:
+            self.bulk = False
+            self.judge(at, end, count, now)
+            return 0
+        self.bulk = walker.owed >= BULK and room.has_pipe()
+        if start:
+            room.used -= start
+            self._carry = b""
+        if sent < 0:
+            if failure != EAGAIN and failure != EINTR:
+                self.pair.lost(sink, OSError(failure, os.strerror(failure)))
+                return 0
+            sent = 0
+        if sent < end:
+            self.keep_unsent(sent, end)
+        elif self.bulk:
+            return self.pour(now, False)
+        elif count == self._read_size < room.size:
+            self._read_more()
+        return self.tell(now)
+
+    cdef int pour(self, double now, bint has_come) except -1:
+        """Move large frames by way of the pipe, for as long as they come.
+
+        A head is only looked at in the socket: what the walker counts of it is owed then, and goes
+        through the pipe with the rest. What the pipe has gathered is sent at once, because each
+        send wakes its peer. `has_come`: the kernel says that there are bytes. If the pipe takes
+        none of them then, one is urgent (TCP), and the next bytes are received.
+        """
+        cdef Room room = self._memory
+        cdef Walker walker = self.walker
+        cdef int source = self.source.fd, sink = self.sink.fd, failure = 0, refused = 0
+        cdef uint8_t *data = <uint8_t *>PyByteArray_AS_STRING(room.buffer)
+        cdef Py_ssize_t most = min(room.size, <Py_ssize_t>PIPE), gathered = 0, wanted, left
+        cdef ssize_t count = 1, given
+        cdef unsigned int flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK
+        if not room.has_pipe():
+            self.bulk = False
+            self.receive(now)
+            return 0
+        with nogil:
+            while gathered < most:
+                if walker.owed == 0:
+                    count = recv(source, data, HEAD, MSG_PEEK)
+                    if count <= 0:
+                        break
+                    walker.owed = walker.walk(data, 0, count)
+                    if walker.owed < BULK:
+                        self.bulk = False
+                        break
+                wanted = min(walker.owed, most - gathered)
+                count = splice(source, NULL, room.inlet, NULL, wanted, flags)
+                if count <= 0:
+                    break
+                gathered += count
+                walker.owed -= count
+                if count < wanted:
+                    break  # no more has come
+            if count < 0:
+                failure = errno
+                if has_come and gathered == 0:
+                    self.bulk = False
+            left = gathered
+            while left > 0:
+                given = splice(room.outlet, NULL, sink, NULL, left, flags)
+                if given <= 0:
+                    refused = errno if given < 0 else EAGAIN
+                    break
+                left -= given
+        self._moved.bytes += gathered
+        if left > 0:
+            self._drain(left)
+            if refused != EAGAIN and refused != EINTR:
+                self.pair.lost(self.sink, OSError(refused, os.strerror(refused)))
+                return 0
+            self.keep_unsent(0, left)
+        self.tell(now)
+        return 0 if count > 0 or self.pair.over else self._nothing(count, failure)
+
+    cdef int _drain(self, Py_ssize_t left) except -1:
+        """Take what the sink did not take out of the pipe, into the buffer."""
+        cdef Py_ssize_t at = 0
+        cdef ssize_t count
+        cdef uint8_t *data = <uint8_t *>PyByteArray_AS_STRING(self._memory.buffer)
+        while at < left:
+            count = read(self._memory.outlet, data + at, left - at)
+            if count <= 0:
+                self._memory._close()  # what is left in it is nobody else's
+                raise OSError(errno, os.strerror(errno))
+            at += count
+        return 0
+
+    cdef int tell(self, double now) except -1:
+        """Tell those who want to know that bytes have moved."""
+        if self.note is not None and not self.note(now):
+            self.note = None
+        if self.pair.attends and not self.pair.over:
+            self.pair.attend(now)
+        return 0
+
+    cdef int _nothing(self, ssize_t count, int failure) except -1:
+        """Handle the end of the source's stream, or its failure; or nothing."""
+        if count == 0:
+            self.pair.closed_by(self.source)
+        elif failure != EAGAIN and failure != EINTR:
+            self.pair.lost(self.source, OSError(failure, os.strerror(failure)))
+        return 0
+
+
+cdef class Rounds:
+    """The base of `plane.reactor.Reactor`, whose `handle` this is the twin of."""
+
+    cdef public object clock
+    cdef public object sampler
+    cdef public dict _lanes
+    cdef public double until
+    cdef public Py_ssize_t decisions
+    cdef epoll_event events[EVENTS_AT_ONCE]
+    cdef int first
+    cdef int after_last
+
+    def has_rest(self):
+        """Return whether a turn that was cut has left events."""
+        return self.first < self.after_last
+
+    def poll(self, int descriptor, int milliseconds):
+        """Take events from the kernel, for `handle`. Return whether there are any."""
+        cdef int count
+        with nogil:
+            count = epoll_wait(descriptor, self.events, EVENTS_AT_ONCE, milliseconds)
+        if count < 0 and errno != EINTR:
+            raise OSError(errno, os.strerror(errno))
+        self.first, self.after_last = 0, max(count, 0)
+        return count > 0
+
+    def handle(self, double now):
+        """Handle the events that `poll` took, until the turn is over. Return the time."""
+        cdef Descriptor lane
+        cdef int descriptor
+        cdef unsigned int event
+        cdef double after = now
+        while self.first < self.after_last:
+            descriptor = self.events[self.first].data.fd
+            event = self.events[self.first].events
+            self.first += 1
+            lane = self._lanes.get(descriptor)
+            if lane is None:
+                continue
+            try:
+                if event != EPOLLIN:
+                    self._handle_other(lane, event, now)
+                elif not self.sampler.skips:
+                    lane.reader.timed(now, self.sampler.sample(now))
+                else:
+                    self.sampler.skips -= 1
+                    if isinstance(lane.reader, Mover):
+                        (<Mover>lane.reader).move(now)
+                    else:
+                        lane.reader.readable(now)
+            except Exception as error:
+                self._failed(lane, error)
+            after = self.clock()
+            if after > self.until:
+                break
+        return after

@@ -1,0 +1,70 @@
+"""Which loops run: the compiled ones where they could be built, unless others are wanted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from gateway import __version__
+from gateway.compiled import COMPILED, PURE_BY, WHY_PURE
+
+
+def said(code: str, **environment: str) -> str:
+    """Return what another interpreter prints."""
+    others = {key: value for key, value in os.environ.items() if key != PURE_BY}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(
+        command, env=others | environment, check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+
+
+def test_the_loops_are_compiled_where_a_compiler_is() -> None:
+    if shutil.which("cc") is None and shutil.which("gcc") is None:
+        pytest.skip("no C compiler")
+    if not Path(sysconfig.get_paths()["include"], "Python.h").exists():
+        pytest.skip("no headers of Python")
+    if os.environ.get(PURE_BY):
+        pytest.skip(f"{PURE_BY} is set")
+    assert COMPILED, WHY_PURE
+
+
+SHOWN = "import gateway.compiled as it; print(it.IMPLEMENTATION, {})"
+
+
+@pytest.mark.parametrize("value", ["1", "yes"])
+def test_the_environment_chooses_the_pure_loops(value: str) -> None:
+    assert said(SHOWN.format("it.WHY_PURE"), GATEWAY_PURE=value) == f"pure {PURE_BY} is set\n"
+
+
+@pytest.mark.skipif(not COMPILED, reason=f"pure: {WHY_PURE}")
+@pytest.mark.parametrize("value", ["", "0"])
+def test_a_value_that_chooses_nothing_has_no_effect(value: str) -> None:
+    assert said(SHOWN.format("''"), GATEWAY_PURE=value) == "compiled \n"
+
+
+@pytest.mark.parametrize("name", ["counters", "plane", "pulsar"])
+def test_a_module_that_is_missing_makes_all_loops_pure(name: str) -> None:
+    missing = f"import sys; sys.modules['gateway.compiled.{name}'] = None; "
+    found = said(missing + SHOWN.format("it.WHY_PURE"))
+    assert found.startswith("pure not built: ")
+
+
+def test_the_version_says_which_loops_run() -> None:
+    version = "from gateway.__main__ import main; main(['--version'])"
+    assert said(version, GATEWAY_PURE="1") == f"gateway {__version__} (pure)\n"
+
+
+def test_an_account_is_the_same_with_either() -> None:
+    script = (
+        "from gateway.wire.account import *; it = Account(Action.PRODUCE); it.count(5);"
+        "it.bytes += 10; it.hold(); it.grant(3, 4); it.redelivered += 1; it.receipts += 2;"
+        "print(it.frames, it.held, it.is_endless, it.outstanding, it.messages_ceiling,"
+        "it.bytes_ceiling, it.surplus, it.redelivered, it.is_waiting)"
+    )
+    assert said(script) == said(script, GATEWAY_PURE="1")
