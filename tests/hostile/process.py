@@ -235,8 +235,12 @@ class Gateway:
         assert metrics.connections(listener) == 0
         assert metrics.buffered == 0
 
-    def serves(self, listener: str = "serving") -> None:
+    def serves(self) -> None:
         """Check that a good client can use the gateway."""
+        self.serves_at("serving")
+
+    def serves_at(self, listener: str) -> None:
+        """Check that a good client can use this listener."""
         with Client(self.ports[listener]).open() as client:
             client.produce()
             for sequence_id in range(3):

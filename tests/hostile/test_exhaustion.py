@@ -56,7 +56,7 @@ def test_no_connection_needs_another_module(broker: Broker, tmp_path: Path) -> N
         before = imports(gateway)
         assert before
         for listener in ("serving", "masking", "checking"):
-            gateway.serves(listener)
+            gateway.serves_at(listener)
         assert imports(gateway)[len(before) :] == []
     finally:
         gateway.stop()
