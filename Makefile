@@ -9,7 +9,7 @@ GROUPED ?= -n 2 --dist loadgroup
 # And those of Spark, of which each process has its own session.
 BY_FILE ?= -n 2 --dist loadfile
 # The tests of what has a compiled twin.
-PURE := tests/plane tests/model tests/playbooks tests/hostile tests/unit/wire
+PURE := tests/plane tests/model tests/playbooks tests/playbooks_kafka tests/hostile tests/unit/wire
 COMPILED := $(wildcard gateway/compiled/*.pyx gateway/compiled/*.pxd)
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable

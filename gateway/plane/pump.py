@@ -246,7 +246,7 @@ class Pump(Mover):
     if not COMPILED:
         readable = receive
 
-    def judge(self, at: int, end: int, count: int, now: float) -> None:
+    def judge(self, at: int, end: int, count: int, now: float) -> None:  # noqa: C901 - flat
         """Scan `buffer[at:end]`, and send the bytes that pass, with those before `at`.
 
         `count`: how many of the last bytes were received now. Flat, because it runs once for each
@@ -254,7 +254,11 @@ class Pump(Mover):
         """
         pair, memory = self.pair, self._memory
         if end - at < SMALLEST_READ:
-            cleared = self.scanner.scan(memory.buffer, at, end)
+            try:
+                cleared = self.scanner.scan(memory.buffer, at, end)
+            except Exception:
+                self._emit(memory.view[:at])  # up to a border, behind which a farewell may follow
+                raise
         else:
             cleared = self._scan_pieces(at, end, 0)
         if cleared:

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+from gateway.compiled import COMPILED
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.budget import Allotment, Budget
 from gateway.wire.contract import Principal
 from gateway.wire.kafka.answers import Answers
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.context import Client
+from gateway.wire.kafka.directions import directions
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.requests import Requests
@@ -22,6 +24,7 @@ from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.topics import TopicIds
 from gateway.wire.kafka.traffic import MOST_TOPICS
 from gateway.wire.kafka.walk import read_unsigned
+from gateway.wire.kafka.watch import Watch
 from gateway.wire.subject import Caller
 from gateway.wire.subject import Subject as Who
 from tests.conformance.battery import Frame, Lie, Sample, Spec, Subject
@@ -101,7 +104,7 @@ def _book(action: Action, substitutes: Substitutes) -> tuple[Book, dict[str, Acc
         ids._add(id_of(name), name.encode())
     who = Who(Caller(protocol="kafka"))
     client = Client(who, Principal("", verified=False), Allotment(Budget(), "client"))
-    book = Book(services, client, ids)
+    book = Book(services, client, ids, Watch())
     substitutes.name(DENIED.encode(), _ERROR)
     substitutes.id(id_of(DENIED), _ERROR)
     accounts: dict[str, Account] = {}
@@ -114,19 +117,20 @@ def _book(action: Action, substitutes: Substitutes) -> tuple[Book, dict[str, Acc
     return book, accounts
 
 
-def _to_broker(*, raw: bool = False) -> Subject:
-    substitutes = Substitutes()
+def _to_broker(*, raw: bool = False, compiled: bool = False) -> Subject:
+    substitutes, services, watch = Substitutes(Watch()), KafkaServices(), Watch()
     book, accounts = _book(Action.PRODUCE, substitutes)
-    scanner = Requests(book, Pending(), substitutes, Throttle(KafkaServices()))
+    parts = book, Pending(), substitutes, Throttle(services, watch)
+    scanner = directions(services, *parts, watch)[0] if compiled else Requests(*parts)
     scanner.raw = raw
     return Subject(scanner, accounts)
 
 
 def _to_client(*, raw: bool = False) -> Subject:
-    substitutes = Substitutes()
+    substitutes = Substitutes(Watch())
     book, accounts = _book(Action.CONSUME, substitutes)
     services = KafkaServices()
-    scanner = Answers(services, book, AnyAnswers(), substitutes, Throttle(services))
+    scanner = Answers(services, book, AnyAnswers(), substitutes, Throttle(services, Watch()))
     scanner.raw = raw
     return Subject(scanner, accounts)
 
@@ -496,9 +500,12 @@ def _spec(
     )
 
 
+_COMPILED = partial(_to_broker, compiled=True)
+
 SPECS = (
     _spec("kafka to broker", _to_broker, REQUESTS, REQUEST_LIES),
     _spec("kafka to client", _to_client, ANSWERS, ANSWER_LIES),
+    *((_spec("kafka to broker, compiled", _COMPILED, REQUESTS, REQUEST_LIES),) if COMPILED else ()),
     _spec("kafka to broker, bare tokens", partial(_to_broker, raw=True), TOKENS),
     _spec("kafka to client, bare tokens", partial(_to_client, raw=True), TOKENS),
 )

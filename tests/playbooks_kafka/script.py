@@ -53,6 +53,7 @@ from gateway.wire.plugin import EntrySettings, Mode
 from gateway.wire.services import Undecided
 from gateway.wire.subject import Caller, Subject
 from tests.playbooks.services import BROKER_1, FORBIDDEN, ORIGIN
+from tests.support.scanners import scan_as_the_pump
 from tests.unit.wire.kafka.sasl.doubles import SaslServices
 
 from .frames import id_of
@@ -217,7 +218,7 @@ class Play:
             if self._at_border[direction]:
                 end = min(end, scanner.owed)
             size = len(chunk)
-            cleared = scanner.scan(chunk, 0, end)
+            cleared = scan_as_the_pump(scanner, chunk, 0, end)
             assert len(chunk) == size, "what passes has another length"
             self.sent[direction] += chunk[:cleared]
             self._carry[direction] = bytes(chunk[cleared:])

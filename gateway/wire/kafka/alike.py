@@ -21,7 +21,7 @@ from gateway.wire.kafka.addresses import FETCH, PRODUCE
 from gateway.wire.kafka.frames import SIZE
 from gateway.wire.kafka.scanning import ANSWER, REQUEST
 
-_FORMS = 1024
+FORMS = 1024
 """Forms of each kind that are kept for all connections: one for each client id, topic and version.
 A form takes 500 bytes, and 2 KB with the longest names."""
 
@@ -32,7 +32,7 @@ _MOST_DIGITS = 4
 """Bytes of the length of a batch of up to 256 MB."""
 
 
-def _kind(key: int, version: int) -> int:
+def kind(key: int, version: int) -> int:
     """Return an API and a version as one number, as they stand in a head."""
     return key << 16 | version
 
@@ -55,7 +55,7 @@ class Layout(NamedTuple):
     digits: int
 
 
-@lru_cache(_FORMS)
+@lru_cache(FORMS)
 def _layout(lead: int, digits: int) -> Layout:
     found = struct.Struct(f">iIi{lead}s{_INDEX}x{digits}s8xi4xb40xi")
     around = REQUEST.size - SIZE.size + lead + _INDEX + digits + quick.TAIL
@@ -74,7 +74,7 @@ class Producing(NamedTuple):
     layout: Layout
 
 
-_producing = lru_cache(_FORMS)(Producing)
+_producing = lru_cache(FORMS)(Producing)
 
 NOT_PRODUCING = Producing(b"", -1, -1, 0, b"", _layout(0, 1))
 """Stands in until a request has been learned; no request matches it."""
@@ -97,7 +97,7 @@ def learn_producing(
         return None
     lead = bytes(chunk[at : at + found.size])
     layout = _layout(len(lead), digits)
-    return _producing(lead, _kind(PRODUCE, version), version, found.acks, found.topic, layout)
+    return _producing(lead, kind(PRODUCE, version), version, found.acks, found.topic, layout)
 
 
 def _digits(chunk: bytearray, at: int, end: int) -> int:
@@ -111,7 +111,7 @@ def _digits(chunk: bytearray, at: int, end: int) -> int:
 _Accepting = Callable[[bytearray, int], tuple[int, int, bytes, int, int, int, bytes]]
 
 
-@lru_cache(_FORMS)
+@lru_cache(FORMS)
 def _accepting(lead: int, rest: int) -> _Accepting:
     return struct.Struct(f">ii{lead}sihq{rest}s").unpack_from
 
@@ -129,7 +129,7 @@ class Accepted(NamedTuple):
     unpack: _Accepting
 
 
-_accepted = lru_cache(_FORMS)(Accepted)
+_accepted = lru_cache(FORMS)(Accepted)
 
 NOT_ACCEPTED = Accepted(0, b"", b"", -1, _accepting(0, 0))
 """Stands in until an answer has been learned; no answer matches it."""
@@ -173,12 +173,12 @@ class Asking(NamedTuple):
     unpack: Callable[[bytearray, int], tuple[int, int, int, bytes, bytes, bytes]]
 
 
-@lru_cache(_FORMS)
+@lru_cache(FORMS)
 def _asking(lead: int, topic: int, numbers: int, rest: int) -> struct.Struct:
     return struct.Struct(f">iIi{lead}s{_EPOCH}x{topic}s{numbers}x{rest}s")
 
 
-_asked = lru_cache(_FORMS)(Asking)
+_asked = lru_cache(FORMS)(Asking)
 
 NOT_ASKING = Asking(-1, 0, 0, b"", b"", b"", b"", _asking(0, 0, 0, 0).unpack_from)
 """Stands in until a request has been learned; no request matches it."""
@@ -197,7 +197,7 @@ def learn_asking(chunk: bytearray, pos: int, version: int, wanted: quick.Wanted)
     lead = bytes(chunk[pos + REQUEST.size : begin - _EPOCH])
     topic, rest = bytes(chunk[begin:partition]), bytes(chunk[partition + numbers : end])
     unpack = _asking(len(lead), len(topic), numbers, len(rest)).unpack_from
-    return _asked(size, _kind(FETCH, version), version, lead, topic, rest, name, unpack)
+    return _asked(size, kind(FETCH, version), version, lead, topic, rest, name, unpack)
 
 
 class Giving(NamedTuple):
@@ -221,18 +221,23 @@ class Giving(NamedTuple):
         [bytearray, int], tuple[int, int, bytes, int, int, int, bytes, bytes, int, int, int]
     ]
 
+    @property
+    def digits(self) -> int:
+        """Return the bytes of the length before the batches."""
+        return self.around - 4 - len(self.lead) - _INDEX_TO_BATCHES - quick.TAIL
+
 
 _INDEX_TO_BATCHES = 4 + 2 + 3 * 8 + 1 + 4
 """Bytes of a partition before the length of its batches: its index, an error, three offsets, no
 transactions, and the replica to read from."""
 
 
-@lru_cache(_FORMS)
+@lru_cache(FORMS)
 def _giving(lead: int, digits: int) -> struct.Struct:
     return struct.Struct(f">ii{lead}sihq16x5s{digits}s8xi4xb40xi")
 
 
-_given = lru_cache(_FORMS)(Giving)
+_given = lru_cache(FORMS)(Giving)
 
 NOT_GIVING = Giving(1 << 62, 0, 0, b"", b"", b"", _giving(0, 0).unpack_from)
 """Stands in until an answer has been learned; no answer matches it."""

@@ -17,6 +17,7 @@ from gateway.wire.kafka.context import Client
 from gateway.wire.kafka.errors import ErrorCode, of_topic
 from gateway.wire.kafka.names import read_topic, readable
 from gateway.wire.kafka.topics import TopicIds, is_name
+from gateway.wire.kafka.watch import Watch
 from gateway.wire.services import Services, Undecided
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Subject
@@ -56,6 +57,7 @@ class Book:
         "_seen",
         "_services",
         "_stopwatch",
+        "_watch",
         "consumed",
         "has_new",
         "produced",
@@ -68,12 +70,14 @@ class Book:
         services: Services,
         client: Client,
         ids: TopicIds,
+        watch: Watch,
         stopwatch: Stopwatch | None = None,
     ) -> None:
         self._services = services
         self._stopwatch = stopwatch
         self._client = client
         self._ids = ids
+        self._watch = watch
         # Connections are many, and most of them never have any of these.
         self.produced = self.consumed = _NO_TABLES
         self._seen: Mapping[Account, int] = _NONE  # frames at the last look, of accounts
@@ -113,6 +117,7 @@ class Book:
         if isinstance(found, Account):
             self._own(action, by_id=by_id)[topic] = found
             self.has_new = True
+            self._watch.edition += 1
         return found
 
     def _own(self, action: Action, *, by_id: bool) -> dict[bytes, Account]:
@@ -202,6 +207,7 @@ class Book:
 
     def _close(self, table: dict[bytes, Account], topic: bytes) -> None:
         account = table.pop(topic)
+        self._watch.edition += 1
         if self._stopwatch is not None:
             self._stopwatch.closed(account)
         self._services.release(account)

@@ -9,8 +9,10 @@ Source: the protocol guide of Apache Kafka, "Network".
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
+from gateway.compiled import COMPILED
 from gateway.errors import PeerError
 from gateway.wire.account import Account
 from gateway.wire.kafka.sasl.claims import Claim
@@ -36,53 +38,52 @@ class Asked(NamedTuple):
     since: float = 0.0
 
 
-class Pending:
-    """Requests and own answers, in the order in which clients expect what belongs to them."""
+class PureLine:
+    """Requests and own answers in the order of their answers; `compiled.kafka.Line` is its twin,
+    to which walkers add, and from which they take. `open`: how many answers the broker owes."""
 
-    __slots__ = ("_line", "_open")
+    __slots__ = ("_line", "_most", "open")
 
-    def __init__(self) -> None:
+    def __init__(self, _make: type[Asked], most: int) -> None:
         # A deque would take 700 bytes more, and connections are many; few lines are long.
         self._line: list[Asked | bytes] = []
-        self._open = 0
+        self._most = most
+        self.open = 0
 
-    @property
-    def open(self) -> int:
-        """Return how many answers the broker owes."""
-        return self._open
+    def __len__(self) -> int:
+        return len(self._line)
+
+    def __iter__(self) -> Iterator[Asked | bytes]:
+        return iter(self._line)
 
     @property
     def room(self) -> int:
         """Return how many requests may be added."""
-        return MOST - len(self._line)
+        return self._most - len(self._line)
 
     @property
     def is_full(self) -> bool:
         """Return whether the client should not be read, as it has asked too much already."""
-        return len(self._line) >= MOST
+        return len(self._line) >= self._most
+
+    @property
+    def precedes_own_answer(self) -> bool:
+        """Return whether an answer of the gateway follows the broker's next one."""
+        return len(self._line) > 1 and isinstance(self._line[1], bytes)
+
+    @property
+    def first(self) -> Asked | bytes | None:
+        """Return what is first in the line."""
+        return self._line[0] if self._line else None
 
     def ask(self, asked: Asked) -> None:
         """Add a request that goes to the broker."""
         self._line.append(asked)
-        self._open += 1
+        self.open += 1
 
-    def answer(self, own: bytes) -> bytes:
-        """Queue an answer of the gateway behind the open requests. Return it if there are none, so
-        that the client gets it now; else nothing."""
-        if not self._line:
-            return own
+    def add(self, own: bytes) -> None:
+        """Add an answer of the gateway."""
         self._line.append(own)
-        return b""
-
-    def next(self, correlation: int) -> Asked:
-        """Return the oldest request that the broker has not answered, to which its next answer
-        belongs. Raises `PeerError` if the correlation ids differ: nobody could tell whose it is."""
-        first = self._line[0] if self._line else b""
-        if isinstance(first, bytes):
-            raise PeerError("an answer without a request")
-        if first.correlation != correlation:
-            raise PeerError(f"an answer to {correlation} in place of {first.correlation}")
-        return first
 
     def take(self, correlation: int, like: Asked) -> bool:
         """Remove the request that the broker has answered, if it has this id and is like another
@@ -96,26 +97,58 @@ class Pending:
         if first.key != like.key or first.version != like.version:
             return False
         del line[0]
-        self._open -= 1
+        self.open -= 1
         return True
 
-    @property
-    def precedes_own_answer(self) -> bool:
-        """Return whether an answer of the gateway follows the broker's next one."""
-        return len(self._line) > 1 and isinstance(self._line[1], bytes)
+    def pop(self) -> Asked | bytes:
+        """Remove what is first in the line, and return it."""
+        first = self._line.pop(0)
+        if not isinstance(first, bytes):
+            self.open -= 1
+        return first
+
+
+if COMPILED and not TYPE_CHECKING:
+    from gateway.compiled.kafka import Line
+else:
+    Line = PureLine
+
+
+class Pending(Line):
+    """Requests and own answers, in the order in which clients expect what belongs to them."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(Asked, MOST)
+
+    def answer(self, own: bytes) -> bytes:
+        """Queue an answer of the gateway behind the open requests. Return it if there are none, so
+        that the client gets it now; else nothing."""
+        if not len(self):
+            return own
+        self.add(own)
+        return b""
+
+    def next(self, correlation: int) -> Asked:
+        """Return the oldest request that the broker has not answered, to which its next answer
+        belongs. Raises `PeerError` if the correlation ids differ: nobody could tell whose it is."""
+        first = self.first
+        if first is None or isinstance(first, bytes):
+            raise PeerError("an answer without a request")
+        if first.correlation != correlation:
+            raise PeerError(f"an answer to {correlation} in place of {first.correlation}")
+        return first
 
     def answered(self) -> bytes:
         """Remove the request that the broker has answered; return the own answers behind it."""
-        line = self._line
-        del line[0]
-        self._open -= 1
-        if not line or not isinstance(line[0], bytes):
-            return b""
-        count = next((at for at, it in enumerate(line) if not isinstance(it, bytes)), len(line))
-        own = b"".join(it for it in line[:count] if isinstance(it, bytes))
-        del line[:count]
-        return own
+        self.pop()
+        own: list[bytes] = []
+        while isinstance(first := self.first, bytes):
+            own.append(first)
+            self.pop()
+        return b"".join(own)
 
     def waits_only_for(self, keys: frozenset[int]) -> bool:
         """Return whether no answer is owed to other requests than of these APIs."""
-        return all(isinstance(it, Asked) and it.key in keys for it in self._line)
+        return all(isinstance(it, Asked) and it.key in keys for it in self)

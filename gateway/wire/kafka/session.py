@@ -38,11 +38,11 @@ from gateway.wire.contract import (
 from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from gateway.wire.kafka.again import Reauthentication, Settling
 from gateway.wire.kafka.answering import Answering, metadata_of
-from gateway.wire.kafka.answers import Answers
 from gateway.wire.kafka.authenticating import credential_of
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.commits import COMMITS
 from gateway.wire.kafka.context import Client, Listener
+from gateway.wire.kafka.directions import directions
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.fetching import fetch_of
 from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, request
@@ -50,7 +50,6 @@ from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.refusing import refused
 from gateway.wire.kafka.renewal import Renewal, due_in
 from gateway.wire.kafka.replicas import OF_REPLICAS, refuse_replica
-from gateway.wire.kafka.requests import Requests
 from gateway.wire.kafka.rights import Rights
 from gateway.wire.kafka.sasl.claims import Claim
 from gateway.wire.kafka.sasl.handshake import (
@@ -68,6 +67,7 @@ from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.versions import is_offered, unsupported
 from gateway.wire.kafka.walk import plan
+from gateway.wire.kafka.watch import Watch
 from gateway.wire.plugin import Mode
 from gateway.wire.questions import Questions
 from gateway.wire.services import Again, LookupOutcome, LookupTimes
@@ -144,6 +144,7 @@ class KafkaSession:
         "_throttle",
         "_unanswered",
         "_waits_since",
+        "_watch",
         "stopwatch",
     )
 
@@ -154,15 +155,20 @@ class KafkaSession:
         self._services = listener.settings.services
         self._client = client
         self._pending = Pending()
-        self._substitutes = Substitutes()
+        self._watch = Watch()
+        self._substitutes = Substitutes(self._watch)
         self.stopwatch = Stopwatch() if self._services.timed else None
-        self._book = Book(self._services, client, listener.ids, self.stopwatch)
+        self._book = Book(self._services, client, listener.ids, self._watch, self.stopwatch)
         self._rights = Rights(client, self._book, self._substitutes)
-        self._throttle = Throttle(self._services)
-        self._answers = Answers(
-            self._services, self._book, self._pending, self._substitutes, self._throttle
+        self._throttle = Throttle(self._services, self._watch)
+        self._requests, self._answers = directions(
+            self._services,
+            self._book,
+            self._pending,
+            self._substitutes,
+            self._throttle,
+            self._watch,
         )
-        self._requests = Requests(self._book, self._pending, self._substitutes, self._throttle)
         self._requests.stops = client.guessed is not None
         self._answering = Answering(listener, client, self._book, self._substitutes, self._throttle)
         self._asks = 0  # questions that the next request has waited for
@@ -459,7 +465,7 @@ class KafkaSession:
             return (*asks, Postpone(found.until))
         if found.denial is not None:
             self._refused = found.denial
-            self._requests.stops = True
+            self._stop_requests()
             detail = found.denial.text
             at_once = self._pending.answer(found.data)
             if not self._pending.open:
@@ -498,6 +504,7 @@ class KafkaSession:
         elif claim.bare:
             accepted = not read_offer(asked.version, frame).error
             self._requests.raw = self._answers.raw = accepted
+            self._watch.edition += 1
             self._claim = claim
 
     def _bare_token(self, frame: bytes, now: float) -> Effects:
@@ -533,7 +540,7 @@ class KafkaSession:
         """Show the broker a credential again, as soon as no request passes."""
         if self._is_leaving or self._refused is not None:
             return ()
-        self._requests.stops = True
+        self._stop_requests()
         if self._requests.owed:
             return (Later(now + PASSING, self._renew),)
         credential = credential_of(
@@ -586,7 +593,13 @@ class KafkaSession:
             self._substitutes.clear()
         # An account that is still open has to be looked at again.
         self._book.has_new |= any(True for _ in self._book)
+        self._watch.edition += 1
         return (*map(Discard, closed), *self._sweep_later(now))
+
+    def _stop_requests(self) -> None:
+        """Have each request stop from now on, also those that are like the last one."""
+        self._requests.stops = True
+        self._watch.edition += 1
 
     @property
     def _is_at_rest(self) -> bool:
@@ -612,7 +625,8 @@ class KafkaSession:
         """See `contract.Session`. Take no more requests, and wait for the rest of one that passes,
         and for answers to earlier ones. One that waits is decided again, as it may be answered."""
         if not self._is_leaving:
-            self._is_leaving = self._requests.stops = True
+            self._is_leaving = True
+            self._stop_requests()
             return (Resume(Direction.TO_BROKER),)
         passes = self._requests.owed or self._answers.owed
         return None if self._pending.waits_only_for(LONG) and not passes else ()

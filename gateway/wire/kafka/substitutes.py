@@ -19,6 +19,7 @@ from typing import Any
 
 from gateway.errors import PeerError
 from gateway.wire.kafka.traffic import Original
+from gateway.wire.kafka.watch import Watch
 
 MOST = 10_000
 """Topics of a connection that are denied, of some 300 bytes each, until it is swept: as many as one
@@ -36,9 +37,10 @@ _INVERTED = bytes(255 - byte for byte in range(256))
 class Substitutes:
     """The substitutes of one connection, by what they stand for, and the other way round."""
 
-    __slots__ = ("_originals", "_others")
+    __slots__ = ("_originals", "_others", "_watch")
 
-    def __init__(self) -> None:
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
         self._others: Mapping[tuple[bytes, int], bytes] = _NONE
         self._originals: Mapping[bytes, Original] = _NONE
 
@@ -77,6 +79,7 @@ class Substitutes:
     def _keep(self, topic: bytes, error: int, other: bytes) -> None:
         if not (isinstance(self._others, dict) and isinstance(self._originals, dict)):
             self._others, self._originals = {}, {}
+        self._watch.edition += 1
         self._others[topic, error] = other
         self._originals[other] = Original(topic, error)
 

@@ -1,0 +1,19 @@
+"""Pure and compiled scanners do the same on some thousand frames; `tests.fuzz.twins` has more."""
+
+from __future__ import annotations
+
+import pytest
+
+from gateway.compiled import COMPILED, WHY_PURE
+from tests.fuzz import kafka_twins, twins
+
+pytestmark = pytest.mark.skipif(not COMPILED, reason=f"pure: {WHY_PURE}")
+
+
+def test_scanners_of_pulsar_are_twins() -> None:
+    assert twins.run(30_000, seed=1) >= 30_000
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_sessions_of_kafka_are_twins(seed: int) -> None:
+    assert kafka_twins.run(3_000, seed=seed) >= 3_000
