@@ -10,6 +10,7 @@ The line of requests and the ends of partitions are objects of Python. So these 
 interpreter, which costs some 50 ns for each read.
 """
 
+from cython cimport no_gc
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_Check
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
@@ -39,8 +40,7 @@ cdef enum:
     COUNT_AT = 57
     FORMAT = 2
     SHORT = 17  # as in wire/kafka/records
-    LEAST_PLACES = 8
-    MOST_EMPTY = 64  # places that an empty line keeps
+    LEAST_PLACES = 4
 
 
 cdef struct Place:
@@ -49,27 +49,32 @@ cdef struct Place:
     PyObject *it  # the account or NULL; of an unusual place the `Asked`, or an own answer
 
 
+@no_gc
 cdef class Line:
-    """The base of `wire.kafka.pending.Pending`: a ring of places. `open`: see there.
+    """The base of `wire.kafka.pending.Pending`: a ring of places, of which an empty line has none.
+    `open`: see there.
 
     A usual request has no claim, is the client's own, and sends to one topic or none. Its place has
     no `Asked`, which `make` makes if somebody wants to see it.
+
+    Connections are many, so the numbers are small ones, and there is no part for the collector of
+    cycles: nothing that is asked refers to the line.
     """
 
     cdef Place *places
-    cdef size_t size
-    cdef size_t start
-    cdef size_t used
-    cdef readonly Py_ssize_t open
+    cdef uint32_t size
+    cdef uint32_t start
+    cdef uint32_t used
+    cdef uint32_t most
+    cdef readonly uint32_t open
     cdef object make
-    cdef Py_ssize_t most
 
-    def __init__(self, make, Py_ssize_t most):
+    def __init__(self, make, uint32_t most):
         self.make = make
         self.most = most
 
     def __dealloc__(self):
-        cdef size_t at
+        cdef uint32_t at
         for at in range(self.used):
             Py_XDECREF(self.places[(self.start + at) & (self.size - 1)].it)
         PyMem_Free(self.places)
@@ -78,16 +83,16 @@ cdef class Line:
         return self.used
 
     def __iter__(self):
-        cdef size_t at
+        cdef uint32_t at
         return iter([self._object(at) for at in range(self.used)])
 
     @property
     def room(self):
-        return self.most - <Py_ssize_t>self.used
+        return <Py_ssize_t>self.most - <Py_ssize_t>self.used
 
     @property
     def is_full(self):
-        return <Py_ssize_t>self.used >= self.most
+        return self.used >= self.most
 
     @property
     def precedes_own_answer(self):
@@ -124,7 +129,7 @@ cdef class Line:
         return found
 
     cdef bint has_room(self) noexcept nogil:
-        return <Py_ssize_t>self.used < self.most
+        return self.used < self.most
 
     cdef int takes(self, int32_t correlation, int32_t kind, object account) except -1:
         """Remove the first place if it is this usual one, and no own answer follows it. Return
@@ -159,7 +164,7 @@ cdef class Line:
         cdef PyObject *it = self.places[self.start].it
         self.start = (self.start + 1) & (self.size - 1)
         self.used -= 1
-        if self.used == 0 and self.size > MOST_EMPTY:
+        if self.used == 0:
             PyMem_Free(self.places)
             self.places = NULL
             self.size = self.start = 0
@@ -167,7 +172,7 @@ cdef class Line:
         return 0
 
     cdef int _grow(self) except -1:
-        cdef size_t size = max(2 * self.size, <size_t>LEAST_PLACES), at
+        cdef uint32_t size = max(2 * self.size, <uint32_t>LEAST_PLACES), at
         cdef Place *places = <Place *>PyMem_Calloc(size, sizeof(Place))
         if places is NULL:
             raise MemoryError
@@ -178,12 +183,12 @@ cdef class Line:
         self.size, self.start = size, 0
         return 0
 
-    cdef bint _is_own(self, size_t at):
+    cdef bint _is_own(self, uint32_t at):
         """Return whether a place has an answer of the gateway."""
         cdef Place *place = &self.places[(self.start + at) & (self.size - 1)]
         return place.kind == UNUSUAL and PyBytes_Check(<object>place.it)
 
-    cdef object _object(self, size_t at):
+    cdef object _object(self, uint32_t at):
         cdef Place *place = &self.places[(self.start + at) & (self.size - 1)]
         if place.kind == UNUSUAL:
             return <object>place.it
@@ -276,9 +281,11 @@ cdef class GivenForm:
         self.kind, self.lead, self.middle, self.digits = kind, lead, middle, digits
 
 
+@no_gc
 cdef class LikeWalker(Walker):
     """The part that both directions share: nothing passes unless the scanner has armed the walker,
-    and nothing has changed on the watch since."""
+    and nothing has changed on the watch since. What a walker refers to does not refer to it, so the
+    collector of cycles need not know it."""
 
     cdef Line line
     cdef Watch watch
@@ -303,6 +310,7 @@ cdef class LikeWalker(Walker):
         return at
 
 
+@no_gc
 cdef class RequestWalker(LikeWalker):
     """Passes requests of Produce and of Fetch. `produced`: the account of the former."""
 
@@ -375,6 +383,7 @@ cdef class RequestWalker(LikeWalker):
         return at
 
 
+@no_gc
 cdef class AnswerWalker(LikeWalker):
     """Passes answers to Produce and to Fetch. `produced`, `consumed`: the accounts of each.
     `most_ends`: partitions of one topic whose ends are noted."""

@@ -9,6 +9,7 @@ read otherwise; the conformance battery and the fuzzer compare the two.
 
 import functools
 
+from cython cimport no_gc
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 from gateway.compiled.counters cimport (
@@ -109,6 +110,7 @@ cdef class FrameWalker(Walker):
         )
 
 
+@no_gc
 cdef class ToBrokerWalker(FrameWalker):
     """Passes SENDs of open producers that have allowance, and commands that pass unread.
 
@@ -216,6 +218,7 @@ cdef bint read_long(
     return data[at[0] - 1] < 128
 
 
+@no_gc
 cdef class ToClientWalker(FrameWalker):
     """Counts MESSAGEs of open consumers and receipts of open producers; passes both, and commands
     that pass unread."""

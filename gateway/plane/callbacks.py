@@ -26,6 +26,37 @@ class CallbackOwner(Protocol):
         """Have the session go on at the time that it asked for."""
 
 
+class Checked(Protocol):
+    """The part of a pair that its check uses."""
+
+    def check_peers(self, now: float) -> None:
+        """End the pair if a peer is gone, or look again later."""
+
+
+class PeerCheck(Cancellable[None]):
+    """Has a pair look at its peers, as often as it wants. Each pair keeps one for all its life, so
+    it does without a bound method, which takes 64 bytes."""
+
+    __slots__ = ("_pair",)
+
+    def __init__(self, pair: Checked) -> None:
+        super().__init__(_called)
+        self._pair: Checked | None = pair
+
+    def __call__(self, now: float) -> None:
+        if self._pair is not None:
+            self._pair.check_peers(now)
+
+    def cancel(self) -> None:
+        """See `Cancellable`."""
+        super().cancel()
+        self._pair = None
+
+
+def _called(_now: float) -> None:
+    """Stand for the callback of what has none of its own."""
+
+
 class PairCallback(Cancellable[T]):
     """Calls back unless the pair has ended. A bug in what is called ends this pair alone."""
 

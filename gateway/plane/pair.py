@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from gateway.errors import PeerError
-from gateway.plane.callbacks import PairCallback, SessionCallback
+from gateway.plane.callbacks import PairCallback, PeerCheck, SessionCallback
 from gateway.plane.deadlines import Cancellable
 from gateway.plane.pump import UNCOUNTED, ByteCount, Pump
 from gateway.plane.state import PlaneSettings, PlaneState
@@ -112,7 +112,7 @@ class Pair:
         self._expires = math.inf
         self._empty_since = math.inf  # during shutdown: since when the session has no step left
         self.laters: SessionCallback | None = None  # what the session asked for last
-        self._watch = Cancellable(self._check_peers)
+        self._watch = PeerCheck(self)
         to_broker, to_client = session.scanners
         self.pumps = (
             Pump(self, Direction.TO_BROKER, (client, broker), to_broker, reactor, moved[0]),
@@ -220,7 +220,7 @@ class Pair:
                 self._later(until, go_on)
             case Prolong(until):
                 self._prolong(until, now)
-                self._check_peers(now)
+                self.check_peers(now)
             case End(reason, farewell, detail):
                 self.end(reason, farewell, detail)
             case _:
@@ -333,7 +333,7 @@ class Pair:
         self._prolong(expires, now)
         for pump in self.pumps:
             pump.heard = now
-        self._check_peers(now)
+        self.check_peers(now)
 
     def _prolong(self, expires: float, now: float) -> None:
         ahead = min(ASK_AHEAD, (expires - now) / 2) if expires < math.inf else 0.0
@@ -350,7 +350,8 @@ class Pair:
             return
         self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
-    def _check_peers(self, now: float) -> None:
+    def check_peers(self, now: float) -> None:
+        """End the pair if a peer is gone or its time is over, or look again when it may be."""
         settings = self._reactor.settings
         if now >= self._asks:
             self._ask(now)
