@@ -41,10 +41,11 @@ def _run(options: Options) -> int:
     from gateway.system.interpreter import postpone_collections
 
     postpone_collections()
-    from gateway.config.load import load
-    from gateway.system.machine import processes
+    from gateway.handing import handed
 
-    configuration = load(options.configuration)
+    configuration = handed(options.configuration)
+    from gateway.system.machine import processes  # which knows the settings' face by now
+
     size = processes(configuration.workers)
     if size > 1:
         from gateway.workers import parent

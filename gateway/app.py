@@ -28,8 +28,6 @@ from gateway.brokers.health import Brokers, Timing
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.targets import TargetList
 from gateway.config import model
-from gateway.config.load import check as check_file
-from gateway.config.load import load
 from gateway.config.show import shown
 from gateway.console.accounts import OpenAccounts
 from gateway.control.failures import Failures
@@ -111,6 +109,9 @@ def check(path: Path) -> str:
 
     Does all that `run` does before it listens, such as reading key files, and raises as `run` does.
     """
+    from gateway.config.load import check as check_file
+    from gateway.config.load import load
+
     text = check_file(path)
     log.configure(log.Style(level="error"))  # errors are raised, so warnings need not be logged
     configuration = load(path)

@@ -11,21 +11,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    ValidationInfo,
-    model_validator,
-)
-from pydantic.json_schema import WithJsonSchema
-
 from gateway import protocols
 from gateway.config import store, units
 from gateway.config.expressions import compiled
+from gateway.config.parts import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    Part,
+    PlainValidator,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
 from gateway.config.store import StoreAddress
 from gateway.config.units import KIB, MIB, Network
 from gateway.wire.address import LAST_PORT, Address
@@ -133,12 +131,6 @@ Port = Annotated[int, PlainValidator(units.port)]
 Algorithm = Annotated[str, PlainValidator(_algorithm)]
 Version = Annotated[int, PlainValidator(_version), Field(examples=[1])]
 NOT_EMPTY = AfterValidator(_some)
-
-
-class Part(BaseModel):
-    """Any part of the file: frozen, and without unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Method(Part):

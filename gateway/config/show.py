@@ -6,10 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import yaml
-from pydantic import BaseModel
-
 from gateway.config.model import Configuration
+from gateway.config.parts import Part
 
 _IN_URL = re.compile(r"(?<=://)[^/@\s]+@|(?<=\?)[^\s#]+")
 """User and password of a URL, and its query: an environment variable may have put them there."""
@@ -17,11 +15,13 @@ _IN_URL = re.compile(r"(?<=://)[^/@\s]+@|(?<=\?)[^\s#]+")
 
 def shown(configuration: Configuration) -> str:
     """Return the configuration as text. Keys and tokens are in files, of which it has the paths."""
+    import yaml  # for operators who ask: it takes a megabyte
+
     return yaml.safe_dump(_plain(configuration), sort_keys=False, allow_unicode=True)
 
 
 def _plain(value: object) -> Any:
-    if isinstance(value, BaseModel):
+    if isinstance(value, Part):
         return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):
         return {str(key): _plain(it) for key, it in value.items()}

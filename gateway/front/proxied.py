@@ -25,6 +25,7 @@ from gateway.wire.proxy_header import (
     HeaderError,
     Tls,
     Value,
+    load,
     made,
     read,
     size_of,
@@ -37,6 +38,8 @@ class TrustedProxies:
 
     def __init__(self, networks: Iterable[IPv4Network | IPv6Network] = ()) -> None:
         self._networks = tuple(networks)
+        if self._networks:
+            load()
 
     def include(self, host: str) -> bool:
         """Return whether a connection from this address is one of a proxy."""

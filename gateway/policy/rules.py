@@ -14,7 +14,7 @@ from pydantic.json_schema import WithJsonSchema
 from gateway.config import units
 from gateway.config.expressions import compiled
 from gateway.config.model import NOT_EMPTY, Flag, Name, Networks, Version
-from gateway.config.model import Part as ConfigurationPart
+from gateway.config.parts import Part as ConfigurationPart
 from gateway.policy import expiry, rates
 from gateway.policy.dimensions import Dimension
 from gateway.policy.rates import Burst

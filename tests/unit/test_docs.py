@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -16,13 +18,16 @@ from pydantic import BaseModel, ValidationError, create_model
 from pydantic.fields import FieldInfo
 
 from gateway.app import check
-from gateway.config.model import Configuration, Part
+from gateway.config.load import load
+from gateway.config.model import Configuration
+from gateway.config.parts import Part
 from gateway.pipeline.billing import prices
 from gateway.telemetry.families import FAMILIES
 from gateway.wire.contract import EndReason
 from tests.docs import metrics
 from tests.support.metrics import exposition
 from tests.support.named_files import contents, named
+from tests.support.plain import said_of
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIGURATION = ROOT / "docs" / "configuration.md"
@@ -142,6 +147,21 @@ def test_an_example_of_a_whole_file_is_right(
         file.parent.mkdir(exist_ok=True)
         file.write_bytes(content)
     assert check(path).startswith(f"{path}: ok")
+    if "rules" not in settings:
+        assert said_by_a_process_that_serves(path) == f"{said_of(load(path))}\n"
+
+
+def said_by_a_process_that_serves(path: Path) -> str:
+    """Return what a process says of the settings in a file that are handed to it."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.plain"],
+        input=pickle.dumps(load(path)),
+        capture_output=True,
+        check=True,
+        cwd=ROOT,
+        timeout=60,
+    )
+    return done.stdout.decode()
 
 
 def test_there_are_examples() -> None:

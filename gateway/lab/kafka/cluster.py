@@ -19,7 +19,7 @@ import trio
 from gateway.lab.kafka.batches import Batch
 from gateway.lab.kafka.codes import Error
 from gateway.lab.kafka.log import PartitionLog, cost
-from gateway.wire.kafka.topics import is_name
+from gateway.wire.kafka.names import is_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

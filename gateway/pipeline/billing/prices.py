@@ -35,7 +35,7 @@ from gateway.config import source, units
 from gateway.config.load import read_text, report
 from gateway.config.mistakes import Mistake, Place, explain, nearest
 from gateway.config.model import NOT_EMPTY, Version
-from gateway.config.model import Part as ConfigurationPart
+from gateway.config.parts import Part as ConfigurationPart
 from gateway.errors import ConfigurationError
 from gateway.pipeline.billing.meters import BY_FIGURE, BY_PRICE
 from gateway.pipeline.billing.money import DECIMALS, Currency, currency_of

@@ -15,8 +15,8 @@ from gateway.wire.account import Account, Action, Right
 from gateway.wire.contract import Denial
 from gateway.wire.kafka.context import Client
 from gateway.wire.kafka.errors import ErrorCode, of_topic
-from gateway.wire.kafka.names import read_topic, readable
-from gateway.wire.kafka.topics import TopicIds, is_name
+from gateway.wire.kafka.names import is_name, read_topic, readable
+from gateway.wire.kafka.topics import TopicIds
 from gateway.wire.kafka.watch import Watch
 from gateway.wire.services import Services, Undecided
 from gateway.wire.stopwatch import Stopwatch

@@ -6,10 +6,10 @@ namespace.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from gateway.errors import PeerError
-from gateway.wire.kafka.topics import is_name
 from gateway.wire.subject import TopicName
 
 TENANT = "kafka"
@@ -17,6 +17,14 @@ NAMESPACE = "kafka/default"
 
 _CACHED = 4096
 """Names that are read again and again; an entry takes some 300 bytes."""
+
+
+_NAME = re.compile(rb"[a-zA-Z0-9._-]{1,249}")
+
+
+def is_name(name: bytes) -> bool:
+    """Return whether this may be the name of a topic. Brokers refuse all others."""
+    return bool(_NAME.fullmatch(name)) and name not in (b".", b"..")
 
 
 def readable(name: bytes) -> str:

@@ -1,4 +1,4 @@
-"""The names of topics: what Kafka allows, and which ids brokers have given them.
+"""The names of topics by the ids that brokers have given them.
 
 From Produce 13 and Fetch 13 on, requests name topics by ids alone (KIP-516). Brokers tell them in
 Metadata 10 and later, which every client asks for before. What a connection has not asked for, or
@@ -7,10 +7,10 @@ what has been forgotten, has to be asked of a broker.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 
 from gateway.errors import PeerError
+from gateway.wire.kafka.names import is_name
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.walk import plan, text_at
 
@@ -23,13 +23,7 @@ NONE = bytes(ID)
 MOST = 20_000
 """Ids that are kept, 2 to 6 MB. The one that was not used for longest is forgotten first."""
 
-_NAME = re.compile(rb"[a-zA-Z0-9._-]{1,249}")
 _WANTED = frozenset({"Name", "TopicId"})
-
-
-def is_name(name: bytes) -> bool:
-    """Return whether this may be the name of a topic. Brokers refuse all others."""
-    return bool(_NAME.fullmatch(name)) and name not in (b".", b"..")
 
 
 class TopicIds:

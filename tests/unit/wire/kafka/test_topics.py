@@ -8,9 +8,10 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.kafka.addresses import METADATA
+from gateway.wire.kafka.names import is_name
 from gateway.wire.kafka.schema import Schema, api, apis
 from gateway.wire.kafka.throttle import has_throttle, throttled
-from gateway.wire.kafka.topics import NONE, TopicIds, is_name
+from gateway.wire.kafka.topics import NONE, TopicIds
 from gateway.wire.kafka.versions import HIDDEN
 from gateway.wire.kafka.walk import plan, unsigned
 from tests.apache_kafka.encoding import body

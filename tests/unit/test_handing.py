@@ -1,0 +1,91 @@
+"""A gateway takes its settings over from a child that has checked them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway import handing
+from gateway.config import face
+from gateway.errors import BAD_CONFIGURATION, ConfigurationError
+
+GOOD = """\
+version: 1
+listeners: [{name: a, bind: "127.0.0.1:1", cluster: main}]
+clusters: {main: {brokers: "pulsar://127.0.0.1:2"}}
+"""
+
+HANDED = """\
+import sys
+from pathlib import Path
+from gateway.handing import handed
+from gateway.errors import ConfigurationError
+try:
+    print(handed(Path(sys.argv[1])).clusters["main"].brokers[0].port, "pydantic" in sys.modules)
+except ConfigurationError as error:
+    print(error)
+"""
+
+
+def handed(path: Path) -> str:
+    """Return what another process says of a file that is handed to it."""
+    command = [sys.executable, "-c", HANDED, str(path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    return done.stdout
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "gateway.yaml"
+
+
+def test_settings_are_plain_in_the_process_that_serves(file: Path) -> None:
+    file.write_text(GOOD)
+    assert handed(file) == "2 False\n"
+
+
+@pytest.mark.parametrize("more", ["workers: 1\n", "# without rules\n"])
+def test_settings_are_models_where_there_may_be_rules_or_workers(file: Path, more: str) -> None:
+    file.write_text(GOOD + more)
+    assert handed(file) == "2 True\n"
+
+
+def test_mistakes_are_said_as_by_the_process_itself(file: Path) -> None:
+    file.write_text(GOOD.replace("version: 1", "version: 2\nportt: 1"))
+    with pytest.raises(ConfigurationError) as mistakes:
+        handing.load_here(file)
+    assert handed(file) == f"{mistakes.value}\n"
+    assert f"{file}:1: version: " in str(mistakes.value)
+
+
+def test_a_file_that_is_missing_is_said(file: Path) -> None:
+    assert handed(file).startswith(f"{file}: cannot be read: no such file")
+
+
+def test_a_child_that_fails_is_said(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text(GOOD)
+    failing = [sys.executable, "-c", "raise SystemExit(9)"]
+    monkeypatch.setattr(handing, "command", lambda *_: failing)
+    monkeypatch.setattr(face, "checks", True)
+    with pytest.raises(ConfigurationError, match="cannot be checked"):
+        handing.handed(file)
+
+
+def test_a_process_without_children_reads_the_file_itself(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(GOOD)
+    monkeypatch.setattr(handing, "command", lambda *_: ["/nowhere/python"])
+    assert handing.handed(file).listeners[0].name == "a"
+
+
+def test_the_child_exits_with_a_status_of_its_own_for_mistakes(file: Path) -> None:
+    file.write_text("version: 1\n")
+    command = [sys.executable, "-m", "gateway.handing", str(file)]
+    done = subprocess.run(command, check=False, capture_output=True, timeout=60)
+    assert done.returncode == BAD_CONFIGURATION
+    assert b"listeners" in done.stdout
+    assert done.stderr == b""
