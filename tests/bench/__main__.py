@@ -2,9 +2,10 @@
 
 `PEERS=java` adds Apache's proxy for Pulsar and Kroxylicious for Kafka, `PEERS=rights` the gateway
 with rules of rights, `PEERS=observed` one that tells all that it can of its clients, and one that
-tells nothing, `PEERS=pure` the gateway without its compiled loops; `BESIDE=FOLDER` adds the gateway
-of another checkout, so that two versions are compared in one run; `BENCH_PYTHON=/usr/bin/python3`
-runs the gateway with another interpreter. The exit status is also 0 if the machine lacks something,
+tells nothing, `PEERS=pure` the gateway without its compiled loops, `PEERS=limits` a tuned HAProxy,
+relays in C that count nothing, and nginx; `BESIDE=FOLDER` adds the gateway of another checkout, so
+that two versions are compared in one run; `BENCH_PYTHON=/usr/bin/python3` runs the gateway with
+another interpreter. The exit status is also 0 if the machine lacks something,
 which is then printed.
 """
 
@@ -19,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gateway.compiled import PURE_BY
-from tests.bench import report
+from tests.bench import limits, report, workers
 from tests.bench.figures import (
     BESIDE,
     COMPARED,
@@ -93,7 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     try:
         with tempfile.TemporaryDirectory(prefix="broker-gateway-bench-") as folder:
-            print(_measured(options, Path(folder)))
+            measure = _by_workers if options.workers else _measured
+            print(measure(options, Path(folder)))
     except MissingToolError as missing:
         print(f"skipped: {missing}")
     except (BenchError, FetchError) as error:
@@ -117,6 +119,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--tls", action="store_true", help="the rows with TLS, and no others")
     parser.add_argument(
         "--paced", action="store_true", help="streams alone, at one rate for all proxies"
+    )
+    parser.add_argument(
+        "--workers", action="store_true", help="by number of workers, and nothing else"
     )
     parser.add_argument("--markdown", action="store_true", help="the table as Markdown")
     parser.add_argument("--list", action="store_true", help="name the rows, measure nothing")
@@ -157,6 +162,19 @@ def _measured(options: argparse.Namespace, folder: Path) -> str:
     said = [*_circumstances(bench, recipes, interpreter), *_idle(samples, paced=options.paced)]
     table = write(said, names, lines)
     return "\n\n".join([table, *_comparisons(samples, write)])
+
+
+def _by_workers(options: argparse.Namespace, folder: Path) -> str:
+    """Measure by number of workers, and return the table."""
+    rows = [row for row in workers.rows() if _is_chosen(row.key, options)]
+    if options.list:
+        return "\n".join(f"{row.key}: {row.title}" for row in rows)
+    descriptors()
+    (port,) = free_ports(HOST, 1)
+    generator = Generator(build(BUILD), f"{HOST}:{port}")
+    bench = Bench(generator, workers.ANYWHERE, options.rounds, options.seconds, workers.ROOM)
+    write = report.markdown if options.markdown else report.text
+    return workers.measured(bench, rows, folder, Interpreter.chosen(), write)
 
 
 def _idle(samples: Sequence[tuple[Row, Samples]], *, paced: bool) -> Iterator[str]:
@@ -218,6 +236,8 @@ def _recipes(
         for name, observed in ((NOTHING, Observed.NOTHING), (EVERYTHING, Observed.EVERYTHING)):
             one = gateway(folder, broker, room, interpreter, shown, name=name, observed=observed)
             recipes.append(one)
+    if "limits" in peers:
+        recipes += limits.recipes(folder, BUILD, broker, room, shown)
     if "java" in peers and Door.PLAIN in doors:
         from tests.bench import javaproxy
 

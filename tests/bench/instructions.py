@@ -137,7 +137,7 @@ def _run(
         sample = generator.run(
             [*row.load, "--hello", recipe.hello],
             target=proxy.target(row.door),
-            pid=proxy.pid,
+            pids=[proxy.pid],
             cores=(cores.load, cores.load),
             seconds=seconds,
         )

@@ -1,4 +1,5 @@
-"""The load generator: built from loadgen.c, called for one sample at a time."""
+"""The load generator: built from loadgen.c, called for one sample at a time. What else is in C is
+compiled alike."""
 
 import json
 import shutil
@@ -24,19 +25,30 @@ class BenchError(Exception):
 def build(into: Path, *, tls: bool = False) -> Path:
     """Return the compiled load generator. Raises MissingToolError without a C compiler, and with
     `tls` without OpenSSL's headers."""
+    if not tls:
+        return compiled(SOURCE, into / "loadgen", "-pthread")
+    try:
+        return compiled(SOURCE, into / "loadgen-tls", "-pthread", "-DTLS", "-lssl", "-lcrypto")
+    except BenchError as error:
+        if "openssl/" in str(error):
+            why = "has no headers here (Debian's package: libssl-dev)"
+            raise MissingToolError("OpenSSL", why) from None
+        raise
+
+
+def compiled(source: Path, binary: Path, *flags: str) -> Path:
+    """Return the program, which is compiled if it is older than its source. Raises MissingToolError
+    without a C compiler, BenchError."""
     compiler = shutil.which("gcc") or shutil.which("cc")
     if compiler is None:
         raise MissingToolError("gcc")
-    into.mkdir(parents=True, exist_ok=True)
-    binary = into / ("loadgen-tls" if tls else "loadgen")
-    if not binary.exists() or binary.stat().st_mtime < SOURCE.stat().st_mtime:
-        command = [compiler, "-O2", "-Wall", "-pthread", str(SOURCE), "-o", str(binary)]
-        command += ["-DTLS", "-lssl", "-lcrypto"] if tls else []
+    binary.parent.mkdir(parents=True, exist_ok=True)
+    if not binary.exists() or binary.stat().st_mtime < source.stat().st_mtime:
+        # Libraries come behind the source that asks for them.
+        command = [compiler, "-O2", "-Wall", str(source), "-o", str(binary), *flags]
         built = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
-        if tls and "openssl/" in built.stderr:
-            raise MissingToolError("OpenSSL", "has no headers here (Debian's package: libssl-dev)")
         if built.returncode:
-            raise BenchError(f"loadgen.c does not compile:\n{built.stderr}")
+            raise BenchError(f"{source.name} does not compile:\n{built.stderr}")
     return binary
 
 
@@ -63,15 +75,16 @@ class Generator:
         arguments: Sequence[str],
         *,
         target: str,
-        pid: int | None,
+        pids: Sequence[int] = (),
         cores: tuple[int, int],
         seconds: float,
     ) -> Sample:
-        """Take one sample against `target`. `cores`: of its client and server ends."""
+        """Take one sample against `target`. `pids`: processes of the proxy, whose CPU time is
+        added up. `cores`: of its client and server ends; -1: any."""
         command = [str(self.binary), *arguments, "--listen", self.listen, "--target", target]
         command += ["--ccpu", str(cores[0]), "--scpu", str(cores[1])]
-        command += ["--secs", str(seconds), *(["--pids", str(pid)] if pid else [])]
-        foreign = Foreign(pid)
+        command += ["--secs", str(seconds), *(["--pids", ",".join(map(str, pids))] if pids else [])]
+        foreign = Foreign(pids)
         try:
             done = subprocess.run(
                 command, check=False, capture_output=True, text=True, timeout=seconds + GRACE

@@ -7,11 +7,17 @@ import resource
 import subprocess
 import sys
 import time
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 TICKS = os.sysconf("SC_CLK_TCK")
+
+ANY = -1
+"""In place of a core: whichever is free."""
 
 LOOK = 0.5
 """Seconds over which foreign load is measured: fifty ticks of its clock."""
@@ -19,7 +25,7 @@ LOOK = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Cores:
-    """`load` and `proxy` are the same core on a machine with one."""
+    """`load` and `proxy` are the same core on a machine with one, or ANY."""
 
     load: int
     proxy: int
@@ -100,9 +106,10 @@ def _build(flags: str, prefix: str) -> str:
 
 
 class Foreign:
-    """Measures the use of cores by processes outside a sample, from `begin` to `share`."""
+    """Measures the use of cores by processes outside a sample, from `begin` to `share`. `proxy`:
+    its processes, which belong to the sample."""
 
-    def __init__(self, proxy: int | None) -> None:
+    def __init__(self, proxy: Sequence[int] = ()) -> None:
         self._proxy = proxy
         self._began = time.monotonic()
         self._before = self._used()
@@ -114,14 +121,14 @@ class Foreign:
 
     def _used(self) -> float:
         ours = sum(os.times()[:4])  # includes finished children
-        return _busy_seconds() - ours - (cpu_seconds(self._proxy) if self._proxy else 0.0)
+        return _busy_seconds() - ours - sum(map(cpu_seconds, self._proxy))
 
 
 def wait_for_calm(share: float, patience: float) -> None:
     """Wait until other processes use less than `share` of a core, or for `patience` seconds."""
     deadline = time.monotonic() + patience
     while time.monotonic() < deadline:
-        foreign = Foreign(None)
+        foreign = Foreign()
         time.sleep(LOOK)
         if foreign.share() <= share:
             return
@@ -137,6 +144,30 @@ def cpu_seconds(pid: int) -> float:
     """Return user and system time of a process."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and all that it has started, and that these have."""
+    return descendants(pid, _parents())
+
+
+def descendants(pid: int, parents: Iterable[tuple[int, int]]) -> list[int]:
+    """Return a process and those below it. `parents`: of each process its own id and its
+    parent's."""
+    children = defaultdict[int, list[int]](list)
+    for child, parent in parents:
+        children[parent].append(child)
+    found, new = [pid], [pid]
+    while new:
+        new = [child for parent in new for child in children[parent]]
+        found += new
+    return found
+
+
+def _parents() -> Iterator[tuple[int, int]]:
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended meanwhile
+            yield int(file.parent.name), int(file.read_text().rpartition(")")[2].split()[1])
 
 
 def memory(pid: int) -> dict[str, int]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tests.bench.load import BenchError
-from tests.bench.machine import Cores, Interpreter, memory
+from tests.bench.machine import ANY, Cores, Interpreter, family, memory
 from tests.bench.rows import Door
 from tests.real.brokers.jars import MissingToolError
 from tests.real.brokers.ports import free_ports
@@ -63,11 +63,12 @@ class Recipe:
 
 
 class Proxy:
-    """One running proxy on its core. `seconds_to_listen`: from its start."""
+    """One running proxy on its core, or on ANY. `seconds_to_listen`: from its start."""
 
     def __init__(self, recipe: Recipe, core: int) -> None:
         self.recipe = recipe
-        command = ["taskset", "-c", str(core), *recipe.command]
+        pinned = () if core == ANY else ("taskset", "-c", str(core))
+        command = [*pinned, *recipe.command]
         began = time.monotonic()
         self._process = spawn(command, recipe.log, os.environ | recipe.environment)
         try:
@@ -84,6 +85,11 @@ class Proxy:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def pids(self) -> list[int]:
+        """Return its process and those that it has started."""
+        return family(self.pid)
 
     def stop(self) -> None:
         """Stop the proxy, and wait for its end."""
@@ -155,15 +161,18 @@ def certificates(folder: Path) -> Shown:
     return made
 
 
+RELAYED = frozenset({Door.PLAIN, Door.KAFKA, Door.TUBEMQ})
+"""What a proxy serves at its one port if it relays bytes, whatever they mean."""
+
 # -- HAProxy ---------------------------------------------------------------------------------
 
 _HAPROXY = """\
 global
-    nbthread 1
+    nbthread {threads}
     maxconn {connections}
-defaults
+{process}defaults
     mode tcp
-    timeout connect 5s
+{proxies}    timeout connect 5s
     timeout client 10m
     timeout server 10m
 listen bench
@@ -184,24 +193,56 @@ listen {name}
 """
 
 
-def haproxy(folder: Path, broker: str, connections: int, shown: Shown) -> Recipe:
+@dataclass(frozen=True, slots=True)
+class Tuning:
+    """What HAProxy does otherwise than by default. `process`, `proxies`: lines of its sections
+    `global` and `defaults`."""
+
+    threads: int = 1
+    process: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
+
+
+def haproxy(
+    folder: Path,
+    broker: str,
+    connections: int,
+    shown: Shown = MappingProxyType({}),
+    name: str = "HAProxy",
+    tuning: Tuning = Tuning(),
+) -> Recipe:
     """Return HAProxy's recipe: TCP mode, one thread, defaults otherwise. Raises
     MissingToolError."""
-    program = shutil.which("haproxy") or shutil.which("haproxy", path="/usr/sbin:/usr/local/sbin")
+    program = installed("haproxy")
     if program is None:
         raise MissingToolError("HAProxy", "is not installed (Debian's package is haproxy)")
     (port,) = free_ports(HOST, 1)
-    file = folder / "haproxy.cfg"
-    text = _HAPROXY.format(bind=f"{HOST}:{port}", broker=broker, connections=connections)
+    file = folder / f"{name}.cfg"
+    text = _HAPROXY.format(
+        bind=f"{HOST}:{port}",
+        broker=broker,
+        connections=connections,
+        threads=tuning.threads,
+        process=_lines(tuning.process),
+        proxies=_lines(tuning.proxies),
+    )
     doors = dict(zip(shown, free_ports(HOST, len(shown)), strict=True))
     for door, pem in shown.items():
         bind = f"{HOST}:{doors[door]}"
         text += _HAPROXY_TLS.format(name=door.name, bind=bind, file=pem, broker=broker)
     file.write_text(text)
-    log = folder / "haproxy.log"
+    log = folder / f"{name}.log"
     command = (program, "-db", "-f", str(file))
-    serves = frozenset({Door.PLAIN, Door.KAFKA, Door.TUBEMQ})
-    return Recipe("HAProxy", command, port, log, serves=serves, doors=doors)
+    return Recipe(name, command, port, log, serves=RELAYED, doors=doors)
+
+
+def installed(program: str) -> str | None:
+    """Return the path of a program of Debian's that users may not have in theirs."""
+    return shutil.which(program) or shutil.which(program, path="/usr/sbin:/usr/local/sbin")
+
+
+def _lines(settings: tuple[str, ...]) -> str:
+    return "".join(f"    {line}\n" for line in settings)
 
 
 def haproxy_version(recipe: Recipe) -> str:

@@ -171,7 +171,7 @@ class Bench:
         return self.generator.run(
             [*row.load, *(_arguments(proxy.recipe) if proxy else ("--hello", "-"))],
             target=proxy.target(row.door) if proxy else self.generator.listen,
-            pid=proxy.pid if proxy else None,
+            pids=proxy.pids if proxy else (),
             cores=(core, core),
             seconds=seconds,
         )

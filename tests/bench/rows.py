@@ -80,6 +80,7 @@ ROWS = (
     _row("send-1k", "SEND 1 KB, one producer", f"{_UP} {_KILOBYTE}", 1.4),
     _row("send-1k-several", "SEND 1 KB, 4 producers", f"{_UP} {_KILOBYTE} --producers 4", 0.9),
     _row("send-100", "SEND 100 B", f"{_UP} --mix 100,107,115", 0.4),
+    _row("message-128k", "MESSAGE 128 KB", f"{_DOWN} --frame 131072", 2.0),
     _row("message-16k", "MESSAGE 16 KB", f"{_DOWN} --frame 16384", 2.0),
     _row("message-1k", "MESSAGE 1 KB", f"{_DOWN} {_KILOBYTE}", 0.6),
     _row("message-128", "MESSAGE 128 B", f"{_DOWN} --mix 115,121,128", 0.12),

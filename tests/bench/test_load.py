@@ -98,9 +98,7 @@ def test_answers_have_the_ids_that_the_proxy_gave_their_requests(tmp_path: Path,
     generator = built(tmp_path)
     arguments = [*load.split(), "--hello", "-", "--renumbers", "1", "--warm", "0"]
     with renumbering(generator.listen) as proxy:
-        sample = generator.run(
-            arguments, target=proxy.target, pid=None, cores=(-1, -1), seconds=0.2
-        )
+        sample = generator.run(arguments, target=proxy.target, cores=(-1, -1), seconds=0.2)
     answers = len(proxy.answered)
     assert proxy.answered == list(range(FIRST, FIRST + answers))
     assert answers > sample["frames"] > 10
@@ -178,7 +176,7 @@ def test_frames_of_tubemq_stay_the_same_when_they_are_written_anew(
     served = Thread(target=proxy.serve)
     served.start()
     arguments = ["pingpong", "--cmd", *load.split(), "--hello", "-", "--warm", "0"]
-    sample = generator.run(arguments, target=proxy.target, pid=None, cores=(-1, -1), seconds=0.2)
+    sample = generator.run(arguments, target=proxy.target, cores=(-1, -1), seconds=0.2)
     served.join(10)
     assert not served.is_alive()
     requests, replies = (list(tube_frames(it)) for it in (proxy.up, proxy.down))
@@ -194,7 +192,5 @@ def test_frames_of_tubemq_stay_the_same_when_they_are_written_anew(
 def test_a_stream_at_a_rate_has_no_more_frames_than_that(load: str, tmp_path: Path) -> None:
     generator = built(tmp_path)
     arguments = ["stream", *load.split(), "--hello", "-", "--rate", "2000"]
-    sample = generator.run(
-        arguments, target=generator.listen, pid=None, cores=(-1, -1), seconds=0.5
-    )
+    sample = generator.run(arguments, target=generator.listen, cores=(-1, -1), seconds=0.5)
     assert 0 < sample["frames_with_warm_up"] <= 2000 * (sample["secs"] + 1.0)
