@@ -16,7 +16,6 @@ import trio
 from gateway import __version__, protocols
 from gateway.brokers.endpoints import Endpoints, NameEndpoints, PortEndpoints
 from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
-from gateway.brokers.seal import SealKey
 from gateway.config.expressions import compiled
 from gateway.errors import ConfigurationError
 from gateway.front.proxied import Introduction
@@ -456,6 +455,8 @@ def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -
     names = cluster.names
     if names.template is not None:
         return TemplateNames(names.template.advertise, names.template.broker)
+    from gateway.brokers.seal import SealKey  # which loads cryptography
+
     keys = names.sealed.keys if names.sealed is not None else ()
     sealing = [SealKey.from_file(key.file) for key in keys]
     sealing = sealing or [SealKey(secret) if secret else SealKey.random()]
