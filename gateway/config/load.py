@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 _ADVICE = "name another file, or write one with: gateway init"
 
 
-def load(path: Path, environment: Mapping[str, str] | None = None) -> Configuration:
+def load(
+    path: Path, environment: Mapping[str, str] | None = None, data: bytes | None = None
+) -> Configuration:
     """Read and check a configuration file. Relative paths in it start at its folder.
 
-    `environment` replaces the environment variables of the process. Raises `ConfigurationError`
+    `environment` replaces the environment variables of the process. `data` is what the file holds,
+    if it has been read. Raises `ConfigurationError`
     with a line for each mistake: `gateway.yaml:12: listeners[0].bind: has no port; host:port`.
     """
     environment = os.environ if environment is None else environment
-    found = source.parse(read_text(path, _ADVICE), str(path), environment)
+    found = source.parse(read_text(path, _ADVICE, data), str(path), environment)
     configuration, mistakes = build(found.data, path.parent)
     lines = report(path, found, mistakes)
     if configuration is not None and not lines:
@@ -91,10 +94,11 @@ def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mista
         return None, (*mistakes, *explain(error, Configuration))
 
 
-def read_text(path: Path, advice: str) -> str:
-    """Read a file. Raises `ConfigurationError`, with the advice if it cannot be read."""
+def read_text(path: Path, advice: str, data: bytes | None = None) -> str:
+    """Read a file, unless its `data` is given. Raises `ConfigurationError`, with the advice if it
+    cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        return (path.read_bytes() if data is None else data).decode()
     except OSError as error:
         raise ConfigurationError(f"{path}: cannot be read: {_reason(error)}; {advice}") from None
     except UnicodeDecodeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -47,10 +48,27 @@ def test_settings_are_plain_in_the_process_that_serves(file: Path) -> None:
     assert handed(file) == "2 False\n"
 
 
-@pytest.mark.parametrize("more", ["workers: 1\n", "# without rules\n"])
+OF_MODELS = "workers: 1\n", "rules: []\n", "metrics: {topics: 100} # and rules\n"
+
+
+@pytest.mark.parametrize("more", OF_MODELS)
 def test_settings_are_models_where_there_may_be_rules_or_workers(file: Path, more: str) -> None:
     file.write_text(GOOD + more)
     assert handed(file) == "2 True\n"
+
+
+def test_a_comment_may_speak_of_rules(file: Path) -> None:
+    file.write_text(GOOD + "  # rules: rules\n# workers: 4\n")
+    assert handed(file) == "2 False\n"
+
+
+def test_a_pipe_is_read_once(file: Path) -> None:
+    os.mkfifo(file)
+    with subprocess.Popen(
+        [sys.executable, "-c", HANDED, str(file)], stdout=subprocess.PIPE, text=True
+    ) as reading:
+        file.write_text(GOOD)
+        assert reading.communicate(timeout=60)[0] == "2 False\n"
 
 
 def test_mistakes_are_said_as_by_the_process_itself(file: Path) -> None:
@@ -85,7 +103,9 @@ def test_a_process_without_children_reads_the_file_itself(
 def test_the_child_exits_with_a_status_of_its_own_for_mistakes(file: Path) -> None:
     file.write_text("version: 1\n")
     command = [sys.executable, "-m", "gateway.handing", str(file)]
-    done = subprocess.run(command, check=False, capture_output=True, timeout=60)
+    done = subprocess.run(
+        command, check=False, capture_output=True, timeout=60, input=file.read_bytes()
+    )
     assert done.returncode == BAD_CONFIGURATION
     assert b"listeners" in done.stdout
     assert done.stderr == b""
