@@ -60,8 +60,8 @@ else:
         def __setstate__(self, state: dict[str, Any]) -> None:
             self.__dict__.update(state["__dict__"])  # as pydantic writes it
 
-        def __setattr__(self, name: str, value: object) -> None:
-            raise AttributeError(f"{name} is frozen")
+        def __setattr__(self, name: str, value: object) -> None:  # frozen
+            raise AttributeError(name)
 
         def __eq__(self, other: object) -> bool:
             return type(self) is type(other) and self.__dict__ == other.__dict__

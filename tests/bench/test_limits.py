@@ -220,8 +220,8 @@ def test_a_client_is_let_go_where_no_broker_listens(
     (port,) = free_ports(HOST, 1)
     with (
         running(relay(f"{HOST}:{port}"), Cores(ANY, ANY)) as proxy,
+        pytest.raises(ConnectionResetError),  # at once, or when it reads
         socket.create_connection((HOST, proxy.recipe.port), PATIENCE) as client,
-        pytest.raises(ConnectionResetError),
     ):
         client.recv(1)
 

@@ -65,7 +65,7 @@ class Watched(Play):
         """Bounds are kept, and what is owed is known."""
         self.is_over |= self.end is not None
         session = self.kafka
-        line = session._pending._line
+        line = list(session._pending)
         assert session._pending.open == sum(isinstance(it, Asked) for it in line)
         assert not line or isinstance(line[0], Asked), "an answer of ours waits for nobody's"
         assert len(line) <= pending.MOST + 1
@@ -81,8 +81,8 @@ class Watched(Play):
 
     def asked(self) -> Asked | None:
         """Return the request whose answer the broker owes first."""
-        line = self.kafka._pending._line
-        return line[0] if line and isinstance(line[0], Asked) else None
+        first = self.kafka._pending.first
+        return first if isinstance(first, Asked) else None
 
 
 def _services(source: Source) -> KafkaServices:
@@ -167,7 +167,7 @@ def _broker_answers(source: Source, play: Watched) -> int:
 
 def _broker_answers_all(source: Source, play: Watched) -> int:
     """Several answers in one chunk."""
-    line = [it for it in play.kafka._pending._line if isinstance(it, Asked)][:300]
+    line = [it for it in play.kafka._pending if isinstance(it, Asked)][:300]
     _in_pieces(source, play, Direction.TO_CLIENT, b"".join(answer(source, it) for it in line))
     return len(line)
 
