@@ -1,5 +1,6 @@
 """Free ports on loopback addresses."""
 
+import os
 import random
 import socket
 
@@ -9,6 +10,15 @@ LOWEST, HIGHEST = 20000, 32000
 
 # Ranges of ports lie below, so that none of them has a port that is drawn alone.
 LOWEST_OF_RANGES = 12000
+
+
+def own_part(lowest: int, highest: int) -> tuple[int, int]:
+    """Return the part of a range of ports that this process of parallel tests has for itself. Two
+    that draw from the same ports may draw the same one, before either listens."""
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    size = (highest - lowest) // count
+    return lowest + number * size, lowest + (number + 1) * size
 
 
 def is_free(host: str, port: int) -> bool:
@@ -24,7 +34,7 @@ def free_ports(host: str, count: int) -> list[int]:
     """Return `count` different free ports at `host`."""
     found: set[int] = set()
     while len(found) < count:
-        port = random.randrange(LOWEST, HIGHEST)
+        port = random.randrange(*own_part(LOWEST, HIGHEST))
         if is_free(host, port):
             found.add(port)
     return sorted(found)
@@ -32,7 +42,8 @@ def free_ports(host: str, count: int) -> list[int]:
 
 def free_range(host: str, count: int) -> int:
     """Return the first of `count` free ports at `host` that follow each other."""
+    lowest, highest = own_part(LOWEST_OF_RANGES, LOWEST)
     while True:
-        first = random.randrange(LOWEST_OF_RANGES, LOWEST - count)
+        first = random.randrange(lowest, highest - count)
         if all(is_free(host, port) for port in range(first, first + count)):
             return first
