@@ -43,6 +43,10 @@ def handed(path: Path) -> Configuration:
     if child.returncode:
         raise ConfigurationError(f"{path}: cannot be checked; the process that does so has failed")
     configuration: Configuration = pickle.loads(written)  # noqa: S301 - from our own child
+    if configuration.rules or configuration.workers != 1:
+        raise ConfigurationError(
+            f"{path}: hides rules or workers by escapes; write them as they are"
+        )
     return configuration
 
 
@@ -55,7 +59,7 @@ def load_here(path: Path, data: bytes | None = None) -> Configuration:
 
 
 def _data(path: Path) -> bytes | None:
-    """Return what a file holds, which is read once: it may be a pipe. None: `load` says why."""
+    """Return the bytes of a file, or None if it cannot be read. A pipe can be read only once."""
     try:
         return path.read_bytes()
     except OSError:

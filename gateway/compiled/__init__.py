@@ -1,4 +1,4 @@
-"""The hottest loops once more, compiled, and the choice between them and those in Python.
+"""Compiled versions of the hottest loops, and the choice between them and the pure ones.
 
 The pure version of everything is the reference, and works everywhere. A compiled walker passes the
 frames that are as every known peer writes them; a pure scanner judges all others. The modules here

@@ -220,7 +220,7 @@ class Scram(Method):
 
 
 class Signature(Method):
-    """How to verify what clients sign with their passwords: by a file of these."""
+    """How to verify clients' signatures: by a file of their passwords."""
 
     verified_by = "gateway.verifiers.signatures"
 

@@ -77,7 +77,7 @@ else:
             return f"{type(self).__name__}({values})"
 
     def _unused(*_: object, **__: object) -> None:
-        """Stand for what says how a value is checked, or what its default is."""
+        """Ignore how the model checks a value, or what its default is."""
 
     def model_validator(**_: object) -> Callable[[Callable[[Self], Self]], Callable[[Self], Self]]:
         """Leave a check uncalled."""

@@ -94,7 +94,7 @@ def signature(password: bytes, user: str, at: int, number: str) -> str:
 
 
 def read(shown: str) -> Signed | Text | None:
-    """Read what a client shows. Return None if it is neither a signature nor a token."""
+    """Return the signature or the token that a client shows; None: it shows neither."""
     user, _, rest = shown.rpartition(" ")
     if rest.startswith(_MARK):
         user, _, until = user.rpartition(" ")

@@ -27,7 +27,7 @@ class CallbackOwner(Protocol):
 
 
 class Checked(Protocol):
-    """The part of a pair that its check uses."""
+    """The method of a pair that `PeerCheck` calls."""
 
     def check_peers(self, now: float) -> None:
         """End the pair if a peer is gone, or look again later."""

@@ -135,8 +135,8 @@ UNCOUNTED = (_Uncounted(), _Uncounted())
 
 
 class _Mover:
-    """The part of a pump's state that moving usual bytes needs; `compiled.plane.Mover` is its
-    twin, which also moves them."""
+    """The state of a pump that moves usual bytes. Its twin `compiled.plane.Mover` also moves
+    them."""
 
     __slots__ = (
         "_at_border",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from io import StringIO
@@ -14,6 +15,7 @@ from typing import NamedTuple, NoReturn
 import pytest
 import trio
 
+from gateway import handing
 from gateway.__main__ import main
 from gateway.front import binding
 from gateway.system import manager
@@ -102,6 +104,13 @@ def passed(name: str) -> Fail:
     return fail
 
 
+def failing_child(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Start where the process that checks the file is killed."""
+    killed = [sys.executable, "-c", "raise SystemExit(9)"]
+    monkeypatch.setattr(handing, "command", lambda *_: killed)
+    return run(config())
+
+
 def kernel(number: int) -> OSError:
     return OSError(number, os.strerror(number))
 
@@ -140,6 +149,16 @@ def cut(fail: Fail) -> Fail:
 
 
 STARTS = [
+    Start(
+        "the process that checks the file fails",
+        failing_child,
+        "gateway.yaml: cannot be checked; the process that does so has failed",
+    ),
+    Start(
+        "a key with escapes",
+        lambda _: run(config() + '"work\\x65rs": 2\n'),
+        "gateway.yaml: hides rules or workers by escapes; write them as they are",
+    ),
     Start(
         "a socket that is no listener's",
         passed("gateway.socket"),
