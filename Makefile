@@ -9,7 +9,7 @@ GROUPED ?= -n 2 --dist loadgroup
 # And those of Spark, of which each process has its own session.
 BY_FILE ?= -n 2 --dist loadfile
 # The tests of what has a compiled twin.
-PURE := tests/plane tests/model tests/playbooks tests/playbooks_kafka tests/hostile tests/unit/wire
+PURE := tests/plane tests/model tests/playbooks tests/playbooks_kafka tests/playbooks_tubemq tests/hostile tests/unit/wire
 COMPILED := $(wildcard gateway/compiled/*.pyx gateway/compiled/*.pxd)
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
@@ -90,7 +90,7 @@ faults: $(INSTALLED) ## direct beside through the gateway, on a real cluster tha
 shaping: $(INSTALLED) ## limits under real clients and a real broker: 40 minutes; ONLY=accuracy, SHORT=1
 	@$(BIN)/python -m tests.shaping $(if $(ONLY),--only $(ONLY)) $(if $(SHORT),--short)
 
-suites: $(INSTALLED) ## the tests that client libraries bring along, directly and through the gateway; ONLY=rust, go, franz or kafka-python, TESTS=seek
+suites: $(INSTALLED) ## the tests that client libraries bring along, directly and through the gateway; ONLY=rust, go, franz, kafka-python, librdkafka or aiokafka, TESTS=seek
 	@$(BIN)/python -m tests.suites $(if $(ONLY),--only $(ONLY)) $(if $(TESTS),--tests "$(TESTS)") \
 		$(if $(REPEAT),--repeat $(REPEAT)) $(if $(CONFIGURATION),--configuration $(CONFIGURATION))
 

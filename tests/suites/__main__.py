@@ -19,9 +19,11 @@ from tests.real.gateways import HOST, Gateway
 from tests.support.differences import DIRECT, Results, Verdict
 from tests.support.progress import say
 
+from .aiokafka import Aiokafka
 from .franz import Franz
 from .go import Go
 from .kafka_python import KafkaPython
+from .librdkafka import Librdkafka
 from .rust import Rust
 from .suite import Addresses, Run, Suite
 
@@ -30,6 +32,8 @@ SUITES: Mapping[str, Suite] = {
     "go": Go(),
     "franz": Franz(),
     "kafka-python": KafkaPython(),
+    "librdkafka": Librdkafka(),
+    "aiokafka": Aiokafka(),
 }
 BUILD = Path(__file__).resolve().parents[2] / "build" / "suites"
 THROUGH = "through"

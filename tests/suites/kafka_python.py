@@ -1,7 +1,6 @@
 """kafka-python's own tests: its integration tests."""
 
 import os
-import re
 import sys
 import tarfile
 from collections.abc import Mapping
@@ -11,7 +10,8 @@ from tests.apache_kafka.broker import VERSION as KAFKA_VERSION
 from tests.real.brokers.jars import Say, filled_once, run_tool
 from tests.support.differences import Verdict
 
-from .suite import Run, copied, output_of
+from .pytests import Tests
+from .suite import Run, copied
 from .systems import ApacheKafka, System
 
 VERSION = "3.0.12"
@@ -43,10 +43,6 @@ group.min.session.timeout.ms=1000
 """
 """Some tests set permissions, and one has short sessions."""
 
-LISTED = re.compile(rf"^{TESTS}/(\S+::.+)$", re.MULTILINE)
-RESULT = re.compile(rf"^{TESTS}/(\S+::.+?) (PASSED|FAILED|ERROR|SKIPPED)\b", re.MULTILINE)
-VERDICTS = {"PASSED": Verdict.PASSED, "SKIPPED": Verdict.SKIPPED}
-
 
 class KafkaPython:
     client = f"kafka-python {VERSION}"
@@ -74,20 +70,5 @@ class KafkaPython:
             "KAFKA_ROOT": str(sources),
             "PYTHONPATH": str(sources),
         }
-        test = [sys.executable, "-m", "pytest", "-o", "addopts=", "-p", "no:cacheprovider", TESTS]
-        test += [f"--ignore={TESTS}/{name}" for name in OWN_BROKERS]
-        test += ["-k", run.only] * bool(run.only)
-        listing = [*test, "--collect-only", "-q"]
-        listed = output_of(listing, sources, run.folder / "list.log", SECONDS, env)
-        said = output_of([*test, "-v"], sources, run.folder / "tests.log", SECONDS, env)
-        return parsed(listed, said)
-
-
-def parsed(listed: str, said: str) -> dict[str, Verdict]:
-    """Return the verdicts, parsed from pytest's list of tests and its line for each finished one.
-    One that also fails at its end has failed."""
-    found = dict.fromkeys(LISTED.findall(listed), Verdict.UNFINISHED)
-    for name, word in RESULT.findall(said):
-        if found.get(name) != Verdict.FAILED:
-            found[name] = VERDICTS.get(word, Verdict.FAILED)
-    return found
+        options = [TESTS, *(f"--ignore={TESTS}/{name}" for name in OWN_BROKERS)]
+        return Tests(sources, TESTS, options, run.folder, SECONDS).verdicts(run.only, env)

@@ -9,7 +9,7 @@ import pytest
 from tests.real.brokers.jars import MissingToolError
 from tests.support.differences import Verdict
 
-from . import franz, go, kafka_python, rust
+from . import aiokafka, franz, go, librdkafka, pytests, rust
 from .__main__ import SUITES, main
 from .suite import output_of, rewritten
 
@@ -54,6 +54,28 @@ func TestOfABroker(t *testing.T) {
 	topic, cleanup := tmpTopicPartitions(t, 3)
 }
 """
+LIBRDKAFKA_LISTED = """struct test tests[] = {
+    _TEST(0000_unittests,
+          TEST_F_LOCAL,
+          _THRES(.ucpu = 100.0)),
+    _TEST(0001_multiobj, 0),
+    _TEST(0045_subscribe, 0, TEST_BRKVER(0, 9, 0, 0)),
+    _TEST(0045_subscribe_all,
+          0,
+          TEST_BRKVER(0, 9, 0, 0)),
+    _TEST(0045_subscribe_mock, TEST_F_LOCAL),
+    _TEST(0045_subscribe_more, 0, .scenario = "noautocreate"),
+    _TEST(0045_subscribe_again, 0, .scenario = "default,ak23"),
+    _TEST(0047_partial, TEST_F_KNOWN_ISSUE),
+    _TEST(0055_latency, TEST_F_KNOWN_ISSUE_WIN32),
+    _TEST(0150_telemetry_mock, 0),
+    _TEST(8000_idle, TEST_F_MANUAL),
+"""
+LIBRDKAFKA_SAID = """[0001_passes / 0.1s] [32m================= Test 0001_passes PASSED ======[0m
+[0001_fails / 0.1s] [31m================= Test 0001_fails FAILED ======[0m
+[0001_is_left_out / 0.1s] ================= Test 0001_is_left_out SKIPPED ======
+[0001_hangs / 9.1s] Test 0001_hangs timed out (timeout set to 60 seconds)
+"""
 
 
 def test_the_output_of_rust_is_parsed() -> None:
@@ -76,8 +98,8 @@ def test_the_output_of_go_is_parsed() -> None:
     assert go.parsed("TestC", "--- SKIP: TestC (0.00s)") == {"TestC": Verdict.SKIPPED}
 
 
-def test_the_output_of_kafka_python_is_parsed() -> None:
-    assert kafka_python.parsed(PYTEST_LISTED, PYTEST_SAID) == {
+def test_the_output_of_pytest_is_parsed() -> None:
+    assert pytests.parsed(PYTEST_LISTED, PYTEST_SAID, "test/integration/") == {
         "test_a.py::test_passes[None]": Verdict.PASSED,
         "test_a.py::test_fails": Verdict.FAILED,
         "test_a.py::test_hangs": Verdict.UNFINISHED,
@@ -88,6 +110,23 @@ def test_the_output_of_kafka_python_is_parsed() -> None:
 
 def test_of_franz_those_are_run_that_need_a_broker() -> None:
     assert franz.needs(FRANZ_SOURCE) == ["TestOfABroker"]
+
+
+def test_of_librdkafka_those_are_run_that_need_a_broker() -> None:
+    needing = librdkafka.needing(LIBRDKAFKA_LISTED)
+    subscribing = ["0045_subscribe", "0045_subscribe_all", "0045_subscribe_again"]
+    assert needing == ["0001_multiobj", *subscribing, "0055_latency"]
+    assert librdkafka.numbered(needing, "subscribe") == {"0045": subscribing}
+
+
+def test_the_output_of_librdkafka_is_parsed() -> None:
+    names = ["0001_passes", "0001_fails", "0001_is_left_out", "0001_hangs"]
+    assert librdkafka.parsed(names, LIBRDKAFKA_SAID) == {
+        "0001_passes": Verdict.PASSED,
+        "0001_fails": Verdict.FAILED,
+        "0001_is_left_out": Verdict.SKIPPED,
+        "0001_hangs": Verdict.UNFINISHED,
+    }
 
 
 def test_a_copy_has_replaced_words_and_the_library_stays(tmp_path: Path) -> None:
@@ -121,13 +160,23 @@ def test_tests_that_hang_are_ended_and_their_output_is_kept(tmp_path: Path) -> N
     assert output_of(command, tmp_path, log, 2, os.environ) == "begun\n" == log.read_text()
 
 
-@pytest.mark.parametrize(("name", "tool"), [("rust", "protoc"), ("go", "go"), ("franz", "go")])
+@pytest.mark.parametrize(
+    ("name", "tool"), [("rust", "protoc"), ("go", "go"), ("franz", "go"), ("librdkafka", "npm")]
+)
 def test_without_its_tool_a_suite_is_not_run(
     name: str, tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingToolError, match=f"{tool} is not installed"):
         SUITES[name].sources(print)
+
+
+def test_without_a_checkout_the_suite_of_aiokafka_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(aiokafka.CHECKOUT, str(tmp_path))
+    with pytest.raises(MissingToolError, match="AIOKAFKA_CHECKOUT"):
+        SUITES["aiokafka"].sources(print)
 
 
 def test_the_command_prints_what_it_leaves_out(
