@@ -59,7 +59,7 @@ def _metadata(content: bytes, start: int) -> MessageMetadata:
         raise PeerError("the metadata of a SEND is truncated")
     try:
         return MessageMetadata.FromString(content[begin : begin + size])
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):
         raise PeerError("the metadata of a SEND cannot be decoded") from None
 
 

@@ -186,7 +186,7 @@ def _parsed(data: bytes, kind: type[_Message]) -> _Message | None:
     """Return the message; None: these bytes are none, or one without what it must have."""
     try:
         found = kind.FromString(data)
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):
         return None
     return found if found.IsInitialized() else None
 

@@ -81,7 +81,7 @@ def decode(frame: bytes, most_fields: int = MOST_FIELDS) -> BaseCommand:
     check_command(frame, begin, end, kind, most_fields)
     try:
         return BaseCommand.FromString(frame[8:end])
-    except DecodeError as error:
+    except (DecodeError, UnicodeDecodeError) as error:
         raise PeerError(f"a command that cannot be decoded: {error}") from None
 
 

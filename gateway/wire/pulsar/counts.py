@@ -126,7 +126,7 @@ class CountChecks:
         check_metadata(whole, self._most_fields)
         try:
             found = max(1, MessageMetadata.FromString(whole).num_messages_in_batch)
-        except DecodeError:
+        except (DecodeError, UnicodeDecodeError):
             self._refuse("a SEND whose metadata cannot be decoded")
         if said != found:
             account.messages += max(0, found - said)

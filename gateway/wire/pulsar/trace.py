@@ -23,7 +23,7 @@ def describe(frame: bytes | bytearray | memoryview) -> str:
         return name
     try:
         command = BaseCommand.FromString(bytes(frame[8 : 8 + size]))
-    except DecodeError:
+    except (DecodeError, UnicodeDecodeError):
         return f"{name} (not decodable)"
     return f"{name} {_fields(command)}".strip()[:LONGEST]
 

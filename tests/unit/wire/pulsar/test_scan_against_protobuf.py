@@ -59,7 +59,7 @@ class Said:
         """What protobuf reads, if it can."""
         try:
             return BaseCommand.FromString(self.data[8 : self.end])
-        except DecodeError:
+        except (DecodeError, UnicodeDecodeError):
             return None
 
     @property
