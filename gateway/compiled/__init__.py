@@ -19,7 +19,7 @@ def _why_pure() -> str:
     if sys.maxsize < 1 << 32:
         return "a machine of 32 bits, whose offsets a frame's size may exceed"
     try:
-        from gateway.compiled import counters, kafka, plane, pulsar  # noqa: F401
+        from gateway.compiled import counters, kafka, plane, pulsar, tubemq  # noqa: F401
     except ImportError as error:
         return f"not built: {error}"
     return ""

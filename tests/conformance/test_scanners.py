@@ -35,6 +35,9 @@ BYTEWISE = 20_000
 SMALL = 400
 """Samples up to this size are cut at each offset, larger ones near the borders of their frames."""
 
+SCANNED = 2_000_000
+"""Bytes that all cuts of one sample scan: large samples have fewer cuts, but 20."""
+
 JUNK = bytes(100_000)
 """Bytes that follow a lie. A scanner that waits for more of the lie has believed it."""
 
@@ -73,7 +76,8 @@ def cuts(sample: Sample) -> list[int]:
     for frame in sample.frames:
         begins.append(begins[-1] + len(frame.data))
     near = {at + by for at in begins for by in (*range(-2, 40), 60, 100) if 0 < at + by < length}
-    return sorted(near)[:: 1 + len(near) // 150]
+    most = max(20, min(150, SCANNED // length))
+    return sorted(near)[:: 1 + len(near) // most]
 
 
 # -- samples -----------------------------------------------------------------------------------

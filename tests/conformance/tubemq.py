@@ -1,21 +1,25 @@
 """TubeMQ in the battery: frames like earlier ones pass; the blocks of others stop, and those that
-have come whole stop together."""
+have come whole stop together. Replies that bring messages are read while they pass."""
 
 from __future__ import annotations
 
 import struct
+from functools import partial
 from typing import Any
 
+from gateway.compiled import COMPILED
 from gateway.wire.account import Account, Action
 from gateway.wire.subject import NOBODY
 from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.alike import LARGEST, learn_receipt, learn_request
-from gateway.wire.tubemq.envelopes import parsed, read_reply, read_request
-from gateway.wire.tubemq.frames import FIRST, HEAD, MOST_BLOCKS, TOKEN, whole
+from gateway.wire.tubemq.bringing import LONGEST_LEAD, Bringing, learn_lead
+from gateway.wire.tubemq.directions import directions
+from gateway.wire.tubemq.envelopes import parsed, read_reply, read_request, succeeded, varint
+from gateway.wire.tubemq.frames import BLOCK, FIRST, HEAD, MOST_BLOCKS, SIZE, TOKEN, whole
 from gateway.wire.tubemq.pending import Asked, Pending
 from gateway.wire.tubemq.replies import ReplyScanner
 from gateway.wire.tubemq.requests import RequestScanner
-from tests.playbooks_tubemq.script import ask, tell
+from tests.playbooks_tubemq.script import TubeServices, ask, tell
 from tests.unit.wire.tubemq.frames import Vector, in_blocks, vectors
 
 from .battery import Frame, Lie, Sample, Spec, Subject
@@ -48,6 +52,10 @@ class Unanswered(Pending):
     def __delitem__(self, serial: int) -> None:
         """Keep it."""
 
+    def pop(self, serial: int, default: Any = None) -> Any:
+        """Return the request with this serial number, and keep it."""
+        return self.get(serial)
+
 
 def _asked(method: int, account: Account) -> Asked:
     return Asked(method, NOBODY, account, 1.0, None, None)
@@ -72,11 +80,20 @@ def _requests() -> Subject:
     return Subject(scanner, accounts)
 
 
-def _replies() -> Subject:
-    accounts = _accounts()
+def _replies(*, compiled: bool = False) -> Subject:
+    accounts, services = _accounts(), TubeServices()
     sent, got = accounts["sent"], accounts["got"]
     pending = Unanswered(_asked(m.SEND_MESSAGE, sent), _asked(m.GET_MESSAGES, got))
-    scanner = ReplyScanner(LARGEST_BLOCK, pending)
+    if compiled:
+        _, scanner = directions((LARGEST_BLOCK,) * 2, pending, services)
+    else:
+        scanner = ReplyScanner(LARGEST_BLOCK, pending, Bringing(pending, services))
+    envelope = whole(_bring(b"x")).envelope
+    reply = read_reply(envelope)
+    assert reply.body is not None
+    lead = learn_lead(envelope, parsed(m.METHODS[m.GET_MESSAGES].reply(), reply.body.data))
+    assert lead is not None
+    scanner.learn_lead(lead)
     for data in RECEIPTS:
         reply = read_reply(whole(data).envelope)
         assert reply.body is not None
@@ -108,6 +125,48 @@ def _receipt(id: int, serial: int = 7, **more: Any) -> bytes:
     return tell(m.SEND_MESSAGE, serial, **fields, **more)
 
 
+def _bring(*payloads: bytes, serial: int = GOT, **more: Any) -> bytes:
+    found = [
+        {"messageId": 1 << 7 * (place % 9), "checkSum": -place, "payLoadData": it, "flag": place}
+        for place, it in enumerate(payloads)
+    ]
+    fields: dict[str, Any] = {"success": True, "errCode": 200, "errMsg": "OK!", "messages": found}
+    return tell(m.GET_MESSAGES, serial, **fields, **more)
+
+
+def _brings(data: bytes, *payloads: bytes) -> Frame:
+    size = sum(map(len, payloads))
+    return Frame(data, account="got", messages=len(payloads), counted=size)
+
+
+def _brought(*payloads: bytes, **more: Any) -> Frame:
+    return _brings(_bring(*payloads, **more), *payloads)
+
+
+_OK = b"\x08\x01\x10\xc8\x01\x1a\x03OK!"
+"""The beginning of a message that brings messages."""
+
+
+def _message(*fields: bytes) -> bytes:
+    """Return one of these."""
+    data = b"".join(fields)
+    return b"\x22" + varint(len(data)) + data
+
+
+def _payload(data: bytes) -> bytes:
+    return b"\x1a" + varint(len(data)) + data
+
+
+_ID_0, _SUM, _FLAG = b"\x08\x00", b"\x10\x00", b"\x20\x00"
+
+_SMALL = _message(_ID_0, _SUM, _payload(b"x"), _FLAG)
+
+
+def _odd(data: bytes) -> bytes:
+    """Return a reply with this message behind its text."""
+    return succeeded(GOT, m.GET_MESSAGES, _OK + data)
+
+
 _ID, _TIME = 4600743810514145280, 1796083200000
 
 KINDS = (_send(100), _send(3, partition=2, msgType="t", msgTime="202611270900"), _get())
@@ -115,6 +174,10 @@ RECEIPTS = (
     _receipt(_ID, appendTime=_TIME, appendOffset=28_000),
     _receipt(77, requireAuth=False),
 )
+
+
+def _receipt_of_one() -> Frame:
+    return _passing(_receipt(77, requireAuth=False))
 
 
 def _sent(size: int, **more: Any) -> Frame:
@@ -197,6 +260,43 @@ ANSWERS = (
     ),
 )
 
+BROUGHT = (
+    Sample("messages of all lengths", (_brought(*map(bytes, (0, 1, 100, 127, 128, 300, 5000))),)),
+    Sample(
+        "numbers behind them",
+        (
+            _brought(b"a", b"bc", currOffset=28_000, currDataDlt=-1, maxOffset=1 << 40),
+            _brought(b"a", currOffset=-2, requireSlow=True, minLimitTime=0, escFlowCtrl=False),
+        ),
+    ),
+    Sample("one after another", (_brought(b"abc"), _receipt_of_one(), _brought(b"x" * 200)) * 3),
+    Sample("messages in many blocks", (_brought(*[b"y" * 1000] * 40), _brought(bytes(BLOCK * 3)))),
+    Sample(
+        "borders of blocks at each place of a message",
+        tuple(_brought(bytes(BLOCK - at), b"12345") for at in range(45, 70, 3)),
+    ),
+    Sample(
+        "written otherwise",
+        (
+            _brings(_odd(_message(_FLAG, _payload(b"xy"), _SUM, _ID_0)), b"xy"),
+            _brings(_odd(b"\x22\x89\x00" + _SMALL[2:] + b"\x29" + b"8" * 8), b"x"),
+            _brings(_odd(_SMALL + b"\xf5\x01abcd\xfa\x01\x03abc" + _SMALL), b"x", b"x"),
+            _brings(_odd(_message(_ID_0, _payload(b"a"), _SUM, _FLAG, _payload(b"bc"))), b"bc"),
+            _brings(_odd(_message(_SMALL[2:], b"\x35abcd", b"\x4a\x02ab", b"\x4a\x00")), b"x"),
+            _brings(_odd(_message(_SMALL[2:], b"\x25abcd") + b"\x20\x01"), b"x"),
+        ),
+    ),
+    Sample(
+        "almost these",
+        (
+            _alone(_bring(b"x", serial=7)),
+            _alone(tell(m.GET_MESSAGES, GOT, success=True, errCode=200, errMsg="OK")),
+            _alone(tell(m.GET_MESSAGES, GOT, success=False, errCode=404, errMsg="none")),
+            _alone(_bring()),
+        ),
+    ),
+)
+
 
 # -- lies ------------------------------------------------------------------------------------------
 
@@ -213,6 +313,29 @@ LIES = (
     Lie("a block that is too large", HEAD.pack(TOKEN, 7, 1) + struct.pack(">I", LARGEST_BLOCK + 1)),
     Lie("a block of less than nothing", HEAD.pack(TOKEN, 7, 1) + b"\xff" * 4),
 )
+
+
+def _other_block(data: bytes) -> bytes:
+    """Return a reply whose second block says that it has one byte less."""
+    at = FIRST + BLOCK
+    return data[:at] + SIZE.pack(SIZE.unpack_from(data, at)[0] - 1) + data[at + SIZE.size :]
+
+
+WRONG = (
+    Lie("a block that is not full", _other_block(_bring(bytes(BLOCK), b"x"))),
+    Lie("another text", _odd(_SMALL + b"\x1a\x02no")),
+    Lie("no success after all", _odd(_SMALL + b"\x08\x00")),
+    Lie("a message without a flag", _odd(_message(_ID_0, _SUM, _payload(b"x")))),
+    Lie("a message of nothing", _odd(_message())),
+    Lie("a payload that is longer than its message", _odd(_SMALL.replace(b"\x01x", b"\x04x"))),
+    Lie("a message that is longer than the reply", _odd(b"\x22\x0a" + _SMALL[2:])),
+    Lie("a number that is longer than its message", _odd(_SMALL[:-1] + b"\xff")),
+    Lie("a number without an end", _odd(_SMALL + b"\x28" + b"\xff" * 10 + b"\x01")),
+    Lie("a field without a number", _odd(_SMALL + b"\x00\x01")),
+    Lie("a group", _odd(_SMALL + b"\x5b\x5c")),
+    Lie("half a number", _odd(_SMALL + b"\x28\x80")),
+)
+"""Replies that do not go on as they begin. What precedes passes."""
 
 
 # -- specs -----------------------------------------------------------------------------------------
@@ -238,6 +361,24 @@ class BlockSpec(Spec):
         return [it for it in found if it.data.startswith(b"\x00\x00\x00\x01", 8)]
 
 
+def _reply_specs(implementation: str) -> tuple[Spec, ...]:
+    make = partial(_replies, compiled=bool(implementation))
+    told = (("", SAMPLES + ANSWERS + BROUGHT, LIES), (" that go on otherwise", BROUGHT[:2], WRONG))
+    return tuple(
+        BlockSpec(
+            f"tubemq replies{name}{implementation}",
+            make,
+            samples,
+            lies,
+            limits=False,
+            carry_bound=FIRST + LONGEST_LEAD,
+            reads=True,
+            split=_split,
+        )
+        for name, samples, lies in told
+    )
+
+
 SPECS = (
     BlockSpec(
         "tubemq",
@@ -248,13 +389,6 @@ SPECS = (
         carry_bound=LARGEST - 1,
         split=_split,
     ),
-    BlockSpec(
-        "tubemq replies",
-        _replies,
-        SAMPLES + ANSWERS,
-        LIES,
-        limits=False,
-        carry_bound=FIRST + 200,
-        split=_split,
-    ),
+    *_reply_specs(""),
+    *(_reply_specs(", compiled") if COMPILED else ()),
 )

@@ -1,5 +1,5 @@
 """`python -m tests.fuzz.twins FRAMES`: the pure and the compiled scanners on the same bytes;
-with `--kafka` those of Kafka, see `kafka_twins`.
+with `--kafka` or `--tubemq` sessions of these, see `kafka_twins` and `tubemq_twins`.
 
 Both get the same frames, cut at the same places, under the same allowances, and must count, halt,
 clear and refuse alike. Frames are those of the battery and of the grammar, each many times and
@@ -20,7 +20,7 @@ from gateway.wire.pulsar.counts import CountChecks, Suspects
 from tests.conformance.battery import Driver, Subject
 from tests.conformance.pulsar import to_broker, to_client
 from tests.conformance.pulsar.common import IDS
-from tests.fuzz import kafka_twins
+from tests.fuzz import kafka_twins, tubemq_twins
 from tests.fuzz.grammar import any_frame
 from tests.fuzz.source import Source
 from tests.support.frames import send
@@ -155,12 +155,14 @@ def main() -> int:
     parser.add_argument("frames", type=int, nargs="?", default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--kafka", action="store_true", help="sessions of Kafka")
+    parser.add_argument("--tubemq", action="store_true", help="sessions of TubeMQ")
     options = parser.parse_args()
     if not COMPILED:
         print(f"there are no twins: the scanners are pure ({WHY_PURE})")
         return 0
     done = 0
-    compare = kafka_twins.run if options.kafka else run
+    others = tubemq_twins.run if options.tubemq else run
+    compare = kafka_twins.run if options.kafka else others
     while done < options.frames:
         done += compare(min(1_000_000, options.frames - done), options.seed + done)
         print(f"{done:,} frames, no difference", flush=True)

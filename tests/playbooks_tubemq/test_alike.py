@@ -11,6 +11,8 @@ from gateway.wire.account import Account, Right
 from gateway.wire.contract import Direction
 from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.alike import MOST_BLOCKS
+from gateway.wire.tubemq.envelopes import succeeded
+from gateway.wire.tubemq.errors import ErrorCode
 from gateway.wire.tubemq.frames import BLOCK
 from gateway.wire.tubemq.pending import MOST
 from gateway.wire.tubemq.requests import MOST_KNOWN
@@ -29,6 +31,9 @@ TAKEN: dict[str, Any] = {
     "appendTime": 1_796_083_200_000,
     "appendOffset": 28_000,
 }
+
+
+MESSAGES = [{"messageId": 1, "checkSum": 1, "payLoadData": b"x", "flag": 0}]
 
 
 def receipt_passes(play: Tube, frame: bytes) -> bool:
@@ -238,3 +243,83 @@ def test_a_receipt_does_not_answer_another_request() -> None:
     assert not receipt_passes(play, tell(m.SEND_MESSAGE, 1, **TAKEN))
     with pytest.raises(PeerError, match="was not asked"):
         receipt_passes(play, tell(m.SEND_MESSAGE, 2, **TAKEN))
+
+
+# -- replies that bring messages -----------------------------------------------------------------
+
+
+def consumer(count: int) -> tuple[Tube, Account]:
+    """Return a pair on which as many requests for messages wait, after one that had a reply, and
+    their account."""
+    play = Tube(node=1)
+    play.client(*(ask(m.GET_MESSAGES, serial, **GET) for serial in range(count + 1)))
+    first = got(0, b"1")
+    assert play.broker(first) == first
+    return play, play.services.live[0]
+
+
+def test_messages_pass_while_they_are_read_and_count_when_their_reply_is_whole() -> None:
+    play, account = consumer(1)
+    reply = got(1, *[bytes(1000)] * 100)
+    half = len(reply) // 2
+    assert play.broker(reply[:half]) == reply[:half]
+    assert account.messages == 1
+    assert play.budget_of.taken < half, "nothing of it is kept"
+    assert play.broker(reply[half:]) == reply[half:]
+    assert (account.messages, account.surplus, account.bytes) == (101, 99, 100_001)
+
+
+def test_offsets_are_noted_of_replies_that_pass() -> None:
+    play, _ = consumer(1)
+    number = 1_000_001
+    reply = tell(m.GET_MESSAGES, 1, **OK, messages=MESSAGES, currOffset=2800, maxOffset=5600)
+    assert play.passes(reply, Direction.TO_CLIENT)
+    ends = {it.partition: it.offset for it in play.services.progress.ends()}
+    committed = {it.partition: it.offset for it in play.services.progress.committed()}
+    assert (ends[number], committed[number]) == (200, 100)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        tell(m.GET_MESSAGES, 1, success=True, errCode=200, errMsg="at broker-1.internal"),
+        tell(m.GET_MESSAGES, 1, success=False, errCode=404, errMsg="none at broker-1.internal"),
+        in_blocks_of(20, got(1, b"x")),
+        in_blocks_of(8191, got(1, bytes(9000))),
+    ],
+    ids=["text", "failure", "small blocks", "blocks that are not full"],
+)
+def test_a_reply_that_begins_otherwise_is_judged(reply: bytes) -> None:
+    play, _ = consumer(1)
+    assert b"broker-1" not in play.broker(reply)
+    play, _ = consumer(1)
+    assert not play.passes(reply, Direction.TO_CLIENT)
+
+
+def test_a_text_behind_messages_ends_the_connection() -> None:
+    """It would be the reply's, and may have an address."""
+    play, _ = consumer(1)
+    body = told(got(1, b"x")).SerializeToString() + b"\x1a\x08broker-1"
+    with pytest.raises(PeerError, match="go on"):
+        play.broker(succeeded(1, m.GET_MESSAGES, body))
+    assert b"broker-1" not in play.client_got()
+
+
+def test_what_the_gateway_says_waits_until_a_reply_is_whole() -> None:
+    play, _ = consumer(1)
+    reply = got(1, bytes(50_000))
+    assert play.broker(reply[:20_000]) == reply[:20_000]
+    play.client(ask(m.GET_MESSAGES, 9, **(GET | {"topicName": "no topic"})))
+    assert play.client_got() == b""
+    rest = play.broker(reply[20_000:])
+    assert rest.startswith(reply[20_000:])
+    assert told(rest[len(reply) - 20_000 :]).errCode == ErrorCode.UNAUTHORIZED
+
+
+def test_a_gateway_that_stops_waits_for_the_end_of_a_reply() -> None:
+    play, _ = consumer(1)
+    reply = got(1, bytes(50_000))
+    play.broker(reply[:20_000])
+    assert play.session.leave(play.now) == ()
+    play.broker(reply[20_000:])
+    assert play.session.leave(play.now) is None

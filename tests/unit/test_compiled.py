@@ -48,7 +48,7 @@ def test_a_value_that_chooses_nothing_has_no_effect(value: str) -> None:
     assert said(SHOWN.format("''"), GATEWAY_PURE=value) == "compiled \n"
 
 
-@pytest.mark.parametrize("name", ["counters", "kafka", "plane", "pulsar"])
+@pytest.mark.parametrize("name", ["counters", "kafka", "plane", "pulsar", "tubemq"])
 def test_a_module_that_is_missing_makes_all_loops_pure(name: str) -> None:
     missing = f"import sys; sys.modules['gateway.compiled.{name}'] = None; "
     found = said(missing + SHOWN.format("it.WHY_PURE"))

@@ -139,6 +139,8 @@ def parsed(message: M, data: bytes) -> M:
     each in another way."""
     try:
         message.ParseFromString(data)
+    except UnicodeDecodeError as error:  # by protobuf in Python, where it has no wheel
+        raise PeerError(f"a {message.DESCRIPTOR.name} with a text that is not UTF-8") from error
     except DecodeError as error:
         raise PeerError(f"a {message.DESCRIPTOR.name} that cannot be read") from error
     if not message.IsInitialized():

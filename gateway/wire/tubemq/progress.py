@@ -48,11 +48,13 @@ def partition_of(message: Any, node: int) -> Partition | None:
     return Partition(message.groupName, topic, node * _OF_BROKER + message.partitionId)
 
 
-def note(services: Services, partition: Partition, reply: Any) -> None:
-    """Note what a reply says of a partition; one without offsets says nothing."""
+def note(services: Services, partition: Partition, offset: int | None, end: int) -> None:
+    """Note what a reply says of a partition. `offset`: where the group is, in bytes of the index;
+    None: it does not say so. `end`: where the partition ends; 0: it does not say so."""
     ends = services.ends(partition.topic)
-    if reply.maxOffset > 0 and (partition.number in ends or len(ends) < MOST_ENDS):
-        ends[partition.number] = reply.maxOffset // INDEX_ENTRY
-    if reply.currOffset >= 0 and reply.HasField("currOffset"):
-        offset = reply.currOffset // INDEX_ENTRY
-        services.committed(partition.group, partition.topic, partition.number, offset)
+    if end > 0 and (partition.number in ends or len(ends) < MOST_ENDS):
+        ends[partition.number] = end // INDEX_ENTRY
+    if offset is not None and offset >= 0:
+        services.committed(
+            partition.group, partition.topic, partition.number, offset // INDEX_ENTRY
+        )

@@ -1,11 +1,15 @@
-"""The scanner of replies: receipts pass that are like one that was read; see `alike`."""
+"""The scanner of replies: receipts pass that are like one that was read (see `alike`), and replies
+that bring messages while they are read (see `bringing`)."""
 
 from __future__ import annotations
 
 import re
+from typing import Protocol
 
+from gateway.errors import PeerError
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq.alike import BEHIND_SERIAL
+from gateway.wire.tubemq.bringing import LONGEST_LEAD, Lead
 from gateway.wire.tubemq.frames import FIRST, TOKEN
 from gateway.wire.tubemq.pending import Pending
 from gateway.wire.tubemq.scanning import START, BlockScanner
@@ -14,15 +18,42 @@ MOST_KNOWN = 4
 """Lengths of receipts that one connection knows."""
 
 
+class Reading(Protocol):
+    """Reads replies that bring messages; see `bringing.Bringing`."""
+
+    lead: Lead | None
+    left: int
+
+    def begin(self, chunk: bytearray, pos: int, end: int) -> int: ...
+
+    def read(self, chunk: bytearray, pos: int, end: int) -> int: ...
+
+
 class ReplyScanner(BlockScanner):
-    """`pending`: the requests that wait for replies."""
+    """`pending`: the requests that wait for replies. `bringing`: reads those that bring
+    messages."""
 
-    __slots__ = ("_pending", "_receipts")
+    __slots__ = ("_bringing", "_pending", "_receipts")
 
-    def __init__(self, largest: int, pending: Pending) -> None:
+    def __init__(self, largest: int, pending: Pending, bringing: Reading) -> None:
         super().__init__(largest)
         self._pending = pending
+        self._bringing = bringing
         self._receipts: dict[int, re.Pattern[bytes]] = {}  # by the length of the only block
+
+    @property
+    def owed(self) -> int:
+        """See `contract.Scanner`."""
+        return self._bringing.left
+
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`."""
+        left = self._bringing.left
+        try:
+            return super().scan(chunk, start, end)
+        except PeerError:
+            self._bringing.left = left
+            raise
 
     def learn(self, length: int, receipt: re.Pattern[bytes]) -> None:
         """Have receipts of this kind pass from now on. `length`: of their frames."""
@@ -30,8 +61,24 @@ class ReplyScanner(BlockScanner):
             del self._receipts[next(iter(self._receipts))]
         self._receipts[length - FIRST] = receipt
 
+    def learn_lead(self, lead: Lead) -> None:
+        """Read replies that begin like this while they pass."""
+        self._bringing.lead = lead
+
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
         """See `BlockScanner`."""
+        bringing = self._bringing
+        if bringing.left:
+            pos = bringing.read(chunk, pos, end)
+        while not bringing.left:
+            pos = self._run_receipts(chunk, pos, end)
+            behind = bringing.begin(chunk, pos, end)
+            if behind == pos:
+                break
+            pos = bringing.read(chunk, behind, end)
+        return pos
+
+    def _run_receipts(self, chunk: bytearray, pos: int, end: int) -> int:
         receipts, pending = self._receipts, self._pending
         while receipts and end - pos > FIRST:
             token, serial, _, size = START.unpack_from(chunk, pos)
@@ -52,6 +99,12 @@ class ReplyScanner(BlockScanner):
         """See `BlockScanner`."""
         token, serial, blocks, size = START.unpack_from(chunk, pos)
         asked = self._pending.get(serial)
-        if asked is None or asked.method != methods.SEND_MESSAGE or end - pos >= FIRST + size:
+        if asked is None or token != TOKEN or end - pos >= FIRST + size:
             return False
-        return token == TOKEN and blocks == 1 and size in self._receipts
+        if asked.method == methods.SEND_MESSAGE:
+            return blocks == 1 and size in self._receipts
+        lead = self._bringing.lead
+        if asked.method != methods.GET_MESSAGES or lead is None:
+            return False
+        begun = bytes(chunk[pos + FIRST : end])
+        return len(begun) < LONGEST_LEAD and lead.heads.startswith(begun[: len(lead.heads)])

@@ -24,7 +24,6 @@ class BlockScanner(ABC):
 
     __slots__ = ("_blocks", "_largest", "missing", "stop")
 
-    owed = 0
     skips = 0
 
     def __init__(self, largest: int) -> None:
@@ -54,6 +53,8 @@ class BlockScanner(ABC):
         left = blocks
         while left and end - at >= SIZE.size:
             (size,) = SIZE.unpack_from(chunk, at)
+            if size > self._largest and behind:
+                break  # what has come whole stops, and then this is refused
             if size > self._largest:
                 raise ViolationError(EndReason.FRAME_TOO_LARGE, f"a block of {size} bytes")
             at += SIZE.size + size
@@ -64,6 +65,11 @@ class BlockScanner(ABC):
         if behind:
             self.stop = behind - start
             self.missing = left
+
+    @property
+    def owed(self) -> int:
+        """See `contract.Scanner`: frames that pass do so whole, or are read meanwhile."""
+        return 0
 
     @abstractmethod
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:

@@ -40,8 +40,10 @@ from gateway.wire.tubemq.alike import learn_receipt, learn_request
 from gateway.wire.tubemq.answering import overflowed, refused, unknown
 from gateway.wire.tubemq.asking import STANDBY
 from gateway.wire.tubemq.assembly import Assembly
+from gateway.wire.tubemq.bringing import learn_lead
 from gateway.wire.tubemq.callers import Asking, Callers, has_proof, is_signed
 from gateway.wire.tubemq.context import Client, Listener
+from gateway.wire.tubemq.directions import directions
 from gateway.wire.tubemq.envelopes import (
     Reply,
     Request,
@@ -60,8 +62,6 @@ from gateway.wire.tubemq.methods import METHODS
 from gateway.wire.tubemq.names import is_trimmed
 from gateway.wire.tubemq.pending import MOST, Asked, Pending, date
 from gateway.wire.tubemq.progress import TOLD_BY, Partition, note, partition_of
-from gateway.wire.tubemq.replies import ReplyScanner
-from gateway.wire.tubemq.requests import RequestScanner
 from gateway.wire.tubemq.waiting import LONGEST_WAIT, Overdrawn, Waiting
 
 IDLE = 700.0
@@ -141,8 +141,7 @@ class TubeSession:
         self._held = 0  # requests that wait until others have said whether the client may
         largest = (settings.bounds.collected, settings.bounds.all_collected)
         self._asked: Pending = {}
-        self._requests = RequestScanner(largest[0], self._asked)
-        self._replies = ReplyScanner(largest[1], self._asked)
+        self._requests, self._replies = directions(largest, self._asked, settings.services)
         self._assemblies = tuple(Assembly(it, client.allotment) for it in largest)
         self._judge = Judge(settings.services, client.allotment)
         self._waiting = Waiting(client.allotment)
@@ -404,6 +403,9 @@ class TubeSession:
         if not self._hiding.leaves(message):
             return False
         self._count(asked, message)
+        lead = learn_lead(frame.envelope, message) if message.messages else None
+        if lead is not None:
+            self._replies.learn_lead(lead)
         return True
 
     def _failed(self, serial: int, reply: Reply) -> Effects:
@@ -418,7 +420,8 @@ class TubeSession:
 
     def _count(self, asked: Asked, message: Any) -> None:
         if asked.partition is not None:
-            note(self._services, asked.partition, message)
+            offset = message.currOffset if message.HasField("currOffset") else None
+            note(self._services, asked.partition, offset, message.maxOffset)
         account = asked.account
         if account is None:
             return

@@ -1,0 +1,24 @@
+"""Make the scanners of a connection. Only this module knows which implementation scans."""
+
+from __future__ import annotations
+
+from gateway.compiled import COMPILED
+from gateway.wire.services import Services
+from gateway.wire.tubemq.bringing import Bringing
+from gateway.wire.tubemq.pending import Pending
+from gateway.wire.tubemq.replies import ReplyScanner
+from gateway.wire.tubemq.requests import RequestScanner
+
+if COMPILED:
+    from gateway.wire.tubemq.compiled import CompiledReplies
+
+
+def directions(
+    largest: tuple[int, int], pending: Pending, services: Services
+) -> tuple[RequestScanner, ReplyScanner]:
+    """Return the scanner of requests, and that of replies. `largest`: see `BlockScanner`, of
+    both."""
+    requests = RequestScanner(largest[0], pending)
+    if COMPILED:
+        return requests, CompiledReplies(largest[1], pending, services)
+    return requests, ReplyScanner(largest[1], pending, Bringing(pending, services))
