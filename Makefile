@@ -8,6 +8,8 @@ PARALLEL ?= -n 2 --dist worksteal
 GROUPED ?= -n 2 --dist loadgroup
 # And those of Spark, of which each process has its own session.
 BY_FILE ?= -n 2 --dist loadfile
+# The tests that `make test` runs: those of other targets are left out.
+NOW := not deploy and not rare
 # The tests of what has a compiled twin.
 PURE := tests/plane tests/model tests/playbooks tests/playbooks_kafka tests/playbooks_tubemq tests/hostile tests/unit/wire
 COMPILED := $(wildcard gateway/compiled/*.pyx gateway/compiled/*.pxd)
@@ -15,7 +17,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-kafka run-real install test test-fast test-real test-deploy lint bench fuzz soak faults shaping suites matrix diagram chart metrics proto clean
+.PHONY: help run run-kafka run-real install test test-fast test-real test-rare test-deploy lint bench fuzz soak faults shaping suites matrix diagram chart metrics proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,20 +50,25 @@ $(INSTALLED): pyproject.toml constraints.txt $(COMPILED)
 	$(call installed,test)
 	@touch $(RUNNABLE)
 
-test: lint ## all tests that this machine can run, real brokers included, but those of test-deploy
+test: lint ## all tests that this machine can run, real brokers included, but those of test-deploy and test-rare
 	@echo "== all tests (45 to 90 minutes on two cores; 1 GB of jars for real brokers and clients the first time)"
-	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark and not deploy'
-	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone and not deploy'
-	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone and not deploy'
-	@$(BIN)/python -m pytest -q --durations=20 -m alone
+	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark and $(NOW)'
+	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone and $(NOW)'
+	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone and $(NOW)'
+	@$(BIN)/python -m pytest -q --durations=20 -m 'alone and $(NOW)'
 	@echo "== the same once more without compiled loops, where these matter"
-	@GATEWAY_PURE=1 $(BIN)/python -m pytest -q $(PARALLEL) -m 'not broker and not alone and not deploy' $(PURE)
+	@GATEWAY_PURE=1 $(BIN)/python -m pytest -q $(PARALLEL) -m 'not broker and not alone and $(NOW)' $(PURE)
 
 test-fast: lint ## five to seven minutes: no Java, and without what takes seconds against running processes
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long and not spark and not deploy'
+	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long and not spark and $(NOW)'
 
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar
 	@$(BIN)/python -m pytest tests/real
+
+test-rare: $(INSTALLED) ## what takes minutes and seldom changes: jobs of Spark that are killed, full disks, clients in further configurations
+	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'rare and spark and not broker and not alone'
+	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'rare and not (spark and not broker) and not alone'
+	@$(BIN)/python -m pytest -q --durations=20 -m 'rare and alone'
 
 test-deploy: $(INSTALLED) ## images built and started, pods rolled by Kubernetes' own controllers, units by systemd; needs Go, helm, root and Debian
 	@$(BIN)/python -m pytest -q --durations=20 -m deploy

@@ -53,6 +53,8 @@ NOT_RUN = {
 }
 """By pattern, with the reason. Whatever matches none of these is run."""
 
+AWHILE = Path(__file__).with_name("awhile.py")
+
 UNTIL_ENDED = r"^(GATEWAY_\S+ )?(gateway|\.venv/bin/gateway) (run|sandbox)\b"
 
 
@@ -152,7 +154,7 @@ def edited(command: str, edits: Mapping[str, str]) -> str:
         command = command.replace(usual, own)
     if re.match(UNTIL_ENDED, command):
         own = "" if "--brokers" in command else SANDBOX_PORTS if " sandbox" in command else ""
-        return f"timeout --preserve-status -s TERM 3 {command}{own}"
+        return f"{sys.executable} {AWHILE} env {command}{own}"
     if re.fullmatch(r"(GATEWAY_\S+ )?make run(-real|-kafka)?", command):
         return f"{command.replace('make', f'make -C {ROOT}')} SECONDS=2"
     if " demo " in command:

@@ -24,6 +24,7 @@ POINTS = {
 
 
 @pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("point", POINTS)
 def test_the_tables_are_the_same_after_a_kill(
     lake: Lake, records: Folder, tmp_path: Path, point: str
@@ -53,6 +54,7 @@ OF_KEEPING = {
 
 
 @pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("point", OF_KEEPING)
 def test_what_is_kept_is_the_same_after_a_kill(lake: Lake, records: Folder, point: str) -> None:
     words, place = OF_KEEPING[point]

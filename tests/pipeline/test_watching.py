@@ -152,6 +152,7 @@ POINTS = {
 
 
 @pytest.mark.long
+@pytest.mark.rare
 @pytest.mark.parametrize("point", POINTS)
 def test_a_process_that_is_killed_loses_no_alert_and_gives_none_twice(
     known: Lake, gateway: Gateway, records: Folder, tmp_path: Path, point: str
