@@ -65,10 +65,9 @@ test-fast: lint ## five to seven minutes: no Java, and without what takes second
 test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar
 	@$(BIN)/python -m pytest tests/real
 
-test-rare: $(INSTALLED) ## what takes minutes and seldom changes: jobs of Spark that are killed, full disks, clients in further configurations
-	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'rare and spark and not broker and not alone'
-	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'rare and not (spark and not broker) and not alone'
-	@$(BIN)/python -m pytest -q --durations=20 -m 'rare and alone'
+test-rare: $(INSTALLED) ## what takes minutes and seldom changes: jobs of Spark that are killed, or whose disk is full
+	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'rare and spark and not broker'
+	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'rare and broker'
 
 test-deploy: $(INSTALLED) ## images built and started, pods rolled by Kubernetes' own controllers, units by systemd; needs Go, helm, root and Debian
 	@$(BIN)/python -m pytest -q --durations=20 -m deploy

@@ -96,6 +96,7 @@ RUNS = 3
 one."""
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("point", POINTS)
 def test_a_job_that_is_killed_loses_nothing(
     pulsar: Standalone, sent: str, lake: Lake, records: Folder, tmp_path: Path, point: str
