@@ -37,6 +37,8 @@ cdef enum:
     CHECKSUM = 2 << 3
     PAYLOAD = 3 << 3 | BYTES
     FLAG = 4 << 3
+    ALL_BUT_FLAG = 7
+    HEADERS = 45  # bytes of a flag and all of the next message before its payload, at most
 
 cdef uint32_t TOKEN = 0xFF7FF4FE
 
@@ -45,7 +47,9 @@ cdef bytes BODY = bytes((0x08, GET_MESSAGES, 0x12))
 WRONG = "a reply that does not go on as one that brings messages"
 
 
-cdef inline Py_ssize_t length_at(const uint8_t *data, Py_ssize_t *at, Py_ssize_t end) noexcept:
+cdef inline Py_ssize_t length_at(
+    const uint8_t *data, Py_ssize_t *at, Py_ssize_t end
+) noexcept nogil:
     """Return the length at `at`, which moves behind it; -1: it is cut, or too long."""
     cdef Py_ssize_t found = 0
     cdef int place
@@ -68,6 +72,16 @@ cdef inline bint begins(
         return False
     at[0] += size
     return True
+
+
+cdef inline Py_ssize_t behind(const uint8_t *data, Py_ssize_t at) noexcept nogil:
+    """Return where the value at `at` ends; 0: it is too long."""
+    cdef Py_ssize_t last = at + 9
+    while data[at] > 127:
+        if at == last:
+            return 0
+        at += 1
+    return at + 1
 
 
 cdef class ReplyWalker(Walker):
@@ -172,7 +186,7 @@ cdef class ReplyWalker(Walker):
         self.left = self.envelope + (blocks - 1) * DIGITS
         self.digits = self.shift = self.seen = 0
         self.state, self.value, self.inner = TAG, 0, OUTSIDE
-        self.skip = self.messages = self.size = self.end = 0
+        self.skip = self.messages = self.size = self.payload = self.end = 0
         self.has_offset = False
         return place
 
@@ -220,6 +234,7 @@ cdef class ReplyWalker(Walker):
     cdef bint parse(self, const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
         """Read a part of the envelope. Return whether it goes on as it must."""
         cdef int64_t step
+        cdef Py_ssize_t passed
         while at < end:
             if self.skip:
                 step = min(self.skip, <int64_t>(end - at))
@@ -228,6 +243,11 @@ cdef class ReplyWalker(Walker):
                 if self.skip == 0 and self.inner == 0 and not self.ends():
                     return False
                 continue
+            if self.state == TAG and self.shift == 0 and end - at >= HEADERS:
+                passed = self.pass_usual_messages(data, at, end)
+                if passed > at:
+                    at = passed
+                    continue
             if self.inner > 0:
                 self.inner -= 1
             if self.shift < 64:
@@ -245,6 +265,51 @@ cdef class ReplyWalker(Walker):
             if self.inner == 0 and self.skip == 0 and (self.state != TAG or not self.ends()):
                 return False
         return True
+
+    cdef Py_ssize_t pass_usual_messages(
+        self, const uint8_t *data, Py_ssize_t begun, Py_ssize_t end
+    ) noexcept nogil:
+        """See `Bringing._run`. At least `HEADERS` bytes have come."""
+        cdef Py_ssize_t at = begun, place, first, length, size
+        cdef int64_t inner = self.inner, payload = self.payload, rest, messages = 0, total = 0
+        if inner != OUTSIDE and self.seen != ALL_BUT_FLAG:
+            return begun
+        while end - at >= HEADERS:
+            place = at
+            if inner != OUTSIDE:
+                if data[place] != FLAG:
+                    break
+                place = behind(data, place + 1)
+                if place - at != inner:
+                    break
+            if data[place] != MESSAGE:
+                break
+            place += 1
+            length = length_at(data, &place, end)
+            first = place
+            if length < 0 or data[place] != ID:
+                break
+            place = behind(data, place + 1)
+            if place == 0 or data[place] != CHECKSUM:
+                break
+            place = behind(data, place + 1)
+            if place == 0 or data[place] != PAYLOAD:
+                break
+            place += 1
+            size = length_at(data, &place, end)
+            rest = length - (place - first) - size
+            if size <= 0 or rest <= 0:
+                break
+            if inner != OUTSIDE:
+                messages += 1
+                total += payload
+            payload, inner, at = size, rest, place + size
+        if at > begun:
+            self.messages += messages
+            self.size += total
+            self.seen, self.payload, self.inner = ALL_BUT_FLAG, payload, inner
+            self.skip = max(at - end, 0)
+        return min(at, end)
 
     cdef bint understand(self, uint64_t value) noexcept nogil:
         """Take a tag, a value or a length. Return whether it may stand there."""
