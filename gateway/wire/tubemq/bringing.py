@@ -27,7 +27,7 @@ from gateway.wire.tubemq.scanning import START
 BODY = bytes((0x08, methods.GET_MESSAGES, 0x12))
 """The body of such a reply up to the length of its message."""
 
-MESSAGE = 0x22
+_BROUGHT = 0x22
 """The tag of `GetMessageResponseB2C.messages`."""
 
 MOST_CONSTANT = 150
@@ -50,7 +50,7 @@ def learn_lead(envelope: bytes, message: Any) -> Lead | None:
     text = broker.GetMessageResponseB2C(success=message.success, errCode=message.errCode)
     if message.HasField("errMsg"):
         text.errMsg = message.errMsg
-    begin = text.SerializeToString() + bytes((MESSAGE,))
+    begin = text.SerializeToString() + bytes((_BROUGHT,))
     at = 0
     for _ in range(2):
         found = varint_at(envelope, at)
@@ -324,7 +324,7 @@ class Bringing:
             if self._tag == _PAYLOAD:
                 self._payload = size
             self._pass(size)
-        elif self._tag == MESSAGE:
+        elif self._tag == _BROUGHT:
             if not size:
                 raise PeerError(_WRONG)
             self._inner, self._seen = size, 0
