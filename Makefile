@@ -12,6 +12,8 @@ BY_FILE ?= -n 2 --dist loadfile
 NOW := not deploy and not rare
 # The tests of what has a compiled twin.
 PURE := tests/plane tests/model tests/playbooks tests/playbooks_kafka tests/playbooks_tubemq tests/hostile tests/unit/wire
+# And of those with real brokers.
+PURE_REAL := tests/apache_kafka/test_gateway.py tests/apache_tubemq/test_tls.py tests/real/test_order.py tests/real/test_large_messages.py
 COMPILED := $(wildcard gateway/compiled/*.pyx gateway/compiled/*.pxd)
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
@@ -58,6 +60,7 @@ test: lint ## all tests that this machine can run, real brokers included, but th
 	@$(BIN)/python -m pytest -q --durations=20 -m 'alone and $(NOW)'
 	@echo "== the same once more without compiled loops, where these matter"
 	@GATEWAY_PURE=1 $(BIN)/python -m pytest -q $(PARALLEL) -m 'not broker and not alone and $(NOW)' $(PURE)
+	@GATEWAY_PURE=1 $(BIN)/python -m pytest -q $(GROUPED) -m 'broker and not alone and $(NOW)' $(PURE_REAL)
 
 test-fast: lint ## five to seven minutes: no Java, and without what takes seconds against running processes
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long and not spark and $(NOW)'

@@ -1,5 +1,5 @@
-"""Frames of TubeMQ out of random bytes: what real peers have said, whole, cut and mutated, in both
-directions of a session."""
+"""Frames of TubeMQ out of random bytes: what real peers have said, and messages that a broker
+brings, whole, cut and mutated, in both directions of a session."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from contextlib import suppress
 
 from gateway.errors import PeerError
 from gateway.wire.tubemq.frames import framed, head, whole
-from tests.playbooks_tubemq.script import Tube, TubeServices
+from gateway.wire.tubemq.methods import GET_MESSAGES
+from tests.playbooks_tubemq.script import Tube, TubeServices, ask, tell
 from tests.unit.wire.tubemq.frames import in_blocks_of, vectors
 
 MOST = 12
@@ -20,6 +21,33 @@ LARGEST_IN_SMALL_BLOCKS = 3000
 NODES = (None, None, 1, 2)
 _REQUESTS = [it.frame for it in vectors() if it.is_request]
 _REPLIES = [it.frame for it in vectors() if not it.is_request]
+_GET, *_GETS = [
+    ask(
+        GET_MESSAGES,
+        serial,
+        clientId="c",
+        partitionId=1,
+        groupName="g",
+        topicName="demo",
+    )
+    for serial in range(900, 908)
+]
+_GOT, *_GOTS = [
+    tell(
+        GET_MESSAGES,
+        900 + place,
+        success=True,
+        errCode=200,
+        errMsg="OK!",
+        messages=[
+            {"messageId": 1 << at, "checkSum": at, "payLoadData": bytes(at * size), "flag": at}
+            for at in range(place + 1)
+        ],
+        currOffset=28 * place,
+        maxOffset=2800,
+    )
+    for place, size in enumerate((1, 1, 10, 100, 1000, 3000, 0, 200))
+]
 
 
 def session(data: bytes) -> int:
@@ -29,13 +57,20 @@ def session(data: bytes) -> int:
     play = Tube(TubeServices(), node=noise.choice(NODES))
     if noise.random() < 0.5:
         play.services.forbidden = set()
+    replies = _REPLIES
     said = 0
     with suppress(PeerError):
+        if noise.random() < 0.4:  # what is like the first reply is read while it passes
+            play.client(_GET, *_GETS)
+            play.broker(_GOT)
+            replies = _GOTS
         for said in range(1, noise.randrange(2, MOST)):  # noqa: B007 - how far it came
             if noise.random() < 0.6:
                 play.client(_any(_REQUESTS, noise))
             else:
-                play.broker(_any(_REPLIES, noise))
+                frame, cut = _any(replies, noise), noise.randrange(1, 3000)
+                play.broker(frame[:cut])
+                play.broker(frame[cut:])
     play.session.close()
     assert play.budget_of.taken == 0, "what a connection has taken is given back"
     return said
