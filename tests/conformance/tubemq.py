@@ -3,8 +3,9 @@ have come whole stop together. Replies that bring messages are read while they p
 
 from __future__ import annotations
 
+import re
 import struct
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from gateway.compiled import COMPILED
@@ -12,9 +13,9 @@ from gateway.wire.account import Account, Action
 from gateway.wire.subject import NOBODY
 from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.alike import LARGEST, learn_receipt, learn_request
-from gateway.wire.tubemq.bringing import LONGEST_LEAD, Bringing, learn_lead
+from gateway.wire.tubemq.bringing import LONGEST_LEAD, Bringing, Lead, learn_lead
 from gateway.wire.tubemq.directions import directions
-from gateway.wire.tubemq.envelopes import parsed, read_reply, read_request, succeeded, varint
+from gateway.wire.tubemq.envelopes import Reply, parsed, read_reply, read_request, succeeded, varint
 from gateway.wire.tubemq.frames import BLOCK, FIRST, HEAD, MOST_BLOCKS, SIZE, TOKEN, whole
 from gateway.wire.tubemq.pending import Asked, Pending
 from gateway.wire.tubemq.replies import ReplyScanner
@@ -80,6 +81,25 @@ def _requests() -> Subject:
     return Subject(scanner, accounts)
 
 
+@cache
+def _learned() -> tuple[Lead, dict[int, re.Pattern[bytes]]]:
+    """Return how replies with messages begin, and receipts by their lengths."""
+    envelope = whole(_bring(b"x")).envelope
+    lead = learn_lead(envelope, _message_of(m.GET_MESSAGES, read_reply(envelope)))
+    receipts = {}
+    for data in RECEIPTS:
+        reply = read_reply(whole(data).envelope)
+        receipts[len(data)] = learn_receipt(data, reply, _message_of(m.SEND_MESSAGE, reply))
+    assert lead is not None
+    assert None not in receipts.values()
+    return lead, {length: it for length, it in receipts.items() if it is not None}
+
+
+def _message_of(method: int, reply: Reply) -> Any:
+    assert reply.body is not None
+    return parsed(m.METHODS[method].reply(), reply.body.data)
+
+
 def _replies(*, compiled: bool = False) -> Subject:
     accounts, services = _accounts(), TubeServices()
     sent, got = accounts["sent"], accounts["got"]
@@ -88,19 +108,10 @@ def _replies(*, compiled: bool = False) -> Subject:
         _, scanner = directions((LARGEST_BLOCK,) * 2, pending, services)
     else:
         scanner = ReplyScanner(LARGEST_BLOCK, pending, Bringing(pending, services))
-    envelope = whole(_bring(b"x")).envelope
-    reply = read_reply(envelope)
-    assert reply.body is not None
-    lead = learn_lead(envelope, parsed(m.METHODS[m.GET_MESSAGES].reply(), reply.body.data))
-    assert lead is not None
+    lead, receipts = _learned()
     scanner.learn_lead(lead)
-    for data in RECEIPTS:
-        reply = read_reply(whole(data).envelope)
-        assert reply.body is not None
-        message: Any = parsed(m.METHODS[m.SEND_MESSAGE].reply(), reply.body.data)
-        receipt = learn_receipt(data, reply, message)
-        assert receipt is not None
-        scanner.learn(len(data), receipt)
+    for length, receipt in receipts.items():
+        scanner.learn(length, receipt)
     return Subject(scanner, accounts)
 
 
