@@ -328,7 +328,7 @@ cdef class ReplyWalker(Walker):
 
     cdef bint tagged(self, uint64_t tag) noexcept nogil:
         cdef int wire = tag & 7
-        if tag >> 3 == 0 or (self.inner == OUTSIDE and tag >> 3 <= JUDGED):
+        if tag >> 3 == 0 or tag >> 32 or (self.inner == OUTSIDE and tag >> 3 <= JUDGED):
             return False
         self.tag = tag
         if self.inner != OUTSIDE:

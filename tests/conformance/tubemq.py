@@ -335,6 +335,7 @@ def _other_block(data: bytes) -> bytes:
 WRONG = (
     Lie("a block that is not full", _other_block(_bring(bytes(BLOCK), b"x"))),
     Lie("another text", _odd(_SMALL + b"\x1a\x02no")),
+    Lie("another text by a tag of 33 bits", _odd(_SMALL + b"\x9a\x80\x80\x80\x10\x02no")),
     Lie("no success after all", _odd(_SMALL + b"\x08\x00")),
     Lie("a message without a flag", _odd(_message(_ID_0, _SUM, _payload(b"x")))),
     Lie("a message of nothing", _odd(_message())),
@@ -346,7 +347,7 @@ WRONG = (
     Lie("a group", _odd(_SMALL + b"\x5b\x5c")),
     Lie("half a number", _odd(_SMALL + b"\x28\x80")),
 )
-"""Replies that do not go on as they begin. What precedes passes."""
+"""Replies that begin like one that was judged, and then break off its form."""
 
 
 # -- specs -----------------------------------------------------------------------------------------

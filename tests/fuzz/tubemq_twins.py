@@ -58,7 +58,7 @@ class Twins:
         self._later = b""  # the rest of what the broker says
 
     def step(self) -> int:
-        """Have something happen to both. Return the number of new frames."""
+        """Have a client ask, or a broker answer, in both pairs. Return the number of new frames."""
         count = self._ask() if self._noise.random() < 0.5 else self._answer()
         pure, compiled = map(_state, self.plays)
         assert pure == compiled

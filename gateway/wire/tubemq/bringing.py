@@ -18,7 +18,7 @@ from gateway.errors import PeerError
 from gateway.wire.services import Services
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq._proto import tubemq_broker_pb2 as broker
-from gateway.wire.tubemq.envelopes import varint_at
+from gateway.wire.tubemq.envelopes import body_at, varint_at
 from gateway.wire.tubemq.frames import BLOCK, FIRST, MOST_BLOCKS, SIZE, TOKEN
 from gateway.wire.tubemq.pending import Asked, Pending
 from gateway.wire.tubemq.progress import note
@@ -51,12 +51,9 @@ def learn_lead(envelope: bytes, message: Any) -> Lead | None:
     if message.HasField("errMsg"):
         text.errMsg = message.errMsg
     begin = text.SerializeToString() + bytes((_BROUGHT,))
-    at = 0
-    for _ in range(2):
-        found = varint_at(envelope, at)
-        if found is None:
-            return None
-        at = sum(found)
+    at = body_at(envelope)
+    if at is None:
+        return None
     lead = Lead(envelope[:at], begin)
     if len(begin) + at > MOST_CONSTANT or _begins(lead, envelope[:LONGEST_LEAD]) is None:
         return None
@@ -64,7 +61,7 @@ def learn_lead(envelope: bytes, message: Any) -> Lead | None:
 
 
 class _Begun(NamedTuple):
-    """Where the messages of an envelope begin, and where it ends."""
+    """An envelope that begins like the lead. `at`: where its messages begin; `end`: its end."""
 
     at: int
     end: int
@@ -104,6 +101,9 @@ _MOST_BYTES = (5, 10, 5)
 _NUMBER, _LONG, _BYTES, _SHORT = 0, 1, 2, 5
 """Wire types."""
 
+_LARGEST_TAG = 0xFFFFFFFF
+"""Of a larger one protobuf in Java takes the lower 32 bits, which may be those of a text."""
+
 _JUDGED = 3
 """`success`, `errCode` and `errMsg` have the numbers up to this one: all of them have been read."""
 
@@ -123,7 +123,8 @@ _NEXT = re.compile(
     rb"(\x20[\x80-\xff]{0,9}[\x00-\x7f])?\x22" + _VARINT + b"(" + _NUMBERS + _VARINT + b")",
     re.DOTALL,
 )
-"""The flag of a message and the next message up to its payload, as all servers write them."""
+"""Matches the rest of a message, its flag, if there is one, and the next message up to its payload,
+as all servers write them."""
 
 _OUTSIDE = -1
 
@@ -295,7 +296,7 @@ class Bringing:
 
     def _tagged(self, tag: int) -> None:
         wire, number = tag & 7, tag >> 3
-        if not number or (self._inner == _OUTSIDE and number <= _JUDGED):
+        if not number or tag > _LARGEST_TAG or (self._inner == _OUTSIDE and number <= _JUDGED):
             raise PeerError(_WRONG)
         self._tag = tag
         if self._inner != _OUTSIDE:

@@ -63,14 +63,9 @@ def content(envelope: bytes) -> tuple[int, bytes] | None:
     """Return the method and the encoded message of a reply that is written as servers write it, and
     None of any other, an exception for one. This copies half a megabyte once where `read_reply`
     does so three times. Raises `PeerError`."""
-    at = 0
-    for _ in range(2):
-        found = varint_at(envelope, at)
-        if found is None:
-            return None
-        at = sum(found)
-    body = varint_at(envelope, at)
-    if body is None or at > _LONGEST_HEADS or not _succeeds(envelope[:at]):
+    at = body_at(envelope)
+    body = None if at is None else varint_at(envelope, at)
+    if at is None or body is None or at > _LONGEST_HEADS or not _succeeds(envelope[:at]):
         return None
     size, at = body
     method = varint_at(envelope, at + 1) if envelope[at : at + 1] == _METHOD else None
@@ -80,6 +75,17 @@ def content(envelope: bytes) -> tuple[int, bytes] | None:
     if found is None or sum(found) != at + size or at + size > len(envelope):
         return None
     return method[0], envelope[found[1] : at + size]
+
+
+def body_at(envelope: bytes) -> int | None:
+    """Return where the length of the third message stands; None: that cannot be read."""
+    at = 0
+    for _ in range(2):
+        found = varint_at(envelope, at)
+        if found is None:
+            return None
+        at = sum(found)
+    return at
 
 
 _LONGEST_HEADS = 100

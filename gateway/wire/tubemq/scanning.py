@@ -68,7 +68,7 @@ class BlockScanner(ABC):
 
     @property
     def owed(self) -> int:
-        """See `contract.Scanner`: frames that pass do so whole, or are read meanwhile."""
+        """See `contract.Scanner`. Frames pass whole, unless the scanner says otherwise."""
         return 0
 
     @abstractmethod
