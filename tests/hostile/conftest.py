@@ -28,8 +28,18 @@ def broker() -> Iterator[Broker]:
 @pytest.fixture(scope="session")
 def running(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """Start the gateway process, and check at the end that it logged no bug."""
-    deadlines = {"handshake": f"{HANDSHAKE}s", "idle": "1h"}
-    gateway = Gateway([broker], tmp_path_factory.mktemp("gateway"), deadlines)
+    yield from started(broker, tmp_path_factory.mktemp("gateway"), {})
+
+
+@pytest.fixture(scope="session")
+def impatient(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Like `running`, for tests that wait until clients have been too slow."""
+    folder = tmp_path_factory.mktemp("impatient")
+    yield from started(broker, folder, {"handshake": f"{HANDSHAKE}s"})
+
+
+def started(broker: Broker, folder: Path, deadlines: dict[str, str]) -> Iterator[Gateway]:
+    gateway = Gateway([broker], folder, {"idle": "1h"} | deadlines)
     yield gateway
     gateway.stop()
 

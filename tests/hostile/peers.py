@@ -226,7 +226,8 @@ class Client(Wire):
     def open(self) -> Self:
         """Send CONNECT, and check that the broker accepts."""
         self.say(CONNECT)
-        assert self.hear().type == BaseCommand.CONNECTED
+        answer = self.hear()
+        assert answer.type == BaseCommand.CONNECTED, answer
         return self
 
     def produce(self, producer_id: int = 1) -> None:

@@ -29,6 +29,11 @@ CHALLENGE = simple(Kind.AUTH_CHALLENGE, server_version="x", challenge={"auth_met
 RESPONSE = simple(Kind.AUTH_RESPONSE, client_version="x", response={"auth_method_name": "x"})
 
 
+@pytest.fixture(scope="module")
+def running(impatient: Gateway) -> Gateway:
+    return impatient
+
+
 def leave(wire: Wire) -> None:
     """Close in good order."""
 

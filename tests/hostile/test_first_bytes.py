@@ -18,6 +18,12 @@ from .process import LISTENERS, Gateway
 HANDSHAKE_FRAME = 64 * 1024
 everywhere = pytest.mark.parametrize("listener", LISTENERS)
 
+
+@pytest.fixture(scope="module")
+def running(impatient: Gateway) -> Gateway:
+    return impatient
+
+
 DEEP = b"\x0b" * 30_000
 """Nested protobuf groups that never end."""
 
