@@ -1,9 +1,8 @@
 """Has a child read and check the configuration, and takes the settings over from it.
 
-The child is `python -m gateway.handing FILE`. It gets what the file holds by standard input, and
-writes the settings to standard output, or with status `BAD_CONFIGURATION` the mistakes. Settings
-are pickled, as rules are (`reload.reader`): they come through a pipe from this process's own child.
-Meanwhile this process imports what serves.
+The child is a fork of this process, made before trio is imported or a thread started: what both
+need is imported once. It writes how it went to a pipe, the settings pickled, as rules are
+(`reload.reader`). Meanwhile this process imports what serves.
 
 Settings are models in a gateway with rules, which are checked by the same means when it starts, and
 in one with workers; it checks its configuration itself.
@@ -13,17 +12,15 @@ from __future__ import annotations
 
 import os
 import pickle
-import subprocess
-import sys
-from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING
+import traceback
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from gateway.config import face
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
-from gateway.system.interpreter import command
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gateway.config.model import Configuration
 
 _NEED_MODELS = (b"rules", b"workers")
@@ -33,14 +30,16 @@ _NEED_MODELS = (b"rules", b"workers")
 def handed(path: Path) -> Configuration:
     """Return the configuration in a file. Raises `ConfigurationError`, as `load.load` does."""
     data = _data(path)
-    child = None if data is None or _needs_models(data) else _started(path)
+    child = None if data is None or _needs_models(data) else _forked(path, data)
     if child is None:
         return load_here(path, data)
     face.checks = False
-    written = _while_importing(child, data or b"")
-    if child.returncode == BAD_CONFIGURATION:
+    import gateway.app  # noqa: F401 - meanwhile
+
+    status, written = child.ended()
+    if status == BAD_CONFIGURATION:
         raise ConfigurationError(written.decode(errors="surrogateescape"))
-    if child.returncode:
+    if status:
         raise ConfigurationError(f"{path}: cannot be checked; the process that does so has failed")
     configuration: Configuration = pickle.loads(written)  # noqa: S301 - from our own child
     if configuration.rules or configuration.workers != 1:
@@ -71,41 +70,58 @@ def _needs_models(data: bytes) -> bool:
     return any(word in line for line in lines for word in _NEED_MODELS)
 
 
-def _started(path: Path) -> subprocess.Popen[bytes] | None:
-    """Start the child; return None if there can be none."""
+class _Child(NamedTuple):
+    """`process`: its number. `reading`: the descriptor of the pipe that it writes to."""
+
+    process: int
+    reading: int
+
+    def ended(self) -> tuple[int, bytes]:
+        """Wait for its end; return its exit status (of a signal: below zero), and what it wrote."""
+        with os.fdopen(self.reading, "rb") as pipe:
+            written = pipe.read()
+        return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1]), written
+
+
+def _forked(path: Path, data: bytes) -> _Child | None:
+    """Start the child for a file that holds `data`; return None if there can be none."""
+    import gateway.protocols  # noqa: F401 - which both need
+
+    reading, writing = os.pipe()
     try:
-        return subprocess.Popen(  # noqa: S603 - a module of ours, and the file's name
-            command("gateway.handing", os.fspath(path)),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        process = os.fork()
     except OSError:
+        os.close(reading)
+        os.close(writing)
         return None
+    if not process:
+        os.close(reading)  # or nobody notices that the parent is gone
+        _check(path, data, writing)
+    os.close(writing)
+    return _Child(process, reading)
 
 
-def _while_importing(child: subprocess.Popen[bytes], data: bytes) -> bytes:
-    """Give the child what the file holds, and import what serves. Return what it writes."""
-    assert child.stdin is not None
-    with suppress(BrokenPipeError):  # it has failed, as its status says
-        child.stdin.write(data)
-        child.stdin.close()
-    child.stdin = None
-    import gateway.app  # noqa: F401
-
-    return child.communicate()[0]
-
-
-def main(path: Path) -> int:
-    """Write the settings in a file, whose data come by standard input; return the exit status."""
+def _check(path: Path, data: bytes, writing: int) -> NoReturn:
+    """Write the settings, or the mistakes, to the pipe, and exit. Nothing that the parent prepared
+    to be written or done at its end happens here."""
+    status = 1
     try:
-        settings = pickle.dumps(load_here(path, sys.stdin.buffer.read()))
+        result, written = _checked(path, data)
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(written)
+        status = result
+    except BrokenPipeError:  # the parent is gone
+        pass
+    except BaseException:  # noqa: BLE001 - whatever it is, the parent's life is not to be lived
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _checked(path: Path, data: bytes) -> tuple[int, bytes]:
+    """Return the exit status, and the pickled settings or the mistakes."""
+    try:
+        return 0, pickle.dumps(load_here(path, data))
     except ConfigurationError as error:
         # A file's name may have bytes that are not UTF-8.
-        sys.stdout.buffer.write(str(error).encode(errors="surrogateescape"))
-        return BAD_CONFIGURATION
-    sys.stdout.buffer.write(settings)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+        return BAD_CONFIGURATION, str(error).encode(errors="surrogateescape")

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-
-import yaml
+from typing import TYPE_CHECKING
 
 from gateway.errors import ConfigurationError
 from gateway.identity.credential import NoCredential, TokenFile
 from gateway.wire.contract import Credential, Denial, Refusal
+
+if TYPE_CHECKING:
+    import yaml
 
 LARGEST = 4 * 1024 * 1024
 """Bytes: some 50,000 principals."""
@@ -64,6 +66,8 @@ def read_passwords(content: bytes) -> Passwords:
     with the file, without any of its passwords."""
     if len(content) > LARGEST:
         raise ConfigurationError(f"has more than {LARGEST} bytes")
+    import yaml  # where there is such a file: it takes a megabyte, and milliseconds of the start
+
     try:
         root = yaml.compose(content, yaml.SafeLoader)
         told = yaml.safe_load(content)
@@ -79,7 +83,7 @@ def read_passwords(content: bytes) -> Passwords:
 
 def _refuse_repeated(root: yaml.Node | None) -> None:
     """Raise `ConfigurationError` for a name that is there twice: YAML takes the last one."""
-    assert isinstance(root, yaml.MappingNode)
+    assert root is not None, "a mapping, as its caller knows"
     names: set[str] = set()
     for key, _ in root.value:
         if key.value in names:

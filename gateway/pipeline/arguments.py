@@ -7,6 +7,9 @@ from datetime import timedelta
 
 from gateway.pipeline.billing.meters import HOUR
 
+MEMORY = "2g"
+"""Of a session in this process. Spark spills to disk beyond it."""
+
 LONGEST_LIFE = timedelta(days=365)
 """Of a rule against an attacker; what is for ever is nothing that a job decides."""
 

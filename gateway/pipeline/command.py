@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
-from gateway.pipeline import arguments, sessions
+from gateway.pipeline import arguments
 from gateway.pipeline.ledgers import options as snapshot_options
 from gateway.rules.options import RECOMMENDED
 
@@ -187,7 +187,7 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
     where = parser.add_mutually_exclusive_group()
     where.add_argument("--master", help="local[N], spark://HOST:PORT or k8s://... (this machine)")
     where.add_argument("--remote", help="a Spark Connect server: sc://HOST:PORT")
-    parser.add_argument("--memory", default=sessions.MEMORY, help="of Spark here (%(default)s)")
+    parser.add_argument("--memory", default=arguments.MEMORY, help="of Spark here (%(default)s)")
     parser.add_argument("--trace", action="store_true", help="show all that Spark says of failures")
     parser.add_argument(
         "--conf",
@@ -200,6 +200,8 @@ def _add_session(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run a job as its options say, and return the exit status."""
+    from gateway.pipeline import sessions
+
     settings = dict(map(_setting, options.conf))
     try:
         spark = sessions.session(

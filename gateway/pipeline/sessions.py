@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from gateway.errors import ConfigurationError
 from gateway.pipeline import failures as reasons
+from gateway.pipeline.arguments import MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -58,9 +59,6 @@ _PORTS = {"sc": 15002, "spark": 7077}
 
 PATIENCE_S = 10
 """Seconds for a server's first answer, and for a process of Spark that fails to end."""
-
-MEMORY = "2g"
-"""Of a session in this process. Spark spills to disk beyond it."""
 
 
 def session(

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
+from unittest.mock import Mock
 
 import pytest
 
 from gateway import handing
 from gateway.config import face
-from gateway.errors import BAD_CONFIGURATION, ConfigurationError
+from gateway.errors import ConfigurationError
 
 GOOD = """\
 version: 1
@@ -83,29 +87,37 @@ def test_a_file_that_is_missing_is_said(file: Path) -> None:
     assert handed(file).startswith(f"{file}: cannot be read: no such file")
 
 
-def test_a_child_that_fails_is_said(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def fails(*_: object) -> NoReturn:
+    raise ZeroDivisionError
+
+
+def is_killed(*_: object) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("end", [fails, is_killed])
+def test_a_child_that_fails_is_said(
+    file: Path, monkeypatch: pytest.MonkeyPatch, end: Callable[..., None]
+) -> None:
     file.write_text(GOOD)
-    failing = [sys.executable, "-c", "raise SystemExit(9)"]
-    monkeypatch.setattr(handing, "command", lambda *_: failing)
+    monkeypatch.setattr(handing, "load_here", end)
     monkeypatch.setattr(face, "checks", True)
     with pytest.raises(ConfigurationError, match="cannot be checked"):
         handing.handed(file)
+
+
+def test_a_child_that_fails_says_why(
+    file: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    test_a_child_that_fails_is_said(file, monkeypatch, fails)
+    assert "ZeroDivisionError" in capfd.readouterr().err
 
 
 def test_a_process_without_children_reads_the_file_itself(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.write_text(GOOD)
-    monkeypatch.setattr(handing, "command", lambda *_: ["/nowhere/python"])
+    monkeypatch.setattr(os, "fork", Mock(side_effect=BlockingIOError))
+    descriptors = sorted(Path("/dev/fd").iterdir())
     assert handing.handed(file).listeners[0].name == "a"
-
-
-def test_the_child_exits_with_a_status_of_its_own_for_mistakes(file: Path) -> None:
-    file.write_text("version: 1\n")
-    command = [sys.executable, "-m", "gateway.handing", str(file)]
-    done = subprocess.run(
-        command, check=False, capture_output=True, timeout=60, input=file.read_bytes()
-    )
-    assert done.returncode == BAD_CONFIGURATION
-    assert b"listeners" in done.stdout
-    assert done.stderr == b""
+    assert sorted(Path("/dev/fd").iterdir()) == descriptors

@@ -9,7 +9,6 @@ from pathlib import Path
 import bcrypt
 import pytest
 
-from gateway import handing
 from gateway.identity.scram import line
 from tests.unit.errors.case import KEY, Case, config, kafka, tubemq, verify
 from tests.unit.errors.starts import Start, run
@@ -276,7 +275,6 @@ def _without(package: str, *text: str) -> Start:
 
 def _without_re2(monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setitem(sys.modules, "re2", None)
-    monkeypatch.setattr(handing, "_started", lambda _: None)  # a child would have the package
     return run(identity("anonymous: {}, principals: [{match: a, principal: b}]"))
 
 

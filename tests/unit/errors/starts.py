@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import socket
-import sys
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from io import StringIO
@@ -106,8 +106,11 @@ def passed(name: str) -> Fail:
 
 def failing_child(monkeypatch: pytest.MonkeyPatch) -> str:
     """Start where the process that checks the file is killed."""
-    killed = [sys.executable, "-c", "raise SystemExit(9)"]
-    monkeypatch.setattr(handing, "command", lambda *_: killed)
+
+    def killed(*_: object) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(handing, "load_here", killed)
     return run(config())
 
 
