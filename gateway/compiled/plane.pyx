@@ -13,10 +13,11 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.errno cimport EAGAIN, EINTR, errno
 from libc.stdint cimport int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 import fcntl
 import os
+import time
 
 from gateway.compiled.counters cimport Walker
 
@@ -39,6 +40,14 @@ cdef extern from "fcntl.h" nogil:
 
 cdef extern from "unistd.h" nogil:
     ssize_t read(int descriptor, void *buffer, size_t size)
+    int close(int descriptor)
+
+cdef extern from "time.h" nogil:
+    struct timespec:
+        long tv_sec
+        long tv_nsec
+    int clock_gettime(int clock, timespec *into)
+    int CLOCK_MONOTONIC
 
 cdef extern from "sys/epoll.h" nogil:
     ctypedef union epoll_data_t:
@@ -47,7 +56,20 @@ cdef extern from "sys/epoll.h" nogil:
         unsigned int events
         epoll_data_t data
     int epoll_wait(int descriptor, epoll_event *events, int most, int timeout)
+    int epoll_ctl(int descriptor, int operation, int of, epoll_event *event)
+    int EPOLL_CTL_ADD
     unsigned int EPOLLIN
+    unsigned int EPOLLET
+
+cdef extern from "sys/timerfd.h" nogil:
+    struct itimerspec:
+        timespec it_interval
+        timespec it_value
+    int timerfd_create(int clock, int flags)
+    int timerfd_settime(int timer, int flags, const itimerspec *at, itimerspec *before)
+    int TFD_NONBLOCK
+    int TFD_CLOEXEC
+    int TFD_TIMER_ABSTIME
 
 cdef enum:
     EVENTS_AT_ONCE = 256  # as in plane/reactor
@@ -292,22 +314,89 @@ cdef class Mover:
 
 
 cdef class Rounds:
-    """The base of `plane.reactor.Reactor`, whose `handle` this is the twin of."""
+    """The base of `plane.reactor.Reactor`, whose `serve` this is the twin of."""
 
     cdef public object clock
     cdef public object sampler
     cdef public dict _lanes
     cdef public double until
+    cdef public double due
+    cdef public double turn_seconds
+    cdef public bint gave_work
     cdef public Py_ssize_t decisions
     cdef epoll_event events[EVENTS_AT_ONCE]
     cdef int first
     cdef int after_last
+    cdef int timer
+    cdef bint registered
+    cdef double rings
+    cdef bint rang
 
-    def has_rest(self):
-        """Return whether a turn that was cut has left events."""
-        return self.first < self.after_last
+    def __cinit__(self):
+        self.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)
 
-    def poll(self, int descriptor, int milliseconds):
+    def __dealloc__(self):
+        if self.timer >= 0:
+            close(self.timer)
+
+    def serve(self, int descriptor, int linger):
+        """Handle events until the turn is over, or there are none. Return the time.
+
+        Waiting for a further event has no timeout of its own: one timer ends the turn. A timeout
+        that is due before the kernel's next tick takes 2 us for each event, to be set and to be
+        cancelled, which is more than all the rest that is done here.
+        """
+        cdef bint is_monotonic = self.clock is time.monotonic, lingers = False
+        cdef int wait = 0  # there are events, or else nobody would have called
+        cdef double now, after = self.time(is_monotonic)
+        self.rang = False
+        while self.first < self.after_last or self.poll(descriptor, wait):
+            now = self.time(is_monotonic)
+            after = self.handle(now, is_monotonic)
+            self.turn_seconds += after - now
+            if after > self.until or self.rang:
+                break
+            if self.decisions or self.gave_work or not linger:
+                wait = 0
+                continue
+            if not lingers or self.due != self.rings:
+                lingers = is_monotonic and self.set_timer(descriptor)
+            wait = -1 if lingers else linger
+        if lingers and not self.rang:
+            self.stop_timer()
+        return after
+
+    cdef bint set_timer(self, int descriptor) noexcept:
+        """Have the timer ring when the turn is due to end. Return whether it will."""
+        cdef itimerspec at
+        cdef epoll_event event
+        if self.timer < 0:  # no descriptors
+            return False
+        if not self.registered:
+            event.events = EPOLLIN | EPOLLET
+            event.data.fd = self.timer
+            self.registered = epoll_ctl(descriptor, EPOLL_CTL_ADD, self.timer, &event) == 0
+        at.it_interval.tv_sec = at.it_interval.tv_nsec = 0
+        self.rings = self.due
+        at.it_value.tv_sec = <long>self.due
+        at.it_value.tv_nsec = <long>(1e9 * (self.due - <double>at.it_value.tv_sec))
+        return self.registered and timerfd_settime(self.timer, TFD_TIMER_ABSTIME, &at, NULL) == 0
+
+    cdef void stop_timer(self) noexcept:
+        """Keep the timer from waking the process after the turn."""
+        cdef itimerspec never
+        memset(&never, 0, sizeof(never))
+        timerfd_settime(self.timer, 0, &never, NULL)
+
+    cdef double time(self, bint is_monotonic) except? -1:
+        """Return the time of the clock; `is_monotonic`: it is Python's, which asks this one."""
+        cdef timespec now
+        if not is_monotonic:
+            return self.clock()
+        clock_gettime(CLOCK_MONOTONIC, &now)
+        return <double>now.tv_sec + 1e-9 * <double>now.tv_nsec
+
+    cdef bint poll(self, int descriptor, int milliseconds) except -1:
         """Take events from the kernel, for `handle`. Return whether there are any."""
         cdef int count
         with nogil:
@@ -317,7 +406,7 @@ cdef class Rounds:
         self.first, self.after_last = 0, max(count, 0)
         return count > 0
 
-    def handle(self, double now):
+    cdef double handle(self, double now, bint is_monotonic) except? -1:
         """Handle the events that `poll` took, until the turn is over. Return the time."""
         cdef Descriptor lane
         cdef int descriptor
@@ -329,6 +418,7 @@ cdef class Rounds:
             self.first += 1
             lane = self._lanes.get(descriptor)
             if lane is None:
+                self.rang |= descriptor == self.timer
                 continue
             try:
                 if event != EPOLLIN:
@@ -343,7 +433,7 @@ cdef class Rounds:
                         lane.reader.readable(now)
             except Exception as error:
                 self._failed(lane, error)
-            after = self.clock()
+            after = self.time(is_monotonic)
             if after > self.until:
                 break
         return after

@@ -215,6 +215,7 @@ class Pair:
             case Resume(direction):
                 self.soon(self.pumps[direction].take_up)
             case Start(job, then):
+                self._reactor.gave_work = True
                 self._reactor.hooks.start(self, job, then)
             case Later(until, go_on):
                 self._later(until, go_on)

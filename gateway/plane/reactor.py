@@ -58,7 +58,9 @@ before the garbage collector moves them to an older generation."""
 
 LINGER_MS = 1
 """Milliseconds for which a busy turn waits for its next event. A pass through trio instead takes as
-much CPU as two events. One that waits in vain delays the other tasks by as long, half a turn."""
+much CPU as two events. One that waits in vain delays the other tasks by as long, half a turn. The
+compiled loop waits until the turn ends, or a deadline: one timer for all events, because timeouts
+of a millisecond are set and cancelled at a higher price than that of moving a small frame."""
 
 
 class _Rounds(ABC):
@@ -67,25 +69,43 @@ class _Rounds(ABC):
     _epoll: select.epoll
     _lanes: dict[int, Lane]
     clock: Callable[[], float]
+    decisions: int
+    due: float
+    gave_work: bool
     sampler: Sampler
+    turn_seconds: float  # of all turns, without waiting
     until: float
 
     def __init__(self) -> None:
+        self.turn_seconds = 0.0
         self._events: list[tuple[int, int]] = []
         self._next = 0
 
-    def has_rest(self) -> bool:
-        """Return whether a turn that was cut has left events."""
-        return self._next < len(self._events)
+    def serve(self, _: int, linger: int) -> float:
+        """Handle events until the turn is over, or there are none. Return the time.
 
-    def poll(self, _: int, milliseconds: int) -> bool:
-        """Take events from the kernel, for `handle`. Return whether there are any."""
+        `linger`: milliseconds to wait for an event while nothing is decided.
+        """
+        clock, until = self.clock, self.until
+        after = clock()
+        while self._next < len(self._events) or self._poll(
+            0 if self.decisions or self.gave_work else linger
+        ):
+            now = clock()
+            after = self._handle(now)
+            self.turn_seconds += after - now
+            if after > until:
+                break
+        return after
+
+    def _poll(self, milliseconds: int) -> bool:
+        """Take events from the kernel, for `_handle`. Return whether there are any."""
         self._next = 0
         self._events = self._epoll.poll(milliseconds / 1000, EVENTS_AT_ONCE)
         return bool(self._events)
 
-    def handle(self, now: float) -> float:
-        """Handle the events that `poll` took, until the turn is over. Return the time.
+    def _handle(self, now: float) -> float:
+        """Handle the events that `_poll` took, until the turn is over. Return the time.
 
         Flat, because it runs once for each wake-up.
         """
@@ -143,7 +163,6 @@ class Reactor(Rounds, PairOwner):
         self._parted: list[Pair] = []  # ended, to be taken apart
         self._dismissed: deque[Pair] = deque()  # ended, session not closed yet
         self.turns = 0
-        self.turn_seconds = 0.0  # of all turns, without waiting
         self._epoll = select.epoll()
         self._lanes = {}
         self._buffered: set[Lane] = set()  # to be read without an event
@@ -296,22 +315,17 @@ class Reactor(Rounds, PairOwner):
     def turn(self) -> None:
         """Handle events, for a bounded time.
 
-        Under load a turn waits for the next event, unless it has decided something: the front may
-        have work then.
+        Under load a turn waits for the next event, unless it has decided several frames or started
+        a job: the front may have work then.
         """
         self.turns += 1
         self.decisions = 0
-        clock, poll, handle, epoll = self.clock, self.poll, self.handle, self._epoll.fileno()
-        began = after = clock()
-        self.until = until = began + self.settings.turn
+        began = self.clock()
+        self.gave_work = False
+        self.until = began + self.settings.turn
+        self.due = min(self.until, self.deadlines.head or math.inf)
         linger = LINGER_MS if began - self._ended < LINGER_MS / 1000 else 0
-        while self.has_rest() or poll(epoll, 0 if self.decisions else linger):
-            now = clock()
-            after = handle(now)
-            self.turn_seconds += after - now
-            if after > until:
-                break
-        self._ended = after
+        self._ended = self.serve(self._epoll.fileno(), linger)
 
     def _handle_other(self, lane: Lane, event: int, now: float) -> None:
         """Handle an event other than `IN` alone: the lane is writable or was hung up."""
@@ -419,6 +433,8 @@ class Reactor(Rounds, PairOwner):
             now = self.clock()
 
     def _rearm(self) -> None:
+        """Have the earliest deadline kept, which is a new one."""
+        self.due = min(self.due, self.deadlines.head or math.inf)
         if self._timer is not None:
             self._timer.cancel()
 

@@ -64,7 +64,8 @@ class PlaneState:
     """The part of a reactor that pairs, pumps and lanes use. `rearm`: see `Deadlines`.
 
     `decisions`: stop frames decided in a row, in this turn or by this deadline. `until`: when this
-    turn ends. `resets`: number of resets of producers whose frames waited too long.
+    turn ends. `due`: until when it may wait for events. `gave_work`: this turn has started a job,
+    which begins after it. `resets`: number of resets of producers whose frames waited too long.
     `granted`: the receiver of each account's next grant, if the account waits. `sampler`: draws the
     chunks that are timed.
     """
@@ -80,7 +81,8 @@ class PlaneState:
         self.deadlines = Deadlines(rearm)
         self.clock = clock
         self.decisions = 0
-        self.until = math.inf
+        self.until = self.due = math.inf
+        self.gave_work = False
         self.resets = 0
         self.granted: dict[Account, Grantee] = {}
         self.sampler = Sampler()
