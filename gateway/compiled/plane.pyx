@@ -1,9 +1,9 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
 """Move the usual bytes of a pair: receive, walk and send in one call, without the interpreter.
 
-The twin of `plane.pump.Pump.receive` for plain sockets, a source that nothing pauses, and a sink
-that has taken all before. Whatever else there is goes to the pure version, and so does a chunk from
-the first frame on that is not usual.
+The twin of `plane.pump.Pump.receive` for a source that nothing pauses, and a sink that has taken all
+before. Whatever else there is goes to the pure version, and so does a chunk from the first frame on
+that is not usual. Streams of records are called as the pure version does.
 
 Large frames go from socket to socket by way of a pipe (splice), without a copy. All pairs share one
 pipe, which is empty between two calls.
@@ -172,11 +172,11 @@ cdef class Mover:
             or room.used > room.bound
             or self._collection is not None
             or self._at_border is not None
-            or not source.plain
-            or not sink.plain
         ):
             self.receive(now)
             return 0
+        if not source.plain or not sink.plain:
+            return self.move_records(now)
         self.heard = now
         start = PyBytes_GET_SIZE(self._carry)
         most = self._read_size if room.used <= room.ample else SPARING_READ
@@ -213,10 +213,9 @@ cdef class Mover:
             room.used -= start
             self._carry = b""
         if sent < 0:
-            if failure != EAGAIN and failure != EINTR:
-                self.pair.lost(sink, OSError(failure, os.strerror(failure)))
+            sent = self._untaken(failure)
+            if sent < 0:
                 return 0
-            sent = 0
         if sent < end:
             self.keep_unsent(sent, end)
         elif self.bulk:
@@ -224,6 +223,71 @@ cdef class Mover:
         elif count == self._read_size < room.size:
             self._read_more()
         return self.tell(now)
+
+    cdef int move_records(self, double now) except -1:
+        """Do the same where one stream or both have records, which takes calls of their methods."""
+        cdef Room room = self._memory
+        cdef Descriptor source = self.source, sink = self.sink
+        cdef Walker walker = self.walker
+        cdef uint8_t *data = <uint8_t *>PyByteArray_AS_STRING(room.buffer)
+        cdef Py_ssize_t most, at
+        cdef ssize_t count, sent
+        if walker is None or PyBytes_GET_SIZE(self._carry):
+            self.receive(now)
+            return 0
+        self.heard = now
+        most = self._read_size if room.used <= room.ample else SPARING_READ
+        if source.plain:
+            with nogil:
+                count = recv(source.fd, data, most, 0)
+            if count <= 0:
+                return self._nothing(count, errno)
+        else:
+            try:
+                count = source.receive_into(room.buffer, most)
+            except BlockingIOError:
+                return 0
+            except OSError as error:
+                self.pair.lost(source, error)
+                return 0
+            if count == 0:
+                return self._nothing(0, 0)
+        self._moved.bytes += count
+        with nogil:
+            at = walker.owed
+            if at < count:
+                at = walker.walk(data, at, count)
+            walker.owed = max(at - count, 0)
+        if at < count:
+            self.judge(at, count, count, now)
+            return 0
+        if sink.plain:
+            with nogil:
+                sent = send(sink.fd, data, count, MSG_NOSIGNAL)
+            if sent < 0:
+                sent = self._untaken(errno)
+                if sent < 0:
+                    return 0
+        else:
+            try:
+                sent = sink.transmit(room.view[:count])
+            except BlockingIOError:
+                sent = 0
+            except OSError as error:
+                self.pair.lost(sink, error)
+                return 0
+        if sent < count:
+            self.keep_unsent(sent, count)
+        elif count == self._read_size < room.size:
+            self._read_more()
+        return self.tell(now)
+
+    cdef ssize_t _untaken(self, int failure) except -2:
+        """Return 0 if the sink has no room; else it is lost: -1."""
+        if failure == EAGAIN or failure == EINTR:
+            return 0
+        self.pair.lost(self.sink, OSError(failure, os.strerror(failure)))
+        return -1
 
     cdef int pour(self, double now, bint has_come) except -1:
         """Move large frames by way of the pipe, for as long as they come.
