@@ -9,6 +9,7 @@ import random
 import socket
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import count
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tests.support.commands import ACTIONS
 from tests.support.frames import message, metadata_of, send, simple, tail
 from tests.support.scanners import IMPLEMENTATIONS, Implementation
 from tests.support.subjects import subject_of
+from tests.support.tls import tls_sockets
 
 from .harness import Opened, Plane, both
 from .protocol import FakeSession
@@ -53,8 +55,14 @@ def plane() -> Iterator[Plane]:
 
 
 @pytest.fixture(params=IMPLEMENTATIONS, ids=lambda it: it[0] or "pure")
-def pair(request: pytest.FixtureRequest, plane: Plane) -> Opened:
-    return plane.open(PulsarSession(request.param), sockets=large_sockets)
+def each(request: pytest.FixtureRequest) -> Implementation:
+    found: Implementation = request.param
+    return found
+
+
+@pytest.fixture
+def pair(plane: Plane, each: Implementation) -> Opened:
+    return plane.open(PulsarSession(each), sockets=large_sockets)
 
 
 def large_sockets() -> tuple[socket.socket, socket.socket]:
@@ -63,6 +71,17 @@ def large_sockets() -> tuple[socket.socket, socket.socket]:
         far = socket.create_connection(server.getsockname())
         near, _ = server.accept()
     return near, far
+
+
+@pytest.fixture(params=["plain", "TLS of the client", "TLS of both"])
+def mixed(request: pytest.FixtureRequest, plane: Plane, each: Implementation) -> Opened:
+    """A pair whose streams are sockets or have records."""
+    secured = {"plain": (), "TLS of the client": (0,), "TLS of both": (0, 1)}[request.param]
+    sides = count()
+    return plane.open(
+        PulsarSession(each),
+        sockets=lambda: tls_sockets() if next(sides) in secured else large_sockets(),  # type: ignore[return-value,arg-type]
+    )
 
 
 def frame(direction: Direction, size: int, number: int = 0) -> bytes:
@@ -101,23 +120,23 @@ def finish(
 @both
 @pytest.mark.parametrize("most", [MIB, 40_000, 9000])
 def test_frames_of_all_sizes_arrive_and_count(
-    plane: Plane, pair: Opened, direction: Direction, most: int
+    plane: Plane, mixed: Opened, direction: Direction, most: int
 ) -> None:
     noise = random.Random(most)
     sizes = [noise.choice((100, 20_000, 130_000, 400_000, 1_500_000)) for _ in range(40)]
     frames = [frame(direction, size, number) for number, size in enumerate(sizes)]
     data = b"".join(frames)
-    assert relay(plane, pair, direction, data, most) == data
-    account = account_of(pair)
+    assert relay(plane, mixed, direction, data, most) == data
+    account = account_of(mixed)
     assert (account.messages, account.bytes) == (len(frames), len(data))
     assert plane.memory.used == 0
 
 
 @both
 def test_a_peer_that_reads_late_gets_all_in_order(
-    plane: Plane, pair: Opened, direction: Direction
+    plane: Plane, mixed: Opened, direction: Direction
 ) -> None:
-    source, _ = pair.far(direction)
+    source, _ = mixed.far(direction)
     data = b"".join(frame(direction, 300_000, number) for number in range(100))
     left = memoryview(data)
     for _ in range(1000):
@@ -127,7 +146,7 @@ def test_a_peer_that_reads_late_gets_all_in_order(
             break
         plane.turn()
     assert 0 < plane.memory.used <= BUFFER, "it keeps what the peer has not taken"
-    assert finish(plane, pair, direction, left, len(data)) == data
+    assert finish(plane, mixed, direction, left, len(data)) == data
 
 
 @both
@@ -181,12 +200,12 @@ def test_an_urgent_byte_within_a_large_frame_stops_nobody(
     assert pair.pair.pumps[direction].scanner.owed == 0
 
 
-def test_a_stop_frame_among_large_ones_keeps_its_place(plane: Plane, pair: Opened) -> None:
+def test_a_stop_frame_among_large_ones_keeps_its_place(plane: Plane, mixed: Opened) -> None:
     lookup = simple(Kind.LOOKUP, topic="t", request_id=1)
     large = [frame(Direction.TO_BROKER, 150_000, number) for number in range(3)]
     data = large[0] + lookup + large[1] + large[2] + lookup + lookup
-    assert relay(plane, pair, Direction.TO_BROKER, data) == data
-    assert [frame for _, frame in pair.session.decided] == [lookup] * 3
+    assert relay(plane, mixed, Direction.TO_BROKER, data) == data
+    assert [frame for _, frame in mixed.session.decided] == [lookup] * 3
 
 
 def test_a_frame_of_a_held_account_is_not_poured(plane: Plane, pair: Opened) -> None:
