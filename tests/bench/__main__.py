@@ -3,10 +3,10 @@
 `PEERS=java` adds Apache's proxy for Pulsar and Kroxylicious for Kafka, `PEERS=rights` the gateway
 with rules of rights, `PEERS=observed` one that tells all that it can of its clients, and one that
 tells nothing, `PEERS=pure` the gateway without its compiled loops, `PEERS=limits` a tuned HAProxy,
-relays in C that count nothing, and nginx; `BESIDE=FOLDER` adds the gateway of another checkout, so
-that two versions are compared in one run; `BENCH_PYTHON=/usr/bin/python3` runs the gateway with
-another interpreter. The exit status is also 0 if the machine lacks something,
-which is then printed.
+relays in C and in trio that count nothing, and nginx; `BESIDE=FOLDER` adds the gateway of another
+checkout, so that two versions are compared in one run; `BENCH_PYTHON=/usr/bin/python3` runs the
+gateway with another interpreter. The exit status is also 0 if the machine lacks something, which is
+then printed.
 """
 
 import argparse

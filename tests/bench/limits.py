@@ -1,15 +1,18 @@
 """Proxies that know no protocol, set as well as they can be: what any proxy could reach.
 
-HAProxy with larger buffers and splicing, two relays in C that count nothing, and nginx.
+HAProxy with larger buffers and splicing, two relays in C that count nothing, nginx, and a relay of
+trio, which says what the gateway could reach.
 """
 
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 from tests.bench.load import compiled
 from tests.bench.proxies import HOST, RELAYED, Recipe, Shown, Tuning, haproxy, installed
 from tests.bench.rounds import say
+from tests.bench.rows import Door
 from tests.real.brokers.jars import MissingToolError
 from tests.real.brokers.ports import free_ports
 
@@ -32,12 +35,31 @@ TUNED = Tuning(
 
 
 def recipes(folder: Path, build: Path, broker: str, connections: int, shown: Shown) -> list[Recipe]:
-    """Return the recipes. With certificates to be shown, HAProxy alone: the others have no TLS
+    """Return the recipes. With certificates to be shown, HAProxy and trio: the others have no TLS
     here. `build`: where compiled programs are kept. Raises MissingToolError, BenchError."""
     tuned = haproxy(folder, broker, connections, shown, "HAProxy, tuned", TUNED)
+    bare = trio(folder, broker, shown)
     if shown:
-        return [tuned]
-    return [tuned, *relays(folder, build, broker), *_nginx(folder, broker, connections)]
+        return [tuned, bare]
+    return [tuned, *relays(folder, build, broker), *_nginx(folder, broker, connections), bare]
+
+
+def trio(folder: Path, broker: str, shown: Shown) -> Recipe:
+    """Return the recipe of bare.py."""
+    port, secured = free_ports(HOST, 2)
+    command = [sys.executable, "-m", "tests.bench.bare", str(port), broker]
+    doors = {Door.ECDSA: secured} if Door.ECDSA in shown else {}
+    if doors:
+        command += [str(secured), str(shown[Door.ECDSA])]
+    return Recipe(
+        "trio, reading nothing",
+        tuple(command),
+        port,
+        folder / "trio.log",
+        serves=RELAYED,
+        doors=doors,
+        environment={"PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+    )
 
 
 def relays(folder: Path, build: Path, broker: str) -> list[Recipe]:

@@ -11,7 +11,7 @@ from threading import Thread
 
 import pytest
 
-from tests.bench.limits import SOURCE, TUNED, nginx, relays
+from tests.bench.limits import SOURCE, TUNED, nginx, relays, trio
 from tests.bench.load import compiled
 from tests.bench.machine import ANY, Cores
 from tests.bench.proxies import HOST, Recipe, haproxy, running
@@ -234,7 +234,11 @@ def one_worker_of_nginx(folder: Path, broker: str) -> Recipe:
     return nginx(folder, broker, ROOM)
 
 
-@pytest.mark.parametrize("make", [tuned_haproxy, one_worker_of_nginx])
+def bare_trio(folder: Path, broker: str) -> Recipe:
+    return trio(folder, broker, {})
+
+
+@pytest.mark.parametrize("make", [tuned_haproxy, one_worker_of_nginx, bare_trio])
 def test_another_proxy_starts_and_passes_bytes(
     make: Callable[[Path, str], Recipe], tmp_path: Path
 ) -> None:
