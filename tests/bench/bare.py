@@ -15,6 +15,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 
 import trio
 
@@ -46,18 +47,25 @@ class Relay:
         self._accepted = 0.0  # when the last connection was
         self._pairs: dict[int, tuple[Ends, Move]] = {}
 
-    async def serve(self, port: int, *, secured: bool) -> None:
+    async def serve(self, port: int, *, secured: bool, task_status: trio.TaskStatus[None]) -> None:
         """Accept connections for ever."""
+        host = self._broker[0]
+        (listener,) = await trio.open_tcp_listeners(port, host=host, backlog=4096)
+        task_status.started()
         async with trio.open_nursery() as nursery:
-            for listener in await trio.open_tcp_listeners(port, host=self._broker[0], backlog=4096):
-                while True:
-                    accepted, _ = await listener.socket.accept()
-                    self._accepted = time.monotonic()
-                    nursery.start_soon(self._connect, accepted, secured)
+            while True:
+                accepted, _ = await listener.socket.accept()
+                self._accepted = time.monotonic()
+                nursery.start_soon(self._connect, accepted, secured)
 
     async def _connect(self, accepted: trio.socket.SocketType, secured: bool) -> None:
         reached = trio.socket.socket()
-        await reached.connect(self._broker)
+        try:
+            await reached.connect(self._broker)
+        except OSError:  # whoever waits for the port comes before the broker is there
+            accepted.close()
+            reached.close()
+            return
         client, broker = (socket.socket(fileno=it.detach()) for it in (accepted, reached))
         for sock in (client, broker):
             sock.setblocking(True)
@@ -139,9 +147,10 @@ async def main(*arguments: str) -> None:
     gc.freeze()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(relay.run)
-        nursery.start_soon(lambda: relay.serve(int(port), secured=False))
         if file:
-            nursery.start_soon(lambda: relay.serve(int(secured), secured=True))
+            await nursery.start(partial(relay.serve, int(secured), secured=True))
+        # The bench waits for this one.
+        await nursery.start(partial(relay.serve, int(port), secured=False))
 
 
 if __name__ == "__main__":
