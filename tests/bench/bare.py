@@ -72,7 +72,12 @@ class Relay:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         moves: tuple[Move, Move] = (broker.sendall, client.sendall)
         if secured:
-            moves = await self._secure(client, broker)
+            try:
+                moves = await self._secure(client, broker)
+            except OSError:  # the same
+                client.close()
+                broker.close()
+                return
         for ends, move in zip(((client, broker), (broker, client)), moves, strict=True):
             self._pairs[ends[0].fileno()] = ends, move
             self._epoll.register(ends[0].fileno(), select.EPOLLIN)
@@ -88,7 +93,10 @@ class Relay:
             except ssl.SSLWantReadError:
                 client.sendall(outgoing.read())
                 await trio.lowlevel.wait_readable(client)
-                incoming.write(client.recv(BUFFER))
+                came = client.recv(BUFFER)
+                if not came:
+                    raise ConnectionResetError from None
+                incoming.write(came)
             else:
                 break
         client.sendall(outgoing.read())
