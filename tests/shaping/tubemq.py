@@ -24,7 +24,7 @@ from .scenarios import Unit
 
 RATES, SHORT = (100.0, 500.0, 2000.0), (500.0,)
 SECONDS = 10.0
-STORED_SECONDS = 20
+STORED_SECONDS = 26
 """Seconds for which stored messages last, behind those of a burst."""
 
 STORING_S = 120
@@ -37,8 +37,9 @@ REPLIES = 300
 """Replies with what a limit lets pass in `SECONDS`: stored messages are so large that it takes as
 many. A reply passes whole, so fewer would be a coarse measure."""
 
-STARTING_S = 4.0
-"""Seconds until several clients are at work, on two cores."""
+STARTING_S = 10.0
+"""Seconds until several clients are at work, on two cores, and have used up what a limit lets pass
+at once to those who sent less before."""
 
 EACH, MOST_CLIENTS = 250.0, 4
 """Messages in a second that one client takes easily: it waits for each reply, so that one alone
