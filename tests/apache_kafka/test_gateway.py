@@ -130,7 +130,11 @@ def test_usage_records_name_clients_as_they_do_themselves(
     started.stop()
     found = [it for it in reading.usage(tmp_path) if it.topic == topic]
     sums = {op: sum(it.msgs for it in found if it.op == op) for op in ("send", "deliver")}
-    assert sums == dict.fromkeys(("send", "deliver"), len(payloads()))
+    assert sums["deliver"] == len(payloads())
+    if any(it.errors for it in found):  # the broker did not lead the new topic yet: sent again
+        assert sums["send"] > len(payloads())
+    else:
+        assert sums["send"] == len(payloads())
     assert {(it.proto, it.client_id) for it in found} == {("kafka", "billing")}
     assert "billing" in {it.client_id for it in reading.events(tmp_path)}
 
