@@ -1,7 +1,7 @@
 """Has a child read and check the configuration, and takes the settings over from it.
 
-The child is a fork of this process, made before trio is imported or a thread started: what both
-need is imported once. It writes how it went to a pipe, the settings pickled, as rules are
+The child is a fork of this process, made before trio is imported or a thread started, so that what
+both need is imported once. It writes the mistakes to a pipe, or the settings, pickled as rules are
 (`reload.reader`). Meanwhile this process imports what serves.
 
 Settings are models in a gateway with rules, which are checked by the same means when it starts, and
@@ -71,7 +71,8 @@ def _needs_models(data: bytes) -> bool:
 
 
 class _Child(NamedTuple):
-    """`process`: its number. `reading`: the descriptor of the pipe that it writes to."""
+    """The process that checks the file. `process`: its number. `reading`: the end of its pipe from
+    which this process reads."""
 
     process: int
     reading: int
@@ -84,7 +85,8 @@ class _Child(NamedTuple):
 
 
 def _forked(path: Path, data: bytes) -> _Child | None:
-    """Start the child for a file that holds `data`; return None if there can be none."""
+    """Fork the child, which checks a file that holds `data`. Return None if the system has no room
+    for another process."""
     import gateway.protocols  # noqa: F401 - which both need
 
     reading, writing = os.pipe()
@@ -102,8 +104,8 @@ def _forked(path: Path, data: bytes) -> _Child | None:
 
 
 def _check(path: Path, data: bytes, writing: int) -> NoReturn:
-    """Write the settings, or the mistakes, to the pipe, and exit. Nothing that the parent prepared
-    to be written or done at its end happens here."""
+    """Write the settings or the mistakes to the pipe, and exit at once: the child must not write
+    what the parent has in its buffers, nor do what the parent does at its end."""
     status = 1
     try:
         result, written = _checked(path, data)
@@ -112,7 +114,7 @@ def _check(path: Path, data: bytes, writing: int) -> NoReturn:
         status = result
     except BrokenPipeError:  # the parent is gone
         pass
-    except BaseException:  # noqa: BLE001 - whatever it is, the parent's life is not to be lived
+    except BaseException:  # noqa: BLE001 - else the child would go on as the parent does
         traceback.print_exc()
     finally:
         os._exit(status)

@@ -2,8 +2,8 @@
 """Move the usual bytes of a pair: receive, walk and send in one call, without the interpreter.
 
 The twin of `plane.pump.Pump.receive` for a source that nothing pauses, and a sink that has taken all
-before. Whatever else there is goes to the pure version, and so does a chunk from the first frame on
-that is not usual. Streams of records are called as the pure version does.
+before. The pure version moves all else, and the rest of a chunk from its first unusual frame on.
+Streams with TLS are called as the pure version calls them.
 
 Large frames go from socket to socket by way of a pipe (splice), without a copy. All pairs share one
 pipe, which is empty between two calls.
@@ -225,13 +225,15 @@ cdef class Mover:
         return self.tell(now)
 
     cdef int move_records(self, double now) except -1:
-        """Do the same where one stream or both have records, which takes calls of their methods."""
+        """Move bytes of a pair with TLS: walk without the interpreter, and call the methods of its
+        streams. The lock is taken again between the steps, which plain sockets do not need."""
         cdef Room room = self._memory
         cdef Descriptor source = self.source, sink = self.sink
         cdef Walker walker = self.walker
         cdef uint8_t *data = <uint8_t *>PyByteArray_AS_STRING(room.buffer)
         cdef Py_ssize_t most, at
         cdef ssize_t count, sent
+        cdef int failure
         if walker is None or PyBytes_GET_SIZE(self._carry):
             self.receive(now)
             return 0
@@ -240,8 +242,9 @@ cdef class Mover:
         if source.plain:
             with nogil:
                 count = recv(source.fd, data, most, 0)
+                failure = errno
             if count <= 0:
-                return self._nothing(count, errno)
+                return self._nothing(count, failure)
         else:
             try:
                 count = source.receive_into(room.buffer, most)
@@ -264,8 +267,9 @@ cdef class Mover:
         if sink.plain:
             with nogil:
                 sent = send(sink.fd, data, count, MSG_NOSIGNAL)
+                failure = errno
             if sent < 0:
-                sent = self._untaken(errno)
+                sent = self._untaken(failure)
                 if sent < 0:
                     return 0
         else:
@@ -283,7 +287,7 @@ cdef class Mover:
         return self.tell(now)
 
     cdef ssize_t _untaken(self, int failure) except -2:
-        """Return 0 if the sink has no room; else it is lost: -1."""
+        """Return 0 if the sink has no room. If its peer is gone, end the pair and return -1."""
         if failure == EAGAIN or failure == EINTR:
             return 0
         self.pair.lost(self.sink, OSError(failure, os.strerror(failure)))
@@ -404,11 +408,11 @@ cdef class Rounds:
             close(self.timer)
 
     def serve(self, int descriptor, int linger):
-        """Handle events until the turn is over, or there are none. Return the time.
+        """Handle events until the turn is over or no event is left. Return the time of its end.
 
-        Waiting for a further event has no timeout of its own: one timer ends the turn. A timeout
-        that is due before the kernel's next tick takes 2 us for each event, to be set and to be
-        cancelled, which is more than all the rest that is done here.
+        One timer ends all waits of a turn. A timeout of each wait would cost 2 us an event, because
+        the kernel sets its own timer for one that is due before the next tick, and resets it
+        afterwards: more than all else that is done here.
         """
         cdef bint is_monotonic = self.clock is time.monotonic, lingers = False
         cdef int wait = 0  # there are events, or else nobody would have called

@@ -82,9 +82,9 @@ class _Rounds(ABC):
         self._next = 0
 
     def serve(self, _: int, linger: int) -> float:
-        """Handle events until the turn is over, or there are none. Return the time.
+        """Handle events until the turn is over or no event is left. Return the time of its end.
 
-        `linger`: milliseconds to wait for an event while nothing is decided.
+        `linger`: milliseconds to wait for another event, unless the front has work.
         """
         clock, until = self.clock, self.until
         after = clock()

@@ -64,8 +64,9 @@ class PlaneState:
     """The part of a reactor that pairs, pumps and lanes use. `rearm`: see `Deadlines`.
 
     `decisions`: stop frames decided in a row, in this turn or by this deadline. `until`: when this
-    turn ends. `due`: until when it may wait for events. `gave_work`: this turn has started a job,
-    which begins after it. `resets`: number of resets of producers whose frames waited too long.
+    turn ends. `due`: until when it may wait for events. `gave_work`: whether it has started a job,
+    which begins only after it. `resets`: number of resets of producers whose frames waited too
+    long.
     `granted`: the receiver of each account's next grant, if the account waits. `sampler`: draws the
     chunks that are timed.
     """

@@ -78,7 +78,8 @@ def content(envelope: bytes) -> tuple[int, bytes] | None:
 
 
 def body_at(envelope: bytes) -> int | None:
-    """Return where the length of the third message stands; None: that cannot be read."""
+    """Return the offset of the third message's length, or None if the lengths of the first two
+    messages cannot be read."""
     at = 0
     for _ in range(2):
         found = varint_at(envelope, at)
