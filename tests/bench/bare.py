@@ -83,7 +83,8 @@ class Relay:
             self._epoll.register(ends[0].fileno(), select.EPOLLIN)
 
     async def _secure(self, client: socket.socket, broker: socket.socket) -> tuple[Move, Move]:
-        """Shake hands, and return what decrypts and what encrypts."""
+        """Complete the TLS handshake. Return a function that decrypts bytes of the client for the
+        broker, and one that encrypts bytes of the broker for the client; both send them too."""
         assert self._context is not None
         incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         tls = self._context.wrap_bio(incoming, outgoing, server_side=True)

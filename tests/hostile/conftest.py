@@ -32,13 +32,15 @@ def running(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def impatient(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """Like `running`, for tests that wait until clients have been too slow."""
-    folder = tmp_path_factory.mktemp("impatient")
+def hasty(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Start a gateway like `running`, which gives clients less time to open a connection: for tests
+    that wait for this deadline."""
+    folder = tmp_path_factory.mktemp("hasty")
     yield from started(broker, folder, {"handshake": f"{HANDSHAKE}s"})
 
 
 def started(broker: Broker, folder: Path, deadlines: dict[str, str]) -> Iterator[Gateway]:
+    """Start a gateway process, and stop it, which checks that it logged no bug."""
     gateway = Gateway([broker], folder, {"idle": "1h"} | deadlines)
     yield gateway
     gateway.stop()

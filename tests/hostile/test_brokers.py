@@ -30,8 +30,8 @@ RESPONSE = simple(Kind.AUTH_RESPONSE, client_version="x", response={"auth_method
 
 
 @pytest.fixture(scope="module")
-def running(impatient: Gateway) -> Gateway:
-    return impatient
+def running(hasty: Gateway) -> Gateway:
+    return hasty
 
 
 def leave(wire: Wire) -> None:

@@ -20,8 +20,8 @@ everywhere = pytest.mark.parametrize("listener", LISTENERS)
 
 
 @pytest.fixture(scope="module")
-def running(impatient: Gateway) -> Gateway:
-    return impatient
+def running(hasty: Gateway) -> Gateway:
+    return hasty
 
 
 DEEP = b"\x0b" * 30_000

@@ -75,7 +75,7 @@ def large_sockets() -> tuple[socket.socket, socket.socket]:
 
 @pytest.fixture(params=["plain", "TLS of the client", "TLS of both"])
 def mixed(request: pytest.FixtureRequest, plane: Plane, each: Implementation) -> Opened:
-    """A pair whose streams are sockets or have records."""
+    """Return an open pair without TLS, with TLS towards the client, or with TLS on both sides."""
     secured = {"plain": (), "TLS of the client": (0,), "TLS of both": (0, 1)}[request.param]
     sides = count()
     return plane.open(
