@@ -10,10 +10,12 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from itertools import count
 from pathlib import Path
 
-from tests.apache_kafka.broker import VERSION, Cluster
+from tests.apache_kafka.broker import HOST, VERSION, Cluster
 from tests.apache_kafka.connection import Connection
 from tests.playbooks_kafka.captured import FILE, GROUP, MEMBER, TOPIC
 from tests.playbooks_kafka.frames import (
@@ -32,7 +34,13 @@ from tests.playbooks_kafka.frames import (
     told,
 )
 
-DESCRIBE_QUORUM, DESCRIBE_CLUSTER, SHARE_ACKNOWLEDGE = 55, 60, 79
+ALTER_CONFIGS, DESCRIBE_QUORUM, DESCRIBE_CLUSTER = 44, 55, 60
+SHARE_HEARTBEAT, SHARE_ACKNOWLEDGE, READ_SHARE_STATE = 76, 79, 84
+GROUPS = 32
+"""The type of resource of ALTER_CONFIGS."""
+SHARES, FIND_SHARES = 2, 6
+"""The type of key of FIND_COORDINATOR, and the first version that knows it."""
+SHARE_SIZE = {"MaxWaitMs": 100, "MaxBytes": 1 << 20, "MaxRecords": 10, "BatchSize": 10}
 NODES = 3
 LEADERS = 12
 """The version of Metadata that says who leads a partition."""
@@ -49,13 +57,17 @@ class Broker(Connection):
         return key, version, frame, self.ask(frame)
 
 
+Brokers = Mapping[int, Broker]
+Captures = Iterator[Captured]
+
+
 def versions(key: int, first: int = 0) -> range:
     """Return the versions of an API, from one on."""
     of = known(key).request
     return range(max(first, of.first), of.last + 1)
 
 
-def captured(ports: list[int]) -> Iterator[Captured]:
+def captured(ports: list[int]) -> Captures:
     """Yield what brokers say. `ports`: of the nodes 1, 2 and so on."""
     brokers = {id: Broker(port) for id, port in enumerate(ports, start=1)}
     one = brokers[1]
@@ -81,6 +93,7 @@ def captured(ports: list[int]) -> Iterator[Captured]:
     (partition, leader) = _led_by(topic)
     other = next(broker for id, broker in brokers.items() if id != leader)
     yield from _of_another_leader(other, topic["TopicId"], partition)
+    yield from _of_a_replaced_leader(brokers, leader, topic["TopicId"], partition)
 
 
 def _led_topic(broker: Broker) -> Fields:
@@ -110,7 +123,7 @@ def _settled(broker: Broker, key: int, version: int, /, **fields: object) -> Cap
         time.sleep(0.2)
 
 
-def _of_another_leader(broker: Broker, id: bytes, partition: int) -> Iterator[Captured]:
+def _of_another_leader(broker: Broker, id: bytes, partition: int) -> Captures:
     """Yield what a broker answers that does not lead the partition, and says who does."""
     for version in versions(PRODUCE, 10):
         name = {"TopicId": id} if version >= 13 else {"Name": TOPIC}
@@ -122,16 +135,83 @@ def _of_another_leader(broker: Broker, id: bytes, partition: int) -> Iterator[Ca
         yield broker.captured(FETCH, version, **whole, Topics=wanted)
     member = {"GroupId": GROUP, "MemberId": MEMBER}
     for version in versions(SHARE_FETCH):
-        size = {"MaxWaitMs": 100, "MaxBytes": 1 << 20, "MaxRecords": 10, "BatchSize": 10}
         shared = [{"TopicId": id, "Partitions": [{"PartitionIndex": partition}]}]
-        fields = {**member, **size, "ShareSessionEpoch": 0, "Topics": shared}
+        fields = {**member, **SHARE_SIZE, "ShareSessionEpoch": 0, "Topics": shared}
         yield broker.captured(SHARE_FETCH, version, **fields)
-    for epoch, version in enumerate(versions(SHARE_ACKNOWLEDGE), start=1):
-        accepted = [{"FirstOffset": 0, "LastOffset": 0, "AcknowledgeTypes": [1]}]
-        partitions = [{"PartitionIndex": partition, "AcknowledgementBatches": accepted}]
+
+
+# -- share sessions -------------------------------------------------------------------------------
+
+FIRST_RECORD = [{"FirstOffset": 0, "LastOffset": 0, "AcknowledgeTypes": [1]}]
+LATER = 100
+"""An epoch that no leader of the topic has had."""
+
+
+def _of_a_replaced_leader(brokers: Brokers, leader: int, id: bytes, partition: int) -> Captures:
+    """Yield what a broker answers to ShareAcknowledge when another one has begun to lead a
+    partition of its share session: its coordinator is told so, since a broker that knows it has
+    forgotten the session and names nobody."""
+    _send_one(brokers[leader], partition)
+    for version in versions(SHARE_ACKNOWLEDGE):
+        group = f"{GROUP}-{version}"  # no session of a group goes on after such an answer
+        member = {"GroupId": group, "MemberId": MEMBER}
+        _join(brokers, member)
+        epoch = _acquire(brokers[leader], member, id, partition)
+        key = f"{group}:{urlsafe_b64encode(id).decode().rstrip('=')}:{partition}"
+        led = [{"Partition": partition, "LeaderEpoch": LATER}]
+        state = {"GroupId": group, "Topics": [{"TopicId": id, "Partitions": led}]}
+        _coordinator(brokers, SHARES, key).captured(READ_SHARE_STATE, 0, **state)
+        partitions = [{"PartitionIndex": partition, "AcknowledgementBatches": FIRST_RECORD}]
         topics = [{"TopicId": id, "Partitions": partitions}]
         fields = {**member, "ShareSessionEpoch": epoch, "Topics": topics}
-        yield broker.captured(SHARE_ACKNOWLEDGE, version, **fields)
+        yield brokers[leader].captured(SHARE_ACKNOWLEDGE, version, **fields)
+
+
+def _send_one(leader: Broker, partition: int) -> None:
+    import kafka  # which warns of itself
+
+    producer = kafka.KafkaProducer(bootstrap_servers=f"{HOST}:{leader.port}")
+    producer.send(TOPIC, b"one", partition=partition).get(timeout=30)
+    producer.close()
+
+
+def _coordinator(brokers: Brokers, type: int, key: str) -> Broker:
+    """Return who coordinates a group or the states of shares."""
+    keys = {"KeyType": type, "CoordinatorKeys": [key]}
+    *_, answer = _settled(brokers[1], FIND_COORDINATOR, FIND_SHARES, **keys)
+    (found,) = told(FIND_COORDINATOR, FIND_SHARES, answer)["Coordinators"]
+    return brokers[found["NodeId"]]
+
+
+def _join(brokers: Brokers, member: Fields) -> None:
+    """Return when the member has partitions: only then have these a state."""
+    by_group = {"ResourceType": GROUPS, "ResourceName": member["GroupId"]}
+    earliest = {"Name": "share.auto.offset.reset", "ConfigOperation": 0, "Value": "earliest"}
+    changed = [{**by_group, "Configs": [earliest]}]
+    brokers[1].captured(ALTER_CONFIGS, 1, Resources=changed)
+    coordinator = _coordinator(brokers, 0, member["GroupId"])
+    epoch, assigned = 0, list[Fields]()
+    while not assigned:
+        topics = None if epoch else [TOPIC]
+        fields = {**member, "MemberEpoch": epoch, "SubscribedTopicNames": topics}
+        *_, answer = coordinator.captured(SHARE_HEARTBEAT, 1, **fields)
+        body = told(SHARE_HEARTBEAT, 1, answer)
+        epoch, assignment = body["MemberEpoch"], body["Assignment"]
+        assigned = assignment["TopicPartitions"] if assignment else []
+        time.sleep(0.2)
+
+
+def _acquire(leader: Broker, member: Fields, id: bytes, partition: int) -> int:
+    """Return the next epoch of the member's session, when it has a record to acknowledge."""
+    topics: list[Fields] = [{"TopicId": id, "Partitions": [{"PartitionIndex": partition}]}]
+    for epoch in count():
+        fields = {**member, **SHARE_SIZE, "ShareSessionEpoch": epoch, "Topics": topics}
+        *_, answer = leader.captured(SHARE_FETCH, 2, **fields)
+        responses = told(SHARE_FETCH, 2, answer)["Responses"]
+        if any(it["AcquiredRecords"] for of in responses for it in of["Partitions"]):
+            return epoch + 1
+        topics = []
+    raise AssertionError
 
 
 def main() -> None:

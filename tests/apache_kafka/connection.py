@@ -12,6 +12,7 @@ class Connection:
     """A connection to the broker at a port of `HOST`."""
 
     def __init__(self, port: int) -> None:
+        self.port = port
         self._socket = socket.create_connection((HOST, port), timeout=30)
 
     def ask(self, frame: bytes) -> bytes:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.wire.address import Address
-from gateway.wire.kafka.addresses import EMPTIED, REWRITTEN, SHARE_ACKNOWLEDGE
+from gateway.wire.kafka.addresses import EMPTIED, REWRITTEN
 from gateway.wire.kafka.hiding import SETTINGS
 from gateway.wire.kafka.versions import is_offered
 
@@ -108,12 +108,7 @@ def _port(said: Any, id: int) -> int:
     return max((_port(it, id) for it in said.values()), default=-1)
 
 
-NAMING = REWRITTEN - {SHARE_ACKNOWLEDGE}
-"""Answers to ShareAcknowledge name a leader only if it has moved while a session had the partition,
-which the cluster of the capture has not."""
-
-
-@pytest.mark.parametrize("it", [it for it in captured() if it.key in NAMING], ids=names)
+@pytest.mark.parametrize("it", [it for it in captured() if it.key in REWRITTEN], ids=names)
 def test_what_was_captured_names_a_broker(it: Captured) -> None:
     """Otherwise the playbooks above show nothing."""
     assert TRACE in it.answer
