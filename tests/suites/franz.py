@@ -19,6 +19,12 @@ SECONDS = 300
 SETTINGS = {"KGO_TEST_RF": "1", "KGO_TEST_RECORDS": "2000", "KGO_TEST_UNSAFE": "1"}
 """One broker; few records for each chain; transactions that begin while another one ends."""
 
+DELIVERIES = 10
+"""How often a share group gives a record out before it archives it, the most that brokers allow.
+Consumers of TestShareGroupETL release what they have got, and are ended with what they have
+buffered: up to five times, the default, so that the test would miss records, however it connects.
+"""
+
 TEST = re.compile(r"^func (Test\w+)\(.*?^}", re.MULTILINE | re.DOTALL)
 NEEDS = re.compile(r"\b(?:newTestClient|testClientOpts|getSeedBrokers|tmpTopic\w*|adm)\(")
 """What a test calls that needs a broker."""
@@ -26,7 +32,7 @@ NEEDS = re.compile(r"\b(?:newTestClient|testClientOpts|getSeedBrokers|tmpTopic\w
 
 class Franz:
     client = f"franz-go {VERSION}"
-    system: System = ApacheKafka()
+    system: System = ApacheKafka(f"group.share.delivery.count.limit={DELIVERIES}\n")
 
     def sources(self, say: Say) -> Path:
         """Fetch and build them."""
