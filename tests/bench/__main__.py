@@ -63,7 +63,6 @@ from tests.bench.rows import (
     TLS_ROWS,
     TUBEMQ_ROWS,
     Door,
-    Kind,
     LifeFigure,
     Row,
 )
@@ -273,7 +272,7 @@ def _loads(
 
 
 def _line(row: Row, samples: Samples) -> Line:
-    line = latency_line if row.kind is Kind.LATENCY else cpu_line
+    line = latency_line if row.is_latency else cpu_line
     return line(row, medians(_values(row, samples)))
 
 
@@ -281,15 +280,15 @@ def _compared(
     line: Compared, row: Row, samples: Samples, compared: tuple[str, str], goal: float | None
 ) -> Line:
     """Return the line of one comparison. The goal is one of CPU."""
-    title, goal = row.title, goal if row.kind is Kind.RATIO else None
-    if row.kind is Kind.LATENCY:
-        title = "median round trip of one 1 KB frame"
+    title, goal = row.title, None if row.is_latency else goal
+    if row.is_latency:
+        title = title.replace("added p50", "median round trip")
     return line(title, _values(row, samples), compared, goal)
 
 
 def _values(row: Row, samples: Samples) -> list[tuple[str, float]]:
     """Return what is measured of a row, by name of the proxy."""
-    figure = "p50_us" if row.kind is Kind.LATENCY else "proxy_us_per_frame"
+    figure = "p50_us" if row.is_latency else "proxy_us_per_frame"
     return [(proxy, it[figure]) for proxy, it in samples]
 
 

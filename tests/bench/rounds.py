@@ -131,7 +131,7 @@ class Bench:
         if self.paced:
             row = self._paced(row, serving)
         targets: list[Proxy | None] = [*serving]
-        if row.kind is Kind.LATENCY:
+        if row.is_latency:
             targets.append(None)
         samples = []
         for proxy in interleaved(targets, self.rounds):

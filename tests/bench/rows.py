@@ -17,11 +17,13 @@ class Kind(Enum):
 
     RATIO: HAProxy's CPU per frame divided by the proxy's own. LATENCY: what the proxy adds to the
     median round trip, divided by what HAProxy adds; all of it on one core, because in a virtual
-    machine the wake-up of another core costs more than any proxy.
+    machine the wake-up of another core costs more than any proxy. LATENCY_APART: the same with the
+    proxy on a core of its own.
     """
 
     RATIO = auto()
     LATENCY = auto()
+    LATENCY_APART = auto()
 
 
 class Door(Enum):
@@ -46,6 +48,11 @@ class Row:
     goal: float | None = None
     kind: Kind = Kind.RATIO
     door: Door = Door.PLAIN
+
+    @property
+    def is_latency(self) -> bool:
+        """Return whether round trips are what is measured."""
+        return self.kind is not Kind.RATIO
 
     @property
     def can_be_paced(self) -> bool:
@@ -86,6 +93,13 @@ ROWS = (
     _row("message-128", "MESSAGE 128 B", f"{_DOWN} --mix 115,121,128", 0.12),
     _row("wake-up", "one 1 KB frame per wake-up, 32 connections", "pingpong --conns 32", 0.75),
     _row("latency", "added p50 of one 1 KB frame", "pingpong --conns 1", 1.3, Kind.LATENCY),
+    _row(
+        "latency-apart",
+        "added p50 of one 1 KB frame, proxy on its own core",
+        "pingpong --conns 1",
+        None,
+        Kind.LATENCY_APART,
+    ),
 )
 
 _PRODUCE, _FETCH = "--cmd produce", "pingpong --cmd fetch --window 4"
