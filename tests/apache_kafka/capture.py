@@ -12,7 +12,6 @@ import tempfile
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Mapping
-from itertools import count
 from pathlib import Path
 
 from tests.apache_kafka.broker import HOST, VERSION, Cluster
@@ -148,9 +147,12 @@ LATER = 100
 
 
 def _of_a_replaced_leader(brokers: Brokers, leader: int, id: bytes, partition: int) -> Captures:
-    """Yield what a broker answers to ShareAcknowledge when another one has begun to lead a
-    partition of its share session: its coordinator is told so, since a broker that knows it has
-    forgotten the session and names nobody."""
+    """Yield what a broker answers to ShareAcknowledge that still takes itself for the leader of a
+    partition, while the coordinator of the shares knows of a later one: the broker names a leader.
+
+    The coordinator is told so by a request of brokers. A broker that knows that it leads no more
+    has forgotten the share session, and names nobody.
+    """
     _send_one(brokers[leader], partition)
     for version in versions(SHARE_ACKNOWLEDGE):
         group = f"{GROUP}-{version}"  # no session of a group goes on after such an answer
@@ -203,15 +205,15 @@ def _join(brokers: Brokers, member: Fields) -> None:
 
 def _acquire(leader: Broker, member: Fields, id: bytes, partition: int) -> int:
     """Return the next epoch of the member's session, when it has a record to acknowledge."""
+    epoch, acquired = 0, False
     topics: list[Fields] = [{"TopicId": id, "Partitions": [{"PartitionIndex": partition}]}]
-    for epoch in count():
+    while not acquired:
         fields = {**member, **SHARE_SIZE, "ShareSessionEpoch": epoch, "Topics": topics}
         *_, answer = leader.captured(SHARE_FETCH, 2, **fields)
         responses = told(SHARE_FETCH, 2, answer)["Responses"]
-        if any(it["AcquiredRecords"] for of in responses for it in of["Partitions"]):
-            return epoch + 1
-        topics = []
-    raise AssertionError
+        acquired = any(it["AcquiredRecords"] for of in responses for it in of["Partitions"])
+        epoch, topics = epoch + 1, []  # the session has the topics now
+    return epoch
 
 
 def main() -> None:
