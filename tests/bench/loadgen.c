@@ -1446,13 +1446,26 @@ static void print_round_trips(void)
            round_trips[n * 99 / 100] / 1e3);
 }
 
+/* The whole frames in the first `bytes` that one connection sends: their sizes may differ. */
+static uint64_t whole_frames(uint64_t bytes)
+{
+    uint64_t frames = bytes / block_len * block_frames;
+    size_t rest = bytes % block_len, at = 0;
+    while ((at += 4 + read_be32(block + at)) <= rest)
+        frames++;
+    return frames;
+}
+
 static void print_load(mark_t from, mark_t to)
 {
     double span = to.at - from.at, average = (double)block_len / block_frames;
     double bytes = (to.up - from.up) + (to.down - from.down);
     int stream = mode_is("stream");
     double frames = stream ? bytes / average : (double)(to.frames_back - from.frames_back);
-    double all = stream ? (to.up + to.down) / average : (double)to.frames_back;
+    /* Of several connections the sum alone is known; what is on its way is more than its error. */
+    double all = !stream         ? (double)to.frames_back
+                 : opt.conns > 1 ? (to.up + to.down) / average
+                                 : (double)whole_frames(to.up + to.down);
     printf("{\"mode\":\"%s\",\"frame\":%.1f,\"conns\":%d,\"secs\":%.4f,\"frames\":%.0f,"
            "\"frames_with_warm_up\":%.0f,\"bytes_per_s\":%.0f,\"proxy_cpu_s\":%.5f,"
            "\"proxy_us_per_frame\":%.5f,\"client_util\":%.3f,\"server_util\":%.3f",
