@@ -44,19 +44,36 @@ cdef enum:
     MOST_MESSAGES = 0x7FFFFFFF  # of a frame, by int32
 
 
-cdef bint read(const uint8_t *data, Py_ssize_t *at, Py_ssize_t end, uint64_t *value) noexcept nogil:
-    """Read a varint of at most nine bytes. Return whether it ends before `end`."""
+cdef struct Varint:
+    uint64_t value
+    Py_ssize_t behind  # its end; 0: it has too many bytes, or has not come that far
+
+
+cdef inline Varint read(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
+    """Read a varint of at most nine bytes, which ends before `end`."""
+    cdef Varint found
+    if at < end and data[at] < 128:  # most have one byte
+        found.value, found.behind = data[at], at + 1
+        return found
+    return read_more(data, at, end, 9)
+
+
+cdef Varint read_more(
+    const uint8_t *data, Py_ssize_t at, Py_ssize_t end, int most
+) noexcept nogil:
+    """Read a varint of at most `most` bytes, of which a tenth counts as far as 64 bits reach."""
+    cdef Varint found
     cdef int shift = 0
-    cdef uint8_t byte
-    value[0] = 0
-    while at[0] < end and shift < 63:
-        byte = data[at[0]]
-        at[0] += 1
-        value[0] |= <uint64_t>(byte & 127) << shift
-        if byte < 128:
-            return True
+    found.value, found.behind = 0, 0
+    end = min(end, at + most)
+    while at < end:
+        found.value |= <uint64_t>(data[at] & 127) << shift
+        at += 1
+        if data[at - 1] < 128:
+            found.behind = at
+            break
         shift += 7
-    return False
+    return found
 
 
 cdef Py_ssize_t body_of(
@@ -128,7 +145,8 @@ cdef class ToBrokerWalker(FrameWalker):
 
     cdef Py_ssize_t walk(self, const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
         cdef Py_ssize_t total, size, field, command_end
-        cdef uint64_t producer = 0, messages, value, last_id = 0
+        cdef uint64_t producer = 0, messages, last_id = 0
+        cdef Varint value
         cdef bint named
         cdef uint8_t tag
         cdef Entry *last = NULL
@@ -156,13 +174,14 @@ cdef class ToBrokerWalker(FrameWalker):
             named, messages = False, 1
             while field < command_end:
                 tag = data[field]
-                field += 1
-                if tag & 0x87 or tag == 0 or not read(data, &field, command_end, &value):
+                value = read(data, field + 1, command_end)
+                if tag & 0x87 or tag == 0 or value.behind == 0:
                     return at
+                field = value.behind
                 if tag == ID:
-                    named, producer = True, value
+                    named, producer = True, value.value
                 elif tag == 0x18:
-                    messages = <uint32_t>value
+                    messages = <uint32_t>value.value
             if not named or messages == 0 or messages > MOST_MESSAGES:
                 return at
             if last is NULL or producer != last_id:
@@ -179,43 +198,47 @@ cdef class ToBrokerWalker(FrameWalker):
         return at
 
 
-cdef int64_t messages_in(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
+cdef inline int64_t messages_in(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
     """Return the message count of whole metadata, as `metadata.count_messages` reads it."""
-    cdef uint64_t found = 1, tag, value
+    cdef Varint value
+    cdef uint32_t found = 1, tag
     while at < end:
-        if not read_long(data, &at, end, &tag):
+        value = read_long(data, at, end)
+        if value.behind == 0:
             break
-        tag = <uint32_t>tag
-        if tag & 7 == 0:
-            if not read_long(data, &at, end, &value):
+        tag, at = <uint32_t>value.value, value.behind
+        if tag & 7 == 0 or tag & 7 == 2:
+            value = read_long(data, at, end)
+            if value.behind == 0:
                 break
+            at = value.behind
             if tag == NUM_MESSAGES:
-                found = value
-        elif tag & 7 == 2:
-            if not read_long(data, &at, end, &value) or value > <uint64_t>(end - at):
-                break
-            at += value
+                found = <uint32_t>value.value
+            elif tag & 7 == 2:
+                if value.value > <uint64_t>(end - at):
+                    break
+                at += value.value
         elif tag & 7 == 1:
             at += 8
         elif tag & 7 == 5:
             at += 4
         else:
             break
-    return <uint32_t>found if 0 < <uint32_t>found <= MOST_MESSAGES else 1
+    return found if 0 < found <= MOST_MESSAGES else 1
 
 
-cdef bint read_long(
-    const uint8_t *data, Py_ssize_t *at, Py_ssize_t end, uint64_t *value
-) noexcept nogil:
-    """Read a varint of at most ten bytes, of which the last counts as far as 64 bits reach."""
-    cdef int shift
-    if read(data, at, end, value):
-        return True
-    if at[0] >= end:
-        return False
-    at[0] += 1
-    value[0] |= <uint64_t>data[at[0] - 1] << 63
-    return data[at[0] - 1] < 128
+cdef inline Varint read_long(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
+    """Read a varint of at most ten bytes, which ends before `end`."""
+    cdef Varint found
+    if at < end and data[at] < 128:
+        found.value, found.behind = data[at], at + 1
+        return found
+    return read_more(data, at, end, 10)
+
+
+cdef struct Found:
+    uint64_t id
+    Entry *entry  # NULL: none yet
 
 
 @no_gc
@@ -239,11 +262,13 @@ cdef class ToClientWalker(FrameWalker):
 
     cdef Py_ssize_t walk(self, const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
         cdef Py_ssize_t total, size, behind
+        cdef Found last
+        last.entry = NULL
         while end - at >= HEADER:
             total, size = number(data + at), number(data + at + 4)
             behind = 0
             if data[at + 8] == COMMAND_TYPE and data[at + 9] == MESSAGE:
-                behind = self._message(data, at, total, size, end)
+                behind = self._message(data, at, total, size, end, &last)
             elif data[at + 8] == COMMAND_TYPE and data[at + 9] == RECEIPT:
                 behind = self._receipt(data, at, total, size, end)
             elif self._passes(data, at, size, total, end):
@@ -262,17 +287,17 @@ cdef class ToClientWalker(FrameWalker):
         Py_ssize_t end,
     ) noexcept nogil:
         """Count a SEND_RECEIPT. Return the offset behind it; 0 if it is not usual."""
-        cdef Py_ssize_t command_end = at + 8 + size, behind_id
-        cdef uint64_t producer
+        cdef Py_ssize_t command_end = at + 8 + size
+        cdef Varint producer
         cdef Entry *entry
         if command_end > end or total != size + 4:
             return 0
-        behind_id = first_id(data, at, size, &producer)
-        if behind_id == 0:
+        producer = first_id(data, at, size)
+        if producer.behind == 0:
             return 0
-        if behind_id > at + 14 and not has_no_other(data, behind_id, command_end):
+        if producer.behind > at + 14 and not has_no_other(data, producer.behind, command_end):
             return 0
-        entry = self.producers.find(producer)
+        entry = self.producers.find(producer.value)
         if entry is not NULL:
             entry.counts.receipts += 1
         return command_end
@@ -284,12 +309,13 @@ cdef class ToClientWalker(FrameWalker):
         Py_ssize_t total,
         Py_ssize_t size,
         Py_ssize_t end,
+        Found *last,
     ) noexcept nogil:
-        """Count a MESSAGE. Return the offset behind it; 0 if it is not usual."""
+        """Count a MESSAGE. Return the offset behind it; 0 if it is not usual. `last`: the consumer
+        of the one before."""
         cdef Py_ssize_t command_end = at + 8 + size, metadata = command_end + 10
-        cdef Py_ssize_t metadata_end, behind_id
-        cdef uint64_t consumer
-        cdef Entry *entry
+        cdef Py_ssize_t metadata_end
+        cdef Varint consumer
         if (
             command_end + 12 > end
             or size + 4 > total
@@ -300,31 +326,30 @@ cdef class ToClientWalker(FrameWalker):
         metadata_end = metadata + number(data + command_end + 6)
         if metadata_end > end or metadata_end > at + 4 + total or metadata_end - metadata > LARGE:
             return 0
-        behind_id = first_id(data, at, size, &consumer)
-        if behind_id == 0 or not is_first_delivery(data, at, behind_id, command_end):
+        consumer = first_id(data, at, size)
+        if consumer.behind == 0 or not is_first_delivery(data, at, consumer.behind, command_end):
             return 0
-        entry = self.consumers.find(consumer)
-        if entry is NULL:
+        if last.entry is NULL or consumer.value != last.id:
+            last.entry, last.id = self.consumers.find(consumer.value), consumer.value
+        if last.entry is NULL:
             return 0
-        count(entry.counts, messages_in(data, metadata, metadata_end), total + 4)
+        count(last.entry.counts, messages_in(data, metadata, metadata_end), total + 4)
         return at + 4 + total
 
 
-cdef inline Py_ssize_t first_id(
-    const uint8_t *data, Py_ssize_t at, Py_ssize_t size, uint64_t *id
-) noexcept nogil:
-    """Read the id that a whole command begins with. Return the offset behind it; 0 if the command
-    is not canonical, is longer than `LARGEST`, or begins otherwise."""
-    cdef Py_ssize_t behind = at + BODY + 1
+cdef inline Varint first_id(const uint8_t *data, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
+    """Read the id that a whole command begins with; `behind` is also 0 if the command is not
+    canonical, is longer than `LARGEST`, or begins otherwise."""
+    cdef Varint found
     if (
         SMALLEST <= size <= LARGEST
         and data[at + 10] == (data[at + 9] << 3 | 2)
         and data[at + 11] == size - 4
         and data[at + 12] == ID
-        and read(data, &behind, at + 8 + size, id)
     ):
-        return behind
-    return 0
+        return read(data, at + BODY + 1, at + 8 + size)
+    found.value, found.behind = 0, 0
+    return found
 
 
 cdef bint is_first_delivery(
@@ -351,17 +376,18 @@ cdef bint is_first_delivery(
 cdef bint has_no_other(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
     """Return whether fields fill these bytes of which none is another id, or counts deliveries
     above 0."""
-    cdef uint64_t value
+    cdef Varint value
     cdef uint8_t tag
     while at < end:
         tag = data[at]
-        at += 1
         if tag > 127 or tag == ID or (tag & 7 != 0 and tag & 7 != 2):
             return False
-        if not read(data, &at, end, &value) or (tag == REDELIVERIES and value != 0):
+        value = read(data, at + 1, end)
+        if value.behind == 0 or (tag == REDELIVERIES and value.value != 0):
             return False
+        at = value.behind
         if tag & 7 == 2:
-            if value > <uint64_t>(end - at):
+            if value.value > <uint64_t>(end - at):
                 return False
-            at += value
+            at += value.value
     return at == end
