@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from sys import intern
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -238,7 +239,8 @@ class Server:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             self._prepare(sock)
-            connection = Connection(next(self._ids), self, Address(*peer[:2]), self._clock())
+            client = Address(intern(peer[0]), peer[1])  # of many connections from one host
+            connection = Connection(next(self._ids), self, client, self._clock())
             if self._spans is not None:
                 connection.course = Course(self._clock)
             self.figures.accepted += 1

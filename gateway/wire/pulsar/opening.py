@@ -59,6 +59,9 @@ _LEGACY_METHODS = {1: "ycav1", 2: "athens"}
 LONGEST_LIBRARY = 128
 """Characters of a client's library name and version. Real ones have up to 40."""
 
+_UNNAMED = Principal("", verified=False)
+"""A client whose name the gateway does not know."""
+
 _OF_PROXIES = frozenset(
     {"original_principal", "original_auth_data", "original_auth_method", "proxy_version"}
 )
@@ -78,8 +81,7 @@ def open_pair(listener: ListenerContext, origin: Origin) -> Opening:
             if delay:
                 yield Wait(delay, yields=True)
             refused = _refused(EndReason.AUTHENTICATION_FAILED, client)
-            nobody = Principal("", verified=False)
-            return replace(refused, caller=_subject(connect, listener, origin, nobody).caller)
+            return replace(refused, caller=_subject(connect, listener, origin, _UNNAMED).caller)
         outcome = yield from _let_in(listener, client, text(connect.proxy_to_broker_url))
         caller = client.subject.caller
         return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome
@@ -128,9 +130,8 @@ def _identify(
     method = _method_of(connect)
     credential = Credential(method, connect.auth_data)
     if listener.mode is Mode.PASS_THROUGH:
-        nobody = Principal("", verified=False)
-        subject = _subject(connect, listener, origin, nobody)
-        return Client(connect, nobody, credential, subject, budget=listener.budget)
+        subject = _subject(connect, listener, origin, _UNNAMED)
+        return Client(connect, _UNNAMED, credential, subject, budget=listener.budget)
     answer = listener.services.authenticate(credential, origin.certificate)
     principal = yield from settled(answer)
     if isinstance(principal, Denial):
