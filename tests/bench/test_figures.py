@@ -12,7 +12,7 @@ from tests.bench.figures import (
     medians,
     times_line,
 )
-from tests.bench.rows import LIFE, Kind, Row
+from tests.bench.rows import Kind, LifeFigure, Row
 
 ROW = Row("send", "SEND", (), 1.4)
 LATENCY = Row("latency", "added p50", (), 1.3, Kind.LATENCY)
@@ -59,7 +59,7 @@ def test_latency_is_what_a_proxy_adds_to_a_direct_connection() -> None:
 
 
 def test_figures_of_a_life_have_their_own_units() -> None:
-    pair = next(figure for figure in LIFE if figure.key == "pair")
+    pair = LifeFigure("pair", "idle pair", "KB", 1e-3, 5.0)
     line = life_line(pair, {"HAProxy": 3300.0, "gateway": 4500.0})
     assert (line.measured, line.goal, line.verdict) == ("4.50 KB", "<= 5 KB", Verdict.MET)
 

@@ -45,7 +45,8 @@ class Renumbering:
             for frame, number in zip(frames(client), count(FIRST), strict=False):
                 ID.pack_into(frame, 4, number)
                 send(broker, frame)
-            broker.shutdown(socket.SHUT_RDWR)
+            with suppress(OSError):  # the load generator may have closed both
+                broker.shutdown(socket.SHUT_RDWR)
             down.join()
 
     def _give_back(self, broker: socket.socket, client: socket.socket) -> None:
