@@ -49,19 +49,21 @@ cdef struct Varint:
     Py_ssize_t behind  # its end; 0: it has too many bytes, or has not come that far
 
 
-cdef inline Varint read(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
-    """Read a varint of at most nine bytes, which ends before `end`."""
+cdef inline Varint read(
+    const uint8_t *data, Py_ssize_t at, Py_ssize_t end, int most = 9
+) noexcept nogil:
+    """Read a varint of at most `most` bytes, which ends before `end`."""
     cdef Varint found
     if at < end and data[at] < 128:  # most have one byte
         found.value, found.behind = data[at], at + 1
         return found
-    return read_more(data, at, end, 9)
+    return read_more(data, at, end, most)
 
 
 cdef Varint read_more(
     const uint8_t *data, Py_ssize_t at, Py_ssize_t end, int most
 ) noexcept nogil:
-    """Read a varint of at most `most` bytes, of which a tenth counts as far as 64 bits reach."""
+    """Do what `read` does, for any length. A tenth byte counts as far as 64 bits reach."""
     cdef Varint found
     cdef int shift = 0
     found.value, found.behind = 0, 0
@@ -203,12 +205,12 @@ cdef inline int64_t messages_in(const uint8_t *data, Py_ssize_t at, Py_ssize_t e
     cdef Varint value
     cdef uint32_t found = 1, tag
     while at < end:
-        value = read_long(data, at, end)
+        value = read(data, at, end, 10)
         if value.behind == 0:
             break
         tag, at = <uint32_t>value.value, value.behind
         if tag & 7 == 0 or tag & 7 == 2:
-            value = read_long(data, at, end)
+            value = read(data, at, end, 10)
             if value.behind == 0:
                 break
             at = value.behind
@@ -227,18 +229,9 @@ cdef inline int64_t messages_in(const uint8_t *data, Py_ssize_t at, Py_ssize_t e
     return found if 0 < found <= MOST_MESSAGES else 1
 
 
-cdef inline Varint read_long(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
-    """Read a varint of at most ten bytes, which ends before `end`."""
-    cdef Varint found
-    if at < end and data[at] < 128:
-        found.value, found.behind = data[at], at + 1
-        return found
-    return read_more(data, at, end, 10)
-
-
 cdef struct Found:
     uint64_t id
-    Entry *entry  # NULL: none yet
+    Entry *entry  # NULL: none was looked up, or it is not open
 
 
 @no_gc
@@ -312,7 +305,7 @@ cdef class ToClientWalker(FrameWalker):
         Found *last,
     ) noexcept nogil:
         """Count a MESSAGE. Return the offset behind it; 0 if it is not usual. `last`: the consumer
-        of the one before."""
+        that was looked up for the MESSAGE before it."""
         cdef Py_ssize_t command_end = at + 8 + size, metadata = command_end + 10
         cdef Py_ssize_t metadata_end
         cdef Varint consumer
@@ -338,7 +331,7 @@ cdef class ToClientWalker(FrameWalker):
 
 
 cdef inline Varint first_id(const uint8_t *data, Py_ssize_t at, Py_ssize_t size) noexcept nogil:
-    """Read the id that a whole command begins with; `behind` is also 0 if the command is not
+    """Read the id that a whole command begins with. Its `behind` is also 0 if the command is not
     canonical, is longer than `LARGEST`, or begins otherwise."""
     cdef Varint found
     if (

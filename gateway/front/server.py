@@ -239,7 +239,7 @@ class Server:
             except (BlockingIOError, ConnectionAbortedError):
                 return
             self._prepare(sock)
-            client = Address(intern(peer[0]), peer[1])  # of many connections from one host
+            client = Address(intern(peer[0]), peer[1])  # one text for all connections of a host
             connection = Connection(next(self._ids), self, client, self._clock())
             if self._spans is not None:
                 connection.course = Course(self._clock)

@@ -211,17 +211,7 @@ def test_a_stream_of_sizes_that_differ_counts_no_frame_that_has_not_come(tmp_pat
     """Else a gateway that counts all that comes would seem to have counted too few."""
     generator = built(tmp_path)
     with serving(Noting(generator.listen)) as proxy:
-        arguments = [
-            "stream",
-            "--mix",
-            "100,100,9000",
-            "--hello",
-            "-",
-            "--rate",
-            "300",
-            "--warm",
-            "0",
-        ]
-        sample = generator.run(arguments, target=proxy.target, cores=(-1, -1), seconds=0.5)
+        load = "stream --mix 100,100,9000 --rate 300 --warm 0 --hello -"
+        sample = generator.run(load.split(), target=proxy.target, cores=(-1, -1), seconds=0.5)
     sent = [it for it in pulsar_frames(proxy.up) if kind_of(it) == Kind.SEND]
     assert 0 < sample["frames_with_warm_up"] <= len(sent)

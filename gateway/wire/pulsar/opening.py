@@ -60,7 +60,7 @@ LONGEST_LIBRARY = 128
 """Characters of a client's library name and version. Real ones have up to 40."""
 
 _UNNAMED = Principal("", verified=False)
-"""A client whose name the gateway does not know."""
+"""The principal of a client that the gateway does not verify, or has refused."""
 
 _OF_PROXIES = frozenset(
     {"original_principal", "original_auth_data", "original_auth_method", "proxy_version"}
