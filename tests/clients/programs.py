@@ -96,6 +96,11 @@ class Running:
             assert self._line() == {"ready": True}
             self._is_ready = True
 
+    def await_complete(self) -> None:
+        """Return when a consumer that stays has received everything, and repeats had their time."""
+        self.await_ready()
+        assert self._line() == {"complete": True}
+
     def refused(self) -> str:
         """Return what the program wrote when it gave up to connect to its topic, by itself."""
         line = self._process.stdout.readline() if self._process.stdout else b""
@@ -246,6 +251,7 @@ class Program:
         queue: int = 1000,
         work_ms: int = 0,
         poll_ms: int = 0,
+        stay: bool = False,
         token: str | None = None,
     ) -> Iterator[Running]:
         """Receive `count` different messages (0: until told to stop), and those of a moment after
@@ -254,11 +260,13 @@ class Program:
         `kind`: exclusive, shared, failover or key_shared. A new subscription starts at the oldest
         message. `queue`: messages that wait in the consumer; with 0 it requests each message when
         needed, and needs a `count`. `work_ms`: time spent on each message. `poll_ms`: how long to
-        wait for a message before asking again (Go only).
+        wait for a message before asking again (Go only). `stay`: end when told to stop, for which
+        `await_complete` says when it is time.
         """
         words = ["consume", topic, subscription, str(count), "--type", kind]
         words += ["--queue", str(queue), "--work-ms", str(work_ms), "--quiet-ms", str(QUIET_MS)]
         words += ["--poll-ms", str(poll_ms)] if poll_ms else []
+        words += ["--stay"] * stay
         with self.running(url, words, log, token) as running:
             yield running
 

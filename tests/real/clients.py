@@ -88,15 +88,16 @@ def receive_until_silent(consumer: Consumer, silence_ms: int = SILENCE_MS) -> li
         return messages
 
 
-def receive_all_of(consumer: Consumer, expected: list[bytes]) -> None:
+def receive_all_of(consumer: Consumer, expected: list[bytes]) -> list[bytes]:
     """Receive, repeats allowed, until every expected payload has arrived; fail at any other
-    payload, or when no more arrive."""
-    missing, known = set(expected), set(expected)
-    while missing:
+    payload, or when no more arrive. Return each once, in the order of first arrival."""
+    known, arrived = set(expected), dict[bytes, None]()
+    while len(arrived) < len(known):
         message = consumer.receive(RECEIVE_MS)
         consumer.acknowledge(message)
         assert message.data() in known
-        missing.discard(message.data())
+        arrived[message.data()] = None
+    return list(arrived)
 
 
 def assert_silent(consumer: Consumer) -> None:

@@ -68,12 +68,22 @@ def test_consumers_of_a_shared_subscription_divide_the_messages(client: Client) 
     send_all(client.create_producer(topic), numbered(300))
     # One message for each consumer before any gets a second, so that none gets none.
     firsts = [receive(consumer, 1) for consumer in consumers]
-    shares = [
-        first + receive_until_silent(consumer)
-        for first, consumer in zip(firsts, consumers, strict=True)
-    ]
-    received = [message for share in shares for message in share]
+    rests = shares(consumers, 300 - len(consumers))
+    received = [message for share in firsts + rests for message in share]
     assert sorted(payloads(received)) == sorted(numbered(300))
+
+
+def shares(consumers: list[Consumer], count: int) -> list[list[Message]]:
+    """Receive until `count` messages or more have come, and no more do. Return each consumer's."""
+    found: list[list[Message]] = [[] for _ in consumers]
+
+    def have_come() -> bool:
+        for share, consumer in zip(found, consumers, strict=True):
+            share.extend(receive_until_silent(consumer))
+        return sum(map(len, found)) >= count
+
+    wait_until(have_come)
+    return found
 
 
 def test_a_key_stays_with_one_consumer_and_in_order(client: Client) -> None:
@@ -84,8 +94,8 @@ def test_a_key_stays_with_one_consumer_and_in_order(client: Client) -> None:
         producer.send_async(b"%d" % number, None, partition_key=f"key-{number % 30}")
     producer.flush()
     seen: dict[str, list[tuple[int, int]]] = {}
-    for who, consumer in enumerate(consumers):
-        for message in receive_until_silent(consumer):
+    for who, share in enumerate(shares(consumers, 300)):
+        for message in share:
             seen.setdefault(message.partition_key(), []).append((who, int(message.data())))
     assert {key: [number for _, number in got] for key, got in seen.items()} == {
         f"key-{rest}": list(range(rest, 300, 30)) for rest in range(30)

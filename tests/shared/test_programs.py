@@ -5,7 +5,6 @@ Python clients use the rest of the sandbox in the other files of this folder.
 """
 
 import time
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,8 +100,20 @@ def test_nothing_is_lost_when_a_topic_moves(
 
 def assert_survives_moves(program: Program, route: Route, topic: str, logs: Path) -> None:
     pair: Pair = route.broker
-    moves = disturbed(lambda: pair.move(topic), SECONDS)
-    sent, received = exchange(program, route.url, topic, logs, moves, interval_ms=PACE_MS, key=True)
+    with (
+        program.consuming(route.url, topic, "s", COUNT, logs / "c.log", stay=True) as consumer,
+        program.producing(
+            route.url, topic, COUNT, logs / "p.log", interval_ms=PACE_MS, key=True
+        ) as producer,
+    ):
+        for running in (consumer, producer):
+            running.await_ready()
+        with disturbed(lambda: pair.move(topic), SECONDS):
+            sent = producer.sent()
+        # A broker answers a consumer that closes while its topic moves with an error.
+        consumer.await_complete()
+        consumer.tell_to_stop()
+        received = consumer.received()
     assert_nothing_is_lost(sent, received)
     # While a namespace is unloaded, a broker may store messages without receipts: the client sends
     # them again, on a direct connection too.
@@ -119,7 +130,7 @@ def test_a_consumer_without_a_queue_goes_on_after_unloads(
     topic, seconds = fresh_topic(), WORKED * WORK_MS / 1000
     with (
         program.consuming(
-            route.url, topic, "s", WORKED, logs / "c.log", queue=0, work_ms=WORK_MS
+            route.url, topic, "s", WORKED, logs / "c.log", queue=0, work_ms=WORK_MS, stay=True
         ) as consumer,
         program.producing(route.url, topic, WORKED, logs / "p.log") as producer,
     ):
@@ -129,6 +140,8 @@ def test_a_consumer_without_a_queue_goes_on_after_unloads(
         for _ in range(UNLOADS):
             time.sleep(seconds / UNLOADS)
             brokers.unload(topic)
+        consumer.await_complete()
+        consumer.tell_to_stop()
         assert consumer.received().received == set(range(WORKED))
 
 
@@ -207,7 +220,6 @@ def exchange(
     url: str,
     topic: str,
     logs: Path,
-    meanwhile: AbstractContextManager[None] | None = None,
     **how: Any,
 ) -> tuple[Sent, Received]:
     """Produce with one client and consume with another of its kind, and return both reports."""
@@ -217,8 +229,7 @@ def exchange(
     ):
         for running in (consumer, producer):
             running.await_ready()
-        with meanwhile or nullcontext():
-            return producer.sent(), consumer.received()
+        return producer.sent(), consumer.received()
 
 
 def assert_exact(sent: Sent, received: Received) -> None:

@@ -65,6 +65,10 @@ func consume(ctx context.Context, client pulsar.Client, asked options) (any, err
 		Received: ranges{}, Errors: []string{}, ids: map[int]identity{}, last: map[place]int{},
 	}
 	receiveAll(ctx, consumer, asked, report)
+	if asked.stay {
+		sayComplete()
+		<-ctx.Done()
+	}
 	return report, nil
 }
 

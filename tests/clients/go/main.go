@@ -41,6 +41,7 @@ type options struct {
 	work         time.Duration
 	poll         time.Duration
 	quiet        time.Duration
+	stay         bool
 	limit        time.Duration
 	token        string
 	tokenFile    string
@@ -136,6 +137,7 @@ func parse(chosen verb, words []string) (options, error) {
 	work := flags.Int("work-ms", 0, "the consumer takes so long for each message")
 	poll := flags.Int("poll-ms", 0, "wait for a message so long, and then ask again; 0: for ever")
 	quiet := flags.Int("quiet-ms", 500, "listen for repeats so long when all has come")
+	flags.BoolVar(&asked.stay, "stay", false, "say when all has come, and stay until told to stop")
 	limit := flags.Int("limit-s", 60, "stop after so long in any case")
 	flags.IntVar(&asked.size, "size", 0, "bytes of a message")
 	flags.StringVar(&asked.token, "token", "", "shown to the broker")
@@ -215,4 +217,8 @@ func say(what any) {
 
 func sayReady() {
 	say(map[string]bool{"ready": true})
+}
+
+func sayComplete() {
+	say(map[string]bool{"complete": true})
 }

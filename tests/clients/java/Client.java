@@ -134,6 +134,15 @@ public final class Client {
         System.out.flush();
     }
 
+    /** Says that all has come, and returns when it is told to stop. */
+    static void stay(Options asked) throws InterruptedException {
+        System.out.println("{\"complete\": true}");
+        System.out.flush();
+        while (!asked.isOver()) {
+            Thread.sleep(POLL_MS);
+        }
+    }
+
     // -- produce -------------------------------------------------------------------------------
 
     static String produce(PulsarClient client, Options asked) throws Exception {
@@ -241,6 +250,9 @@ public final class Client {
             } else {
                 receiveAll(consumer, asked, report);
             }
+            if (asked.has("stay")) {
+                stay(asked);
+            }
         }
         return report.json();
     }
@@ -278,6 +290,8 @@ public final class Client {
 
     /** The words after the verb, and the options after those. */
     static final class Options {
+        private static final Set<String> TAKE_NONE =
+                Set.of("batch", "key", "serial", "stay", "tls-credential");
         private final List<String> words;
         private final Map<String, String> options = new HashMap<>();
         private final long end;
@@ -289,8 +303,7 @@ public final class Client {
             words = Arrays.asList(line).subList(2, first);
             for (int at = first; at < line.length; at++) {
                 String name = line[at].replaceFirst("^--", "");
-                boolean takesNone = Set.of("batch", "key", "serial", "tls-credential").contains(name);
-                options.put(name, takesNone ? "" : line[++at]);
+                options.put(name, TAKE_NONE.contains(name) ? "" : line[++at]);
             }
             end = System.nanoTime() + TimeUnit.SECONDS.toNanos(number("limit-s", 60));
         }
