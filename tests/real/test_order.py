@@ -38,6 +38,10 @@ ROUNDS = int(os.environ.get("ROUNDS", "0"))
 UNLOADS = ROUNDS or 12
 LIMIT_SECONDS = 45 + 3 * ROUNDS
 TERMINATIONS = ROUNDS or 6
+DROPPED, REOPENED = "Got unexpected message", "Reconnected consumer to broker"
+"""The Go client's words for a message that came before it had noted that its consumer is open. It
+drops such a message, and the broker sends it to no open consumer again: pulsar-client-go issue
+1473. A client that asks before SUCCESS meets this, seldom, without a gateway too."""
 
 
 @pytest.fixture(scope="module")
@@ -59,15 +63,36 @@ def test_a_consumer_that_asks_for_one_message_at_a_time_survives_unloads(
 ) -> None:
     """An application that keeps asking also does so between SUBSCRIBE and SUCCESS."""
     topic = fresh_topic("one-at-a-time")
-    producer = client.create_producer(topic)
+    producer, log = client.create_producer(topic), logs / "go.log"
     settings: dict[str, Any] = {"queue": 0, "poll_ms": poll_ms}
-    with go.consuming(counted.url, topic, "s", UNLOADS, logs / "go", **settings) as running:
+    with go.consuming(counted.url, topic, "s", UNLOADS, log, **settings) as running:
         running.await_ready()
         for number in range(UNLOADS):
+            drops = _drops(log)
             pulsar.admin.unload(topic)
             producer.send(b"%d" % number)
-            wait_until(lambda: _is_acknowledged(pulsar, topic))
+            _await_acknowledged(pulsar, topic, log, drops)
         assert running.received().received == frozenset(range(UNLOADS))
+
+
+def _await_acknowledged(pulsar: Standalone, topic: str, log: Path, drops: int) -> None:
+    """Have a message delivered again, by one more unload, if the client drops it: if its log tells
+    of more than `drops`, and then that it is open."""
+
+    def is_done() -> bool:
+        nonlocal drops
+        if _is_acknowledged(pulsar, topic):
+            return True
+        if _drops(log) > drops and REOPENED in log.read_text().rpartition(DROPPED)[2]:
+            drops = _drops(log)
+            pulsar.admin.unload(topic)
+        return False
+
+    wait_until(is_done)
+
+
+def _drops(log: Path) -> int:
+    return log.read_text().count(DROPPED)
 
 
 def _is_acknowledged(pulsar: Standalone, topic: str) -> bool:
@@ -82,7 +107,7 @@ def test_a_producer_is_told_that_its_topic_is_terminated(
     wrong: list[str] = []
     for number in range(TERMINATIONS):
         topic = fresh_topic("terminated")
-        log = logs / f"go-{number}"
+        log = logs / f"go-{number}.log"
         with go.producing(counted.url, topic, 0, log, serial=True, patience=5) as running:
             running.await_ready()
             wait_until(lambda topic=topic: _stored(pulsar, topic) > 20)  # type: ignore[misc]
