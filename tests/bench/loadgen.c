@@ -97,6 +97,7 @@ typedef struct {
     uint64_t given;                /* server: bytes of receipts sent */
     uint32_t first_id;             /* server, Kafka: of the first request behind the opening */
     uint64_t part;                 /* bytes of an incomplete frame */
+    uint64_t come;                 /* receiver of a stream: bytes */
     uint64_t sent_at;              /* client, window 1: nanoseconds */
     int wants_out;
     SSL *ssl;                      /* client: NULL without TLS */
@@ -121,7 +122,8 @@ static struct {
 static uint8_t *block, *receipts;
 static size_t block_len, receipts_len, receipt_len;
 static long block_frames;
-static atomic_ullong server_bytes, client_bytes, opened;
+static size_t *frame_ends;         /* in the block */
+static atomic_ullong server_bytes, client_bytes, stream_frames, opened;
 static atomic_int stopping, server_ready;
 static clockid_t server_clock;
 static int listener;
@@ -847,6 +849,15 @@ static void build_tube_blocks(void)
     }
 }
 
+static void note_frame_ends(void)
+{
+    size_t at = 0;
+    if (!(frame_ends = malloc(block_frames * sizeof *frame_ends)))
+        die("malloc");
+    for (long i = 0; i < block_frames; i++)
+        frame_ends[i] = at += tube() ? (size_t)opt.frame : 4 + read_be32(block + at);
+}
+
 /* The sent bytes: a block of whole frames, and one of whole receipts, both sent repeatedly. */
 static void build_blocks(void)
 {
@@ -1174,6 +1185,27 @@ static ssize_t receive_nothing(const conn_t *c)
     return recv(c->fd, unused, 1 << 20, MSG_TRUNC);  /* TCP: drops the bytes, writes none */
 }
 
+/* The whole frames in the first `bytes` that one connection sends: their sizes may differ. */
+static uint64_t whole_frames(uint64_t bytes)
+{
+    long least = 0, most = block_frames;
+    while (least < most) {
+        long middle = (least + most) / 2;
+        if (frame_ends[middle] <= bytes % block_len)
+            least = middle + 1;
+        else
+            most = middle;
+    }
+    return bytes / block_len * block_frames + least;
+}
+
+static void note_stream(conn_t *c, ssize_t bytes)
+{
+    uint64_t before = whole_frames(c->come);
+    c->come += bytes;
+    atomic_fetch_add_explicit(&stream_frames, whole_frames(c->come) - before, memory_order_relaxed);
+}
+
 static int is_gone(ssize_t received) { return !received || (received < 0 && errno != EAGAIN); }
 
 /* Numbers the receipts that the next `len` bytes belong to. All connections share them, so this
@@ -1256,7 +1288,9 @@ static int serve_in(int epoll, conn_t *c)
     if (n < 0)
         return 1;
     atomic_fetch_add_explicit(&server_bytes, n, memory_order_relaxed);
-    if (!mode_is("stream")) {
+    if (mode_is("stream")) {
+        note_stream(c, n);
+    } else {
         c->part += n;
         c->owed += c->part / opt.frame * receipt_len;
         c->part %= opt.frame;
@@ -1398,6 +1432,8 @@ static int client_in_once(int epoll, conn_t *c)
     if (n < 0)
         return 0;
     atomic_fetch_add_explicit(&client_bytes, n, memory_order_relaxed);
+    if (mode_is("stream"))
+        note_stream(c, n);
     if (!mode_is("pingpong"))
         return 1;
     c->part += n;
@@ -1446,26 +1482,13 @@ static void print_round_trips(void)
            round_trips[n * 99 / 100] / 1e3);
 }
 
-/* The whole frames in the first `bytes` that one connection sends: their sizes may differ. */
-static uint64_t whole_frames(uint64_t bytes)
-{
-    uint64_t frames = bytes / block_len * block_frames;
-    size_t rest = bytes % block_len, at = 0;
-    while ((at += 4 + read_be32(block + at)) <= rest)
-        frames++;
-    return frames;
-}
-
 static void print_load(mark_t from, mark_t to)
 {
     double span = to.at - from.at, average = (double)block_len / block_frames;
     double bytes = (to.up - from.up) + (to.down - from.down);
     int stream = mode_is("stream");
     double frames = stream ? bytes / average : (double)(to.frames_back - from.frames_back);
-    /* Of several connections the sum alone is known; what is on its way is more than its error. */
-    double all = !stream         ? (double)to.frames_back
-                 : opt.conns > 1 ? (to.up + to.down) / average
-                                 : (double)whole_frames(to.up + to.down);
+    double all = stream ? (double)atomic_load(&stream_frames) : (double)to.frames_back;
     printf("{\"mode\":\"%s\",\"frame\":%.1f,\"conns\":%d,\"secs\":%.4f,\"frames\":%.0f,"
            "\"frames_with_warm_up\":%.0f,\"bytes_per_s\":%.0f,\"proxy_cpu_s\":%.5f,"
            "\"proxy_us_per_frame\":%.5f,\"client_util\":%.3f,\"server_util\":%.3f",
@@ -1736,6 +1759,7 @@ int main(int argc, char **argv)
     if (opt.tls)
         begin_tls();
     build_blocks();
+    note_frame_ends();
     listen_here();
     pthread_t server;
     if (pthread_create(&server, NULL, serve, NULL))

@@ -3,7 +3,7 @@
 import socket
 import struct
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from itertools import count, cycle
 from pathlib import Path
 from threading import Thread
@@ -112,18 +112,19 @@ def test_answers_have_the_ids_that_the_proxy_gave_their_requests(tmp_path: Path,
 
 
 class Noting:
-    """A proxy of one connection that keeps what passes. `up`: from the client; `down`: to it."""
+    """A proxy of one connection that keeps what passes. `up`: from the client; `down`: to it.
+    `listener`: where several take one connection each."""
 
-    def __init__(self, broker: str) -> None:
+    def __init__(self, broker: str, listener: socket.socket | None = None) -> None:
         self.up, self.down = bytearray(), bytearray()
         self._broker = broker
-        self._listener = socket.create_server((HOST, 0))
-        self.target = "{}:{}".format(*self._listener.getsockname())
+        self.listener = listener or socket.create_server((HOST, 0))
+        self.target = "{}:{}".format(*self.listener.getsockname())
 
     def serve(self) -> None:
         host, _, port = self._broker.partition(":")
-        client, _ = self._listener.accept()
-        with self._listener, client, socket.create_connection((host, int(port))) as broker:
+        client, _ = self.listener.accept()
+        with self.listener, client, socket.create_connection((host, int(port))) as broker:
             down = Thread(target=pass_on, args=(broker, client, self.down))
             down.start()
             pass_on(client, broker, self.up)
@@ -215,3 +216,16 @@ def test_a_stream_of_sizes_that_differ_counts_no_frame_that_has_not_come(tmp_pat
         sample = generator.run(load.split(), target=proxy.target, cores=(-1, -1), seconds=0.5)
     sent = [it for it in pulsar_frames(proxy.up) if kind_of(it) == Kind.SEND]
     assert 0 < sample["frames_with_warm_up"] <= len(sent)
+
+
+def test_a_stream_of_several_connections_counts_the_whole_frames_of_each(tmp_path: Path) -> None:
+    generator = built(tmp_path)
+    first = Noting(generator.listen)
+    proxies = [first, *(Noting(generator.listen, first.listener) for _ in range(2))]
+    with ExitStack() as stack:
+        for proxy in proxies:
+            stack.enter_context(serving(proxy))
+        load = "stream --mix 100,100,9000 --conns 3 --warm 0 --hello -"
+        sample = generator.run(load.split(), target=first.target, cores=(-1, -1), seconds=0.1)
+    sent = [kind_of(it) for proxy in proxies for it in pulsar_frames(proxy.up)]
+    assert 0 < sample["frames_with_warm_up"] <= sent.count(Kind.SEND)
