@@ -97,7 +97,7 @@ typedef struct {
     uint64_t given;                /* server: bytes of receipts sent */
     uint32_t first_id;             /* server, Kafka: of the first request behind the opening */
     uint64_t part;                 /* bytes of an incomplete frame */
-    uint64_t come;                 /* receiver of a stream: bytes */
+    uint64_t received;             /* receiver of a stream: bytes so far */
     uint64_t sent_at;              /* client, window 1: nanoseconds */
     int wants_out;
     SSL *ssl;                      /* client: NULL without TLS */
@@ -122,7 +122,7 @@ static struct {
 static uint8_t *block, *receipts;
 static size_t block_len, receipts_len, receipt_len;
 static long block_frames;
-static size_t *frame_ends;         /* in the block */
+static size_t *frame_ends;         /* offsets in the block */
 static atomic_ullong server_bytes, client_bytes, stream_frames, opened;
 static atomic_int stopping, server_ready;
 static clockid_t server_clock;
@@ -1199,11 +1199,13 @@ static uint64_t whole_frames(uint64_t bytes)
     return bytes / block_len * block_frames + least;
 }
 
+/* Counts the frames that are whole once these bytes have come. */
 static void note_stream(conn_t *c, ssize_t bytes)
 {
-    uint64_t before = whole_frames(c->come);
-    c->come += bytes;
-    atomic_fetch_add_explicit(&stream_frames, whole_frames(c->come) - before, memory_order_relaxed);
+    uint64_t before = whole_frames(c->received);
+    c->received += bytes;
+    uint64_t more = whole_frames(c->received) - before;
+    atomic_fetch_add_explicit(&stream_frames, more, memory_order_relaxed);
 }
 
 static int is_gone(ssize_t received) { return !received || (received < 0 && errno != EAGAIN); }

@@ -112,8 +112,8 @@ def test_answers_have_the_ids_that_the_proxy_gave_their_requests(tmp_path: Path,
 
 
 class Noting:
-    """A proxy of one connection that keeps what passes. `up`: from the client; `down`: to it.
-    `listener`: where several take one connection each."""
+    """A proxy that passes the bytes of one connection on, and keeps them. `up`: the client's;
+    `down`: the broker's. `listener`: accepts the connection; several proxies may share it."""
 
     def __init__(self, broker: str, listener: socket.socket | None = None) -> None:
         self.up, self.down = bytearray(), bytearray()

@@ -260,8 +260,8 @@ class Program:
         `kind`: exclusive, shared, failover or key_shared. A new subscription starts at the oldest
         message. `queue`: messages that wait in the consumer; with 0 it requests each message when
         needed, and needs a `count`. `work_ms`: time spent on each message. `poll_ms`: how long to
-        wait for a message before asking again (Go only). `stay`: end when told to stop, for which
-        `await_complete` says when it is time.
+        wait for a message before asking again (Go only). `stay`: go on when all
+        has come, for which `await_complete` waits, until told to stop.
         """
         words = ["consume", topic, subscription, str(count), "--type", kind]
         words += ["--queue", str(queue), "--work-ms", str(work_ms), "--quiet-ms", str(QUIET_MS)]

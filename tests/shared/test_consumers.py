@@ -74,7 +74,8 @@ def test_consumers_of_a_shared_subscription_divide_the_messages(client: Client) 
 
 
 def shares(consumers: list[Consumer], count: int) -> list[list[Message]]:
-    """Receive until `count` messages or more have come, and no more do. Return each consumer's."""
+    """Receive until the consumers have at least `count` messages, and no more come. Return those
+    of each consumer."""
     found: list[list[Message]] = [[] for _ in consumers]
 
     def have_come() -> bool:

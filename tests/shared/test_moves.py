@@ -8,7 +8,9 @@ from tests.real.clients import (
     EARLIEST,
     Client,
     fresh_topic,
+    payloads,
     receive_all_of,
+    receive_until_silent,
 )
 from tests.real.traffic import Traffic, disturbed
 
@@ -29,6 +31,7 @@ def test_nothing_is_lost_when_a_topic_is_unloaded(
     assert set(traffic.results) == {client_library.Result.Ok}
     consumer = client.subscribe(topic, "s", initial_position=EARLIEST)
     assert receive_all_of(consumer, traffic.sent) == traffic.sent
+    assert set(payloads(receive_until_silent(consumer))) <= set(traffic.sent)
 
 
 @pytest.mark.parametrize("kind", ["Exclusive", "Shared", "KeyShared"])
