@@ -64,9 +64,9 @@ def test_the_brokers_of_a_redirect_are_hidden(modular: Cluster, exposed: Exposed
 def test_a_broker_s_error_about_a_foreign_topic_is_cleaned(
     modular: Cluster, exposed: Exposed
 ) -> None:
-    namespace = modular.fresh_namespace()
-    topics = {modular.owner(topic): topic for topic in topics_of(namespace)}
-    one, other = topics.values()
+    one, other = (fresh_topic(namespace=modular.fresh_namespace()) for _ in range(2))
+    for topic, broker in zip((one, other), modular.brokers, strict=True):
+        modular.place(topic, broker)
 
     def play(url: str) -> None:
         with arrive(url, proxy_to_broker_url=name_of(url, one)) as client:
@@ -75,11 +75,6 @@ def test_a_broker_s_error_about_a_foreign_topic_is_cleaned(
 
     assert exposed(modular, play, "text of ERROR") & hosts(modular)
     assert exposed(modular, play) == set()
-
-
-def topics_of(namespace: str) -> list[str]:
-    """Return enough topics for both brokers to have some."""
-    return [fresh_topic(namespace=namespace) for _ in range(30)]
 
 
 @pytest.mark.parametrize("kind", [Kind.CLOSE_PRODUCER, Kind.CLOSE_CONSUMER], ids=lambda it: it.name)

@@ -132,14 +132,14 @@ def readable(port: int) -> Plan:
 def test_names_may_be_readable(modular: Cluster, reach: Reach, connect: Connect) -> None:
     route = reach(modular, readable(modular.port))
     client = connect(route.url)
-    namespace = modular.fresh_namespace()
     shown = {}
-    for _ in range(16):
-        topic = fresh_topic(namespace=namespace)
+    for broker in modular.brokers:
+        topic = fresh_topic(namespace=modular.fresh_namespace())
+        modular.place(topic, broker)
         consumer = client.subscribe(topic, "s")
         send_all(client.create_producer(topic), numbered(3))
         receive_all_of(consumer, numbered(3))
-        shown[modular.owner(topic).host] = name_in_answer(route.url, topic)
+        shown[broker.host] = name_in_answer(route.url, topic)
     assert shown == {
         "127.0.0.78": "broker-78.example:6650",
         "127.0.0.79": "broker-79.example:6650",

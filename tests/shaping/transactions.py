@@ -3,7 +3,6 @@ because of the limit."""
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -24,7 +23,6 @@ RATES = (5.0, 50.0)
 SECONDS = 20.0
 OFFERED = 1.2
 """Multiple of the rate, and a third more for aborted messages: the surplus passes after the end."""
-LIMIT_SECONDS = 150
 TARGET = "target*"
 """The topic to which transactions send."""
 
@@ -39,7 +37,7 @@ def measure(folder: Path, say: Say, *, short: bool) -> Iterator[Trial]:
         wait_until(lambda: has_coordinators(broker))
         for program in programs[:1] if short else programs:
             for rate in RATES[1:] if short else RATES:
-                yield _trial(replace(program, limit=LIMIT_SECONDS), rate, broker, folder)
+                yield _trial(program, rate, broker, folder)
     finally:
         broker.stop()
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.clients.programs import ABORTED, Program, Received, Sent, Transacted
@@ -14,6 +14,9 @@ from tests.real.clients import fresh_topic, wait_until
 SETTLED_SECONDS = 60
 """A coordinator aborts a transaction that its client has lost after 5 s; its messages are then
 taken again. Where another test loads the machine, that takes several times as long."""
+
+LIMIT_SECONDS = 180
+"""Limit of the clients' run time: they serve until both topics have settled."""
 
 SHOWS_ABORTED = {"go"}
 """The Go client 0.19 does not mark messages with their transaction, by which a broker withholds
@@ -72,6 +75,7 @@ def take_over(
     """Produce with one client, move the messages by transactions with another, and consume the
     result with a third."""
     source, target = fresh_topic("source"), fresh_topic("target")
+    program = replace(program, limit=LIMIT_SECONDS)
     with (
         program.consuming(url, target, "end", 0, logs / "consumer.log") as consumer,
         program.transacting(url, source, target, 0, logs / "mover.log", batch=batch) as mover,

@@ -68,6 +68,9 @@ BROKER: Settings = {
     "loadBalancerSheddingEnabled": "false",
     "loadBalancerAutoBundleSplitEnabled": "false",
     "loadBalancerAutoUnloadSplitBundlesEnabled": "false",
+    # A broker gets its share of bundles on a busy machine, too. (Above this part of its host's
+    # processor or memory, which is 85 by default, it gets none.)
+    "loadBalancerBrokerOverloadedThresholdPercentage": 1000,
     "defaultNumberOfNamespaceBundles": BUNDLES,
     "webSocketServiceEnabled": "false",
     "functionsWorkerEnabled": "false",
@@ -252,6 +255,12 @@ class Cluster:
         elif not _unloaded(self.leader(), what, query):
             # The leader has noted the new owner; the current owner does the unloading.
             self._unload(what)
+
+    def place(self, topic: str, at: Broker) -> None:
+        """Let a broker serve the bundle of a topic, wherever the load manager would have it."""
+        if self.owner(topic) is not at:
+            self.move(topic, at)
+            assert self.owner(topic) is at
 
     def unload(self, namespace: str) -> None:
         """Close all topics of a namespace where they are; clients look them up again."""
