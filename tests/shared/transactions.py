@@ -54,13 +54,6 @@ class Taken:
         """Return the messages that were received although their transaction was aborted."""
         return self.received.received - self.arrived
 
-    def summary(self) -> str:
-        it = self.transacted
-        return (
-            f"{it.committed} committed, {it.aborted} aborted, {it.failed} failed, "
-            f"longest {it.longest_ms / 1000:.3f} s"
-        )
-
 
 def take_over(
     program: Program,
@@ -89,14 +82,15 @@ def take_over(
             meanwhile(source, target)
             producer.tell_to_stop()
             sent = producer.sent()
-        _settle(broker, source, "s")
-        mover.tell_to_stop()
-        transacted = mover.transacted()
+        try:
+            _settle(broker, source, "s")
+        finally:
+            mover.tell_to_stop()
+            transacted = mover.transacted()
+            print(_summary(transacted), *sorted({_kind(it) for it in transacted.errors}), sep="\n")
         _settle(broker, target, "end")
         consumer.tell_to_stop()
-        taken = Taken(program, sent, transacted, consumer.received())
-    print(taken.summary(), *sorted({_kind(it) for it in transacted.errors}), sep="\n")
-    return taken
+        return Taken(program, sent, transacted, consumer.received())
 
 
 def _settle(broker: Standalone, topic: str, subscription: str) -> None:
@@ -113,6 +107,13 @@ def _is_empty(broker: Standalone, topic: str, subscription: str) -> bool:
         found = broker.admin.stats(topic)["subscriptions"][subscription]
         return int(found["msgBacklog"]) == 0
     return False
+
+
+def _summary(it: Transacted) -> str:
+    return (
+        f"{it.committed} committed, {it.aborted} aborted, {it.failed} failed, "
+        f"longest {it.longest_ms / 1000:.3f} s"
+    )
 
 
 def _kind(error: str) -> str:

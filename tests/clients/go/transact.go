@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
@@ -20,8 +19,8 @@ const (
 	aborted = 1_000_000
 	// transactionLimit is the time after which a coordinator aborts a silent transaction.
 	transactionLimit = 5 * time.Second
-	// conflictLimit is the time after which the other transaction of a conflict has ended.
-	conflictLimit = transactionLimit + 2*time.Second
+	// endLimit is the time after which a failed transaction has ended, and whatever it conflicted with.
+	endLimit = transactionLimit + 2*time.Second
 	// patience is how long to wait for answers: a broker does not answer an acknowledgement that
 	// arrives before its consumer is open again.
 	patience = 8 * time.Second
@@ -95,6 +94,7 @@ func (it mover) once(ctx context.Context, extra int) {
 	}
 	it.report.Failed++
 	it.report.Errors = noted(it.report.Errors, err)
+	time.AfterFunc(endLimit, func() { it.askAgain(messages) })
 }
 
 // take receives the messages of one transaction.
@@ -157,10 +157,7 @@ func (it mover) fill(transaction pulsar.Transaction, messages []pulsar.Message, 
 	}
 	var first error
 	for _, message := range messages {
-		if err := it.consumer.AckWithTxn(message, transaction); err != nil {
-			first = errors.Join(first, err)
-			it.askAgain(message, err)
-		}
+		first = errors.Join(first, it.consumer.AckWithTxn(message, transaction))
 	}
 	for range messages {
 		first = errors.Join(first, <-failed)
@@ -168,14 +165,11 @@ func (it mover) fill(transaction pulsar.Transaction, messages []pulsar.Message, 
 	return first
 }
 
-// askAgain requests redelivery of messages whose acknowledgement failed. A message in a conflict
-// belongs to another transaction until that has ended; one that is acknowledged by then does not
-// come again. (A broker sends the messages of an aborted transaction again, but not if the consumer
-// had another connection when it acknowledged them.)
-func (it mover) askAgain(message pulsar.Message, err error) {
-	if strings.Contains(err.Error(), "TransactionConflict") {
-		time.AfterFunc(conflictLimit, func() { it.consumer.Nack(message) })
-		return
+// askAgain requests redelivery of the messages of a failed transaction: a broker sends those again
+// that an aborted transaction has acknowledged, but none that it was to acknowledge. One that is
+// acknowledged by now does not come again.
+func (it mover) askAgain(messages []pulsar.Message) {
+	for _, message := range messages {
+		it.consumer.Nack(message)
 	}
-	it.consumer.Nack(message)
 }

@@ -25,7 +25,7 @@ final class Transact {
     private static final int ABORTED = 1_000_000;
     /** The time after which a coordinator aborts a silent transaction. */
     private static final int LIMIT_S = 5;
-    /** Runs tasks when the other transaction of a conflict has ended. */
+    /** Runs tasks when a failed transaction has ended, and whatever it conflicted with. */
     private static final Executor LATER = CompletableFuture.delayedExecutor(LIMIT_S + 2, TimeUnit.SECONDS);
     /** A broker does not answer an acknowledgement that arrives before its consumer is open again. */
     static final int PATIENCE_S = 8;
@@ -84,6 +84,7 @@ final class Transact {
         } catch (Exception error) {
             failed++;
             errors.add(error);
+            LATER.execute(() -> askAgain(messages));
         }
         longestMs = Math.max(longestMs, (System.nanoTime() - begun) / 1e6);
     }
@@ -128,27 +129,18 @@ final class Transact {
             pending.add(producer.newMessage(transaction)
                     .value(Trying.payload(number))
                     .sendAsync());
-            pending.add(consumer.acknowledgeAsync(message.getMessageId(), transaction)
-                    .whenComplete((done, error) -> askAgain(message, error)));
+            pending.add(consumer.acknowledgeAsync(message.getMessageId(), transaction));
         }
         CompletableFuture.allOf(pending.toArray(CompletableFuture[]::new)).get();
     }
 
     /**
-     * Requests redelivery of messages whose acknowledgement failed. A message in a conflict belongs to another
-     * transaction until that has ended; one that is acknowledged by then does not come again. (A broker sends the
-     * messages of an aborted transaction again, but not if the consumer had another connection when it acknowledged
-     * them.)
+     * Requests redelivery of the messages of a failed transaction: a broker sends those again that an aborted
+     * transaction has acknowledged, but none that it was to acknowledge. One that is acknowledged by now does not come
+     * again.
      */
-    private void askAgain(Message<byte[]> message, Throwable error) {
-        if (error == null) {
-            return;
-        }
-        if (error.toString().contains("TransactionConflict")) {
-            LATER.execute(() -> consumer.negativeAcknowledge(message));
-        } else {
-            consumer.negativeAcknowledge(message);
-        }
+    private void askAgain(List<Message<byte[]>> messages) {
+        messages.forEach(consumer::negativeAcknowledge);
     }
 
     private String json() {
