@@ -28,6 +28,12 @@ TRANSACTED_INTERVAL_MS = 20
 """Slower: five messages make a transaction, which takes a broker some tens of milliseconds, and
 several times as long where another test loads the machine."""
 
+POLL_SECONDS = 2.0
+"""How long a consumer waits for a message before it looks whether all have arrived."""
+SILENT_SECONDS = 20.0
+"""How long none arrives, after all were sent, before a consumer gives up: on a busy machine it may
+still be about to connect again then, and after its producer."""
+
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
 
 
@@ -81,18 +87,23 @@ class Load:
         self._producer.flush()
 
     def _consume(self, consumer: Any) -> None:
-        while not self._all_sent.is_set() or len(self.ids) < self.sent:
+        silent = 0.0
+        while silent < SILENT_SECONDS and not self._is_complete():
+            is_over = self._all_sent.is_set()
             try:
-                message = consumer.receive(timeout_millis=2000)
+                message = consumer.receive(timeout_millis=int(POLL_SECONDS * 1000))
             except client_library.Timeout:
-                if self._all_sent.is_set():
-                    return
+                silent += POLL_SECONDS * is_over
                 continue
+            silent = 0.0
             number, id = int(message.data()), message.message_id()
             self.received.append(number)
             place = id.ledger_id(), id.entry_id(), id.partition(), id.batch_index()
             self.ids.setdefault(number, set()).add(place)
             consumer.acknowledge(message)
+
+    def _is_complete(self) -> bool:
+        return self._all_sent.is_set() and len(self.ids) >= self.sent
 
     def finish(self) -> None:
         """Stop sending; return when all messages have arrived, or none arrives any more."""
