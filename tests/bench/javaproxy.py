@@ -49,11 +49,12 @@ httpNumThreads=8
 
 
 def recipes(folder: Path, broker: str) -> list[Recipe]:
-    """Return two recipes: level 0 relays bytes once a connection is open, level 1 reads every
-    frame, like the gateway. Raises MissingToolError, FetchError."""
+    """Return three recipes: level 0 relays bytes once a connection is open, level 1 reads every
+    frame, like the gateway, and level 2 the messages in it, too. Raises MissingToolError,
+    FetchError."""
     command = java()
     jars = jars_of(POM, f"pulsar-proxy-{VERSION}", VERSION, "about 180 MB", say)
-    return [_recipe(command, jars, folder, broker, level) for level in (0, 1)]
+    return [_recipe(command, jars, folder, broker, level) for level in (0, 1, 2)]
 
 
 def _recipe(java: str, jars: Path, folder: Path, broker: str, level: int) -> Recipe:
