@@ -49,9 +49,9 @@ httpNumThreads=8
 
 
 def recipes(folder: Path, broker: str) -> list[Recipe]:
-    """Return three recipes: level 0 relays bytes once a connection is open, level 1 reads every
-    frame, like the gateway, and level 2 the messages in it, too. Raises MissingToolError,
-    FetchError."""
+    """Return a recipe for each log level: level 0 relays bytes once a connection is open, level 1
+    reads every frame, like the gateway, and level 2 also reads the messages in each. Raises
+    MissingToolError, FetchError."""
     command = java()
     jars = jars_of(POM, f"pulsar-proxy-{VERSION}", VERSION, "about 180 MB", say)
     return [_recipe(command, jars, folder, broker, level) for level in (0, 1, 2)]

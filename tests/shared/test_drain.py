@@ -31,8 +31,8 @@ several times as long where another test loads the machine."""
 POLL_SECONDS = 2.0
 """How long a consumer waits for a message before it looks whether all have arrived."""
 SILENT_SECONDS = 20.0
-"""How long none arrives, after all were sent, before a consumer gives up: on a busy machine it may
-still be about to connect again then, and after its producer."""
+"""A consumer gives up when all messages are sent and none has come for so long. On a busy machine
+it may connect again seconds after its producer."""
 
 pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
 
