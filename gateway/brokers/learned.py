@@ -44,7 +44,7 @@ def _pattern(url_schemes: str, topic_schemes: str) -> re.Pattern[str]:
     return re.compile(
         rf"""
         # Words followed by a space are no addresses, and one match skips many of them.
-        (?P<other> (?: [\w-]++ [\s,;'"()]++ )++
+        (?P<other> (?> (?: [\w-]++ [\s,;'"()]++ )+ )
           | (?: {topic_schemes} ) :// [^\s,;'"<>()\[\]{{}}]* )
         |
         (?P<scheme> (?: {url_schemes} ) :// )?

@@ -53,6 +53,23 @@ def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (function.end_lineno or function.lineno) - function.lineno + 1
 
 
+POSSESSIVE_GROUP = re.compile(r"\)(?:[*+?]|\{\d*,?\d*\})\+")
+
+
+def test_no_pattern_repeats_a_group_possessively() -> None:
+    """CPython 3.11.0 to 3.11.4 match such patterns wrongly (its issue 106052); an atomic group is
+    the same, and right."""
+    assert POSSESSIVE_GROUP.search(r"(?:ab)*+")
+    assert [
+        f"{_named(path)}:{node.lineno}: {node.value}"
+        for path in _modules()
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and POSSESSIVE_GROUP.search(node.value)
+    ] == []
+
+
 def test_import_contracts_are_kept(capsys: pytest.CaptureFixture[str]) -> None:
     """The import contracts are in pyproject.toml."""
     status = lint_imports(str(ROOT / "pyproject.toml"), no_cache=True, no_logo=True)

@@ -30,7 +30,7 @@ UNDERSTOOD = b"\x01"
 
 _FIRST = re.compile(
     rf"[ny],(?:a=(?P<behalf>{names.NAME}))?,"
-    r"\x01(?P<pairs>(?:[A-Za-z]++=[\x20-\x7e\t\r\n]++\x01)*+)\x01"
+    r"\x01(?P<pairs>(?>(?:[A-Za-z]++=[\x20-\x7e\t\r\n]++\x01)*))\x01"
 )
 _AUTH = re.compile(r"(?i:bearer) +([-._~+/A-Za-z0-9]++=*)")
 

@@ -40,7 +40,7 @@ DELEGATED = "tokenauth"
 which the gateway does not know."""
 
 _NONCE = r"[\x21-\x2b\x2d-\x7e]++"
-_REST = r"(?:,(?!p=)[A-Za-z]+=[^,\0]+)*+"
+_REST = r"(?>(?:,(?!p=)[A-Za-z]+=[^,\0]+)*)"
 _BASE64 = r"[A-Za-z0-9+/]++={0,2}"
 
 _CLIENT_FIRST = re.compile(
