@@ -85,6 +85,9 @@ _REASONS = {
     "RECORD_LAYER_FAILURE": Trouble.NONE,
 }
 
+_CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
+"""Python 3.11.2, which Debian 12 has, raises the second where later versions raise the first."""
+
 
 def classify(error: OSError) -> Insecure:
     """Return what an error of a handshake, or of reading after it, means."""
@@ -94,7 +97,7 @@ def classify(error: OSError) -> Insecure:
 def _trouble_of(error: OSError) -> Trouble:
     if isinstance(error, ssl.SSLCertVerificationError):
         return _VERIFY_CODES.get(error.verify_code, Trouble.OTHER)
-    if isinstance(error, ssl.SSLEOFError) or not isinstance(error, ssl.SSLError):
+    if isinstance(error, _CLOSED) or not isinstance(error, ssl.SSLError):
         return Trouble.NONE  # closed or reset
     reason = error.reason or ""
     if "ALERT" in reason and "CERTIFICATE" in reason:
