@@ -113,6 +113,21 @@ def _certified(certificate: x509.Certificate, key: PrivateKey) -> Certified:
     return Certified(certificate.public_bytes(Encoding.PEM), key.private_bytes(*form))
 
 
+# Contexts of Python 3.13 want an authority to say what its key is for. The signature is for a
+# certificate that a server signed itself.
+_AUTHORITY = x509.KeyUsage(
+    digital_signature=True,
+    key_cert_sign=True,
+    crl_sign=True,
+    content_commitment=False,
+    key_encipherment=False,
+    data_encipherment=False,
+    key_agreement=False,
+    encipher_only=False,
+    decipher_only=False,
+)
+
+
 def _sign(
     wanted: Wanted,
     key: PrivateKey,
@@ -137,6 +152,8 @@ def _sign(
     if wanted.alternatives:
         names = x509.SubjectAlternativeName(wanted.alternatives)
         builder = builder.add_extension(names, critical=False)
+    if authority:
+        builder = builder.add_extension(_AUTHORITY, critical=True)
     if wanted.for_clients:
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
         builder = builder.add_extension(usage, critical=False)
