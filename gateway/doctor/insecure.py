@@ -86,7 +86,8 @@ _REASONS = {
 }
 
 _CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
-"""Python 3.11.2, which Debian 12 has, raises the second where later versions raise the first."""
+"""The errors of a peer that closes the connection within the handshake. Python 3.11.2, which Debian
+12 has, raises `SSLZeroReturnError`; later versions raise it only after an orderly close."""
 
 
 def classify(error: OSError) -> Insecure:

@@ -5,7 +5,8 @@ from __future__ import annotations
 NAME = r"(?>(?:[^=,\0]|=2C|=3D)+)"
 """The pattern of a written name. It takes one go: nothing in it could be read in two ways.
 
-An atomic group: CPython before 3.11.5 matches `++` of a group wrongly (its issue 106052)."""
+It is an atomic group, because CPython before 3.11.5 matches a group with `++` wrongly (its issue
+106052)."""
 
 
 def written(name: str) -> str:
