@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.real.fixtures",
     "tests.real.configurations",
     "tests.support.grouped",
+    "tests.support.tiers",
 ]
 
 # The same examples in each run. To search for others, take `derandomize` out for a while.

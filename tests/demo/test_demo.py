@@ -25,8 +25,6 @@ from gateway.lab.demo.ports import HOST, VARIABLE
 
 from .running import ROOT, STOP_SECONDS, Demo, any_ports, assert_all_equal, running, until
 
-pytestmark = pytest.mark.long
-
 
 def test_clients_and_gateway_count_the_same(tmp_path: Path) -> None:
     picture = tmp_path / "demo.svg"
@@ -60,7 +58,6 @@ def _owner(demo: Demo) -> str:
     return owner
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("word", "name"), [("run", "the gateway"), ("gateway.lab.demo.load", "the client process")]
 )
@@ -78,7 +75,6 @@ def test_a_dead_child_is_reported_and_the_other_is_stopped(
     assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
 
 
-@pytest.mark.long
 def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     with running(tmp_path) as demo:
         until(demo.has_traffic, demo)
@@ -91,7 +87,6 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     assert ended.out.endswith("ended at once, by a second signal; no counts were compared\n")
 
 
-@pytest.mark.long
 @pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 def test_ctrl_c_under_make_ends_make_with_0(tmp_path: Path) -> None:
     """A terminal sends Ctrl-C to make too, which would end with an error."""

@@ -8,14 +8,11 @@ import socket
 from pathlib import Path
 
 import confluent_kafka
-import pytest
 
 from gateway.lab.demo.plan import KAFKA_FLOWS
 from gateway.lab.demo.ports import HOST
 
 from .running import Demo, any_ports, assert_all_equal, running, until
-
-pytestmark = pytest.mark.long
 
 KAFKA = ("--protocol", "kafka")
 ASK_SECONDS = 10.0

@@ -204,7 +204,6 @@ def needs_environment(block: Block) -> None:
             pytest.skip(f"{tool} is not installed")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("block", of_kind(curls=False, real=False), ids=str)
 def test_a_page_s_commands_do_what_they_should(block: Block, scene: Scene) -> None:
     needs_environment(block)
@@ -214,7 +213,6 @@ def test_a_page_s_commands_do_what_they_should(block: Block, scene: Scene) -> No
     assert done.returncode == 0, f"{script}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("block", of_kind(curls=True, real=False), ids=str)
 def test_what_is_asked_of_a_running_demo_is_answered(block: Block, scene: Scene) -> None:
     needs_environment(block)
@@ -229,7 +227,6 @@ def test_what_is_asked_of_a_running_demo_is_answered(block: Block, scene: Scene)
 
 
 @pytest.mark.real
-@pytest.mark.long
 @pytest.mark.parametrize("block", of_kind(curls=False, real=True), ids=str)
 @pytest.mark.usefixtures("jars")
 def test_a_page_s_commands_work_on_a_real_broker(block: Block, scene: Scene) -> None:

@@ -22,7 +22,7 @@ from tests.support.sandbox import Sandbox
 
 from .conftest import assert_moves_all, renewed
 
-pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+pytestmark = pytest.mark.gateway_only
 
 LIFETIME = 2
 """Seconds that a token is valid."""

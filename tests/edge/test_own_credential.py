@@ -22,7 +22,7 @@ from tests.support.issuer import TOKEN, Issuer, in_thread
 
 from .conftest import renewed
 
-pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+pytestmark = pytest.mark.gateway_only
 
 LIFETIME = 4
 """Seconds that the gateway's token is valid."""

@@ -35,7 +35,7 @@ from tests.support.boxes import close, usage
 
 from .conftest import Files, Secured
 
-pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+pytestmark = pytest.mark.gateway_only
 
 COUNT = 300
 DIGEST = "$apr1$abcdefgh$M2T3erDstkD7SsE2QQnfH0"

@@ -13,7 +13,7 @@ from .faults import FAULTS
 from .results import THROUGH
 from .trial import Setting, hold
 
-pytestmark = [pytest.mark.real, pytest.mark.long, pytest.mark.gateway_only]
+pytestmark = [pytest.mark.real, pytest.mark.gateway_only]
 
 
 @pytest.fixture(scope="session")

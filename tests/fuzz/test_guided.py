@@ -21,7 +21,6 @@ RUNS = {
 """Some seconds of each."""
 
 
-@pytest.mark.long
 @pytest.mark.skipif(bool(MISSING), reason=MISSING)
 @pytest.mark.parametrize("target", TARGETS)
 def test_nothing_is_found_in_a_moment(target: str, tmp_path: Path) -> None:

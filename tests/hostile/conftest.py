@@ -11,12 +11,6 @@ from .peers import Broker
 from .process import HANDSHAKE, Gateway
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.long)
-
-
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
     """Return a broker that answers normally unless a test gives it another script."""

@@ -19,7 +19,7 @@ from tests.support.frames import send, simple
 from .peers import PATIENCE, Broker, Client, Closed, Wire, polite
 from .process import Ends, Gateway, until
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.tier("all")  # how long others wait: see `make soak`
 
 MIB = 1 << 20
 HONEST = "127.0.0.2"

@@ -19,8 +19,6 @@ from tests.deploy.test_injection import INJECTION, LABEL, OTHERS, OWN, PLAIN
 from tests.kubernetes.cluster import Cluster
 from tests.real.clients import wait_until
 
-pytestmark = [pytest.mark.long, pytest.mark.deploy]
-
 Admit = Callable[..., Manifest]
 
 

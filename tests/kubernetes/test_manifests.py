@@ -22,7 +22,7 @@ from tests.real.clients import assert_works, fresh_topic, wait_until
 from tests.real.fixtures import Connect
 from tests.support.sandbox import Sandbox
 
-pytestmark = [pytest.mark.long, pytest.mark.deploy, pytest.mark.bound(200)]
+pytestmark = pytest.mark.bound(200)
 
 HOST = "127.0.0.1"
 FOLDERS = [

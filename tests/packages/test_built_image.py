@@ -13,8 +13,6 @@ from gateway import __version__
 from tests.deploy.rendering import DEPLOY, containers, of_kind, rendered, template
 from tests.packages.rooted import Contained, Engine, Files, engine
 
-pytestmark = pytest.mark.deploy
-
 COMPOSE = DEPLOY / "compose"
 USER = (10001, 10001)
 

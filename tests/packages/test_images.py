@@ -122,7 +122,6 @@ console: {bind: "127.0.0.1:0"}
 """Of a configuration: what needs packages beyond the gateway's own."""
 
 
-@pytest.mark.long
 def test_the_gateway_s_image_has_a_gateway_that_serves(wheel: Path, tmp_path: Path) -> None:
     """With all optional parts that a configuration may ask for, by the image's own command."""
     environment = tmp_path / "environment"
@@ -185,14 +184,12 @@ def _settings(environment: Path, *before: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.deploy
 def test_the_pipeline_s_image_runs_a_job(pipeline: Path, tmp_path: Path) -> None:
     command = ["sh", ENTRYPOINT, "gateway", "pipeline", "rollup", "tables", "--master=local[1]"]
     said = run(command, tmp_path, INSTALL_S, _settings(pipeline, _java()))
     assert "0 days summed up" in said
 
 
-@pytest.mark.deploy
 def test_the_pipeline_s_image_runs_a_job_as_the_driver_that_kubernetes_starts(
     pipeline: Path, tmp_path: Path
 ) -> None:

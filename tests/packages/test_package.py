@@ -16,8 +16,6 @@ from gateway import __version__
 from tests.packages.building import ROOT, Builder, Packages
 from tests.packages.environments import INSTALL_S, configured, run, serving
 
-pytestmark = pytest.mark.long
-
 OF_THE_IMAGE = ("pyproject.toml", "README.md", "LICENSE", "deploy", "gateway")
 """What the Dockerfiles copy: there is no version control in a container."""
 
@@ -88,7 +86,7 @@ EXTRAS = {
 
 @pytest.mark.parametrize(
     "extra",
-    ["", "valkey", pytest.param("pipeline", marks=pytest.mark.deploy)],  # which is half a GB
+    ["", "valkey", "pipeline"],
     ids=lambda it: it or "none",
 )
 def test_an_installed_gateway_serves(extra: str, wheel: Path, tmp_path: Path) -> None:

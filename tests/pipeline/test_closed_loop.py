@@ -37,7 +37,7 @@ from tests.real.gateways import Gateway, Plan
 from tests.real.probes import figure
 from tests.support.sandbox import Sandbox
 
-pytestmark = [pytest.mark.long, pytest.mark.gateway_only]
+pytestmark = pytest.mark.gateway_only
 
 ID = identifier("acme", What.PUBLISH_MESSAGES)
 PROMOTED = ID.replace("recommended", "promoted")

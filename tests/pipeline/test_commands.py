@@ -34,7 +34,6 @@ def shown() -> list[str]:
     return [it for it in found if not any(name in it for name in OF_CLUSTERS)]
 
 
-@pytest.mark.long
 def test_the_commands_of_the_page_make_bills_and_limits(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

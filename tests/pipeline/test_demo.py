@@ -21,7 +21,6 @@ CARD = read("version: 1\ncurrency: EUR\nprices: {gb_in: 1}", Path("p.yaml"))
 NOW = ms("2026-03-03T12:00")
 
 
-@pytest.mark.long
 def test_a_month_goes_through_all_jobs(spark: SparkSession, tmp_path: Path) -> None:
     """Its records are of hours, so that it takes seconds, and incidents are not told apart."""
     said: list[str] = []

@@ -20,7 +20,7 @@ from tests.pipeline import processes
 from tests.pipeline.processes import Done
 from tests.pipeline.samples import Folder, rows, used
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("spark")]  # so that it skips without Java
+pytestmark = pytest.mark.usefixtures("spark")  # so that it skips without Java
 
 SMALL, LARGE = "400k", "64m"
 COUNT = 8000
@@ -77,7 +77,6 @@ def seqs(lake: Lake) -> list[int]:
     return sorted(seq for (seq,) in rows(lake.read("usage"), "seq"))
 
 
-@pytest.mark.rare
 def test_a_full_disk_is_named_and_the_job_goes_on_when_there_is_space(
     lake: Lake, records: Folder, small: Path
 ) -> None:
@@ -94,7 +93,6 @@ def test_a_full_disk_is_named_and_the_job_goes_on_when_there_is_space(
     assert seqs(full) == list(range(1, COUNT + 1))
 
 
-@pytest.mark.rare
 def test_a_full_disk_of_spark_itself_is_named(records: Folder, tmp_path: Path, small: Path) -> None:
     add_many(records)
     done = processes.run(
@@ -113,7 +111,6 @@ def ordinary() -> tuple[str, ...]:
     return (*ORDINARY, *processes.PROGRAM)
 
 
-@pytest.mark.rare
 def test_a_file_that_may_not_be_read_is_named_and_taken_when_it_may(
     lake: Lake, records: Folder, tmp_path: Path
 ) -> None:
@@ -127,7 +124,6 @@ def test_a_file_that_may_not_be_read_is_named_and_taken_when_it_may(
     assert seqs(Lake(lake.spark, str(tmp_path / "others"))) == [1, 2]
 
 
-@pytest.mark.rare
 def test_a_folder_that_may_not_be_seen_or_written_is_named(records: Folder, tmp_path: Path) -> None:
     day = records.add([used(1)]).parent.parent
     day.chmod(0)
@@ -162,7 +158,6 @@ def test_too_little_memory_is_said() -> None:
     assert_told(told, "gateway pipeline hungry: Spark has run out of memory; more: --memory")
 
 
-@pytest.mark.rare
 def test_a_spark_that_is_killed_is_said(lake: Lake, records: Folder, tmp_path: Path) -> None:
     records.add([used(1)])
     tables = tmp_path / "killed"

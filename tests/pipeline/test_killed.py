@@ -23,8 +23,6 @@ POINTS = {
 """What is there at each point, below the folder of tables."""
 
 
-@pytest.mark.long
-@pytest.mark.rare
 @pytest.mark.parametrize("point", POINTS)
 def test_the_tables_are_the_same_after_a_kill(
     lake: Lake, records: Folder, tmp_path: Path, point: str
@@ -53,8 +51,6 @@ OF_KEEPING = {
 """A job and what is there at each point, of tables that have four commits."""
 
 
-@pytest.mark.long
-@pytest.mark.rare
 @pytest.mark.parametrize("point", OF_KEEPING)
 def test_what_is_kept_is_the_same_after_a_kill(lake: Lake, records: Folder, point: str) -> None:
     words, place = OF_KEEPING[point]

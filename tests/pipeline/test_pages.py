@@ -19,8 +19,6 @@ from tests.real.brokers.jars import Say
 from tests.real.fixtures import or_skip
 from tests.support.browsing import DESK, PHONE, Page, opened, programs
 
-pytestmark = pytest.mark.long
-
 MONTH = Month(2026, 10)
 MARKUP = "<img src=x onerror=alert(1)><script>document.title='gone'</script>\u202e"
 HOSTILE = MARKUP + "W" * 300

@@ -28,7 +28,6 @@ from tests.pipeline.samples import NOW, Folder, happened, line, ms, rows, used
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.long
 
 SEEDS = range(6)
 

@@ -41,8 +41,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = [
-    *(pytest.mark.real, pytest.mark.spark, pytest.mark.gateway_only, pytest.mark.long),
-    pytest.mark.alone,  # who suffers from whom is measured
+    *(pytest.mark.real, pytest.mark.spark, pytest.mark.gateway_only),
 ]
 
 PRICES = """\

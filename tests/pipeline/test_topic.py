@@ -18,7 +18,7 @@ from tests.pipeline.samples import NOW, Folder, ms, rows, used
 from tests.real.brokers.standalone import Standalone
 from tests.real.clients import fresh_topic, wait_until
 
-pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.gateway_only, pytest.mark.long]
+pytestmark = [pytest.mark.real, pytest.mark.spark, pytest.mark.gateway_only]
 
 PARTITIONS, COUNT = 2, 3000
 HOSTILE = [b"{half", b'{"v":9}', b"\xff"]
@@ -96,7 +96,6 @@ RUNS = 3
 one."""
 
 
-@pytest.mark.rare
 @pytest.mark.parametrize("point", POINTS)
 def test_a_job_that_is_killed_loses_nothing(
     pulsar: Standalone, sent: str, lake: Lake, records: Folder, tmp_path: Path, point: str

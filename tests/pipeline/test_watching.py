@@ -151,8 +151,6 @@ POINTS = {
 """What is there at each point, below the folder of tables."""
 
 
-@pytest.mark.long
-@pytest.mark.rare
 @pytest.mark.parametrize("point", POINTS)
 def test_a_process_that_is_killed_loses_no_alert_and_gives_none_twice(
     known: Lake, gateway: Gateway, records: Folder, tmp_path: Path, point: str

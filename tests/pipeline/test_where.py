@@ -46,8 +46,6 @@ from tests.real.brokers.jars import Say
 from tests.real.brokers.ports import free_ports
 from tests.real.fixtures import or_skip
 
-pytestmark = pytest.mark.deploy
-
 PATIENCE_S = 600.0
 """For a job: a new Spark on a busy machine takes a minute."""
 
@@ -144,7 +142,6 @@ def test_jobs_make_something_of_each_kind(here: Made) -> None:
     assert {it.partition("-")[0] for it in here[1]} == {"overview.html", "focus.csv", "invoice"}
 
 
-@pytest.mark.long
 def test_a_cluster_gives_the_same(
     spark: SparkSession, month: Month, here: Made, tmp_path: Path
 ) -> None:
@@ -168,7 +165,6 @@ def test_a_cluster_gives_the_same(
     assert_same(made(spark, tmp_path), here)
 
 
-@pytest.mark.long
 @pytest.mark.skipif(
     not all(map(find_spec, ("grpc_status", "pandas", "pyarrow"))),
     reason="pyspark[connect] is not here",
@@ -204,7 +200,6 @@ def s3a(say: Say) -> list[str]:
     ]
 
 
-@pytest.mark.long
 def test_tables_in_s3_are_the_same_though_a_job_was_killed(
     lake: Lake, records: Folder, s3a: list[str], say: Say, tmp_path: Path
 ) -> None:
@@ -231,7 +226,6 @@ def test_tables_in_s3_are_the_same_though_a_job_was_killed(
     )
 
 
-@pytest.mark.long
 def test_alerts_on_records_in_s3_are_the_same(
     watched: Watched, s3a: list[str], say: Say, tmp_path: Path
 ) -> None:

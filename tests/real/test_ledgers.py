@@ -26,7 +26,7 @@ from .brokers.admin import topic_path
 from .brokers.zookeeper import Kept, ZooKeeper
 from .clients import EARLIEST, RECEIVE_MS, Client, close_client, open_client, send_all, wait_until
 
-pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+pytestmark = pytest.mark.gateway_only
 
 TOPIC = "persistent://public/default/clicks+ü:1"
 PARTITIONS = 2

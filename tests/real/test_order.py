@@ -22,8 +22,6 @@ from .clients import Client, fresh_topic, wait_until
 from .fixtures import Reach, Route, or_skip
 from .gateways import Plan
 
-pytestmark = pytest.mark.long
-
 RULES = """
 version: 1
 rules:

@@ -16,8 +16,6 @@ from tests.real.fixtures import BrokerOf, StartGateway
 from tests.real.gateways import Plan
 from tests.real.test_order import RULES
 
-pytestmark = pytest.mark.long
-
 FILES = sorted(path.name for path in RECORDED.glob("*.txt"))
 
 

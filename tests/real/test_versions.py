@@ -27,7 +27,7 @@ from .fixtures import BrokerOf, Reach, or_skip
 from .gateways import PASS_THROUGH, Gateway, Plan, Upstream
 from .tap import Tap
 
-pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+pytestmark = pytest.mark.gateway_only
 
 TODAY = BUILDERS | {"python": python_client}
 CLIENTS = TODAY | OLD

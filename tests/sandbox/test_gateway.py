@@ -23,8 +23,6 @@ from tests.real.traffic import Traffic, disturbed
 from tests.shared.clusters import SandboxBroker
 from tests.support.sandbox import Sandbox
 
-pytestmark = pytest.mark.long
-
 SECONDS = 0.5
 
 

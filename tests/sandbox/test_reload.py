@@ -30,7 +30,7 @@ from tests.real.gateways import Gateway, Plan, Settings, Upstream
 from tests.real.probes import figure
 from tests.support.sandbox import Sandbox
 
-pytestmark = [pytest.mark.long, pytest.mark.gateway_only]
+pytestmark = pytest.mark.gateway_only
 
 SLOW, FAST = "1/m", "100000/s"
 EXPIRES = 5

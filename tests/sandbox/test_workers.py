@@ -31,7 +31,7 @@ from tests.real.probes import TOKEN, figure, lookup, name_in
 from tests.real.traffic import Traffic, disturbed
 from tests.support.sandbox import Sandbox
 
-pytestmark = [pytest.mark.long, pytest.mark.gateway_only]
+pytestmark = pytest.mark.gateway_only
 
 MOST = 200
 """Connections after which each of two workers has served one, however uneven the distribution."""

@@ -28,7 +28,7 @@ from .replicas import Phase, Run, played, replicas, sharing
 from .scenarios import Limit
 from .ways import Ruled, ruled
 
-pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.gateway_only]
+pytestmark = pytest.mark.gateway_only
 
 LIMIT = Limit(300)
 OFFER = Offer(pending=50, patience=20)

@@ -16,7 +16,7 @@ from .play import Setting, play
 from .results import Passed, Trial
 from .scenarios import FREE, LIMITED, Flow, Limit, Scenario, Unit
 
-pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.gateway_only]
+pytestmark = pytest.mark.gateway_only
 
 PATIENT = Offer(pending=100, patience=20)
 """All sent messages have their receipts in the end."""

@@ -14,8 +14,6 @@ from tests.real.traffic import RATE, Traffic, disturbed
 
 from .clusters import Pair
 
-pytestmark = pytest.mark.long
-
 MANY = 24
 """New topics: enough for both brokers to have some of them."""
 

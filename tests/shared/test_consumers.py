@@ -26,8 +26,6 @@ from tests.real.clients import (
 
 from .brokers import Brokers
 
-pytestmark = pytest.mark.long
-
 ConsumerType = client_library.ConsumerType
 MessageId = client_library.MessageId
 ALL_CONSUMERS = (

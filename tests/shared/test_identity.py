@@ -13,8 +13,6 @@ from tests.real.probes import assert_refused
 
 from .brokers import Secured
 
-pytestmark = pytest.mark.long
-
 
 @pytest.fixture(params=MODES)
 def route(

@@ -26,7 +26,7 @@ from tests.support.sandbox import HOSTS, Sandbox
 from .clusters import SandboxBroker
 from .scenes import ENDS, FIELDS, IN_PAYLOADS, PLAYS, UNDER_MASK, Scene, said
 
-pytestmark = [pytest.mark.gateway_only, pytest.mark.long]
+pytestmark = pytest.mark.gateway_only
 
 WIRE = Path(__file__).resolve().parents[2] / "gateway" / "wire" / "pulsar"
 MASKED = Plan(unknown="mask")

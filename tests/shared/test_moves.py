@@ -16,7 +16,7 @@ from tests.real.traffic import Traffic, disturbed
 
 from .brokers import Brokers
 
-pytestmark = [pytest.mark.long, pytest.mark.timing]
+pytestmark = pytest.mark.timing
 
 
 @pytest.mark.parametrize("batched", [False, True], ids=["single", "batched"])

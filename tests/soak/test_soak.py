@@ -29,8 +29,6 @@ from tests.soak.largest import BOUNDS
 from tests.soak.report import MIB
 from tests.soak.stalled import Stall
 
-pytestmark = [pytest.mark.long, pytest.mark.alone]
-
 NOISE = 8 * MIB
 """Variation of the memory. A leaked pair costs 5 KB, and each test opens thousands."""
 

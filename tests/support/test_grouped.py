@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 120
 
@@ -47,7 +45,6 @@ def test_other(request, asked, number):
 """
 
 
-@pytest.mark.long
 def test_one_process_runs_all_tests_of_a_broker(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
     ini = f"[pytest]\npythonpath = {ROOT}\nmarkers =\n real\n broker\n"

@@ -28,8 +28,6 @@ from tests.systemd.machine import booted, or_skip
 from tests.systemd.service import ETC, PLAN, SERVICE, SOCKET, Service
 
 pytestmark = [
-    pytest.mark.deploy,
-    pytest.mark.long,
     pytest.mark.gateway_only,
     pytest.mark.bound(300),
 ]

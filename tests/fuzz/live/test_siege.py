@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from .siege import run
 
 FRAMES = 150_000
 
 
-@pytest.mark.long
 def test_a_gateway_between_hostile_peers(tmp_path: Path) -> None:
     row = run(tmp_path, FRAMES, seed=3, say=print, connections=48)
     print(row)

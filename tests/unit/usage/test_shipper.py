@@ -79,7 +79,6 @@ def test_only_its_gateway_ends_it(shipper: Process, tmp_path: Path) -> None:
     assert told(shipper) == Waiting({"usage": 1})
 
 
-@pytest.mark.long
 def test_a_topic_that_is_away_is_told_with_the_reason(shipper: Process, tmp_path: Path) -> None:
     close(tmp_path, [usage(1)])
     tell(shipper, brief(tmp_path), Shown.of("none", b""))

@@ -1,0 +1,192 @@
+"""A pytest plugin: tests in three tiers, by what a run of them costs.
+
+    pytest --tier check    starts no process: what one runs after each edit
+    pytest --tier test     and what a change must not break: scenes on real brokers among it
+    pytest --tier all      everything, hours long
+    pytest tests/plane     without the option, whatever its tier
+
+A test has the tier of its folder (`FOLDERS`), or that of the nearest marker `tier("...")`. Of a
+table of versions or samples, the tier `test` has those at the ends (`tests/support/tables.py`). A
+test of the tier `check` that starts a process fails.
+
+At the end of a run, a table shows what each folder took, beside its budget.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+TESTS = Path(__file__).resolve().parents[1]
+
+CHECK, TEST, ALL = TIERS = ("check", "test", "all")
+
+
+class Folder(NamedTuple):
+    """`tier`: of its tests without a marker. `budget`: seconds of one core that `make test` may
+    spend there. `purpose`: what its tests show."""
+
+    tier: str
+    budget: int
+    purpose: str
+
+
+FOLDERS = {
+    "unit": Folder(CHECK, 150, "modules by themselves"),
+    "plane": Folder(CHECK, 60, "the data plane on socket pairs, turn by turn"),
+    "playbooks": Folder(CHECK, 15, "Pulsar's handlers: frames in, effects out"),
+    "playbooks_kafka": Folder(CHECK, 25, "Kafka's handlers"),
+    "playbooks_tubemq": Folder(CHECK, 5, "TubeMQ's handlers"),
+    "model": Folder(CHECK, 10, "dispatch and limits beside a model, in memory"),
+    "orders": Folder(CHECK, 5, "the broker's model beside recorded brokers"),
+    "second": Folder(CHECK, 5, "a protocol made up for tests: the contract of all protocols"),
+    "scenes": Folder(TEST, 300, "each protocol on a real broker: what users notice"),
+    "conformance": Folder(TEST, 120, "every reader of frames, on compiled and on pure loops"),
+    "hostile": Folder(TEST, 120, "hostile peers of a gateway process"),
+    "fuzz": Folder(TEST, 90, "a short fuzz"),
+    "sandbox": Folder(TEST, 90, "a gateway process before brokers in memory"),
+    "shared": Folder(ALL, 120, "clients on the sandbox and on real brokers alike"),
+    "demo": Folder(TEST, 30, "what `make run` shows"),
+    "docs": Folder(TEST, 70, "commands of the pages"),
+    "deploy": Folder(TEST, 15, "manifests, dashboards and alerts"),
+    "bench": Folder(TEST, 15, "the bench itself"),
+    "suites": Folder(TEST, 5, "how suites of clients are compared"),
+    "support": Folder(TEST, 5, "what other tests stand on"),
+    "pipeline": Folder(ALL, 120, "jobs of Spark"),
+    "edge": Folder(ALL, 60, "an edge before brokers that check credentials"),
+    "doctor": Folder(ALL, 20, "the doctor beside real brokers"),
+    "helm": Folder(ALL, 5, "the chart; needs helm"),
+    "packages": Folder(ALL, 30, "wheels and images, installed and started"),
+    "real": Folder(ALL, 0, "Pulsar: what one broker, or two, does beside and behind a gateway"),
+    "apache_kafka": Folder(ALL, 10, "Kafka likewise"),
+    "apache_tubemq": Folder(ALL, 0, "TubeMQ likewise"),
+    "clients": Folder(ALL, 0, "programs that tests use as clients"),
+    "oracle": Folder(ALL, 0, "brokers' own decoders judge what reaches them"),
+    "faults": Folder(ALL, 0, "brokers that fail"),
+    "matrix": Folder(ALL, 0, "all configurations"),
+    "shaping": Folder(ALL, 0, "limits under load"),
+    "soak": Folder(ALL, 0, "memory under many connections"),
+    "kubernetes": Folder(ALL, 0, "Kubernetes' own API server and controllers"),
+    "systemd": Folder(ALL, 0, "units, booted"),
+}
+"""Every folder of tests that has tests."""
+
+STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"})
+"""Audit events of Python (PEP 578) that stand for a new process."""
+
+
+def folder_of(path: Path) -> str:
+    """Return the name of the folder of `FOLDERS` that has a file. Raises UsageError for a file in
+    no such folder, so that no test is left out of all tiers."""
+    name = path.relative_to(TESTS).parts[0]
+    if name not in FOLDERS:
+        raise pytest.UsageError(f"tests/{name} has no tier: add it to FOLDERS in {__name__}")
+    return name
+
+
+def tier_of(item: pytest.Item) -> str:
+    """Return the tier of a test."""
+    marker = item.get_closest_marker("tier")
+    if marker is None:
+        return FOLDERS[folder_of(item.path)].tier
+    (tier,) = marker.args
+    if tier not in TIERS:
+        raise pytest.UsageError(f"{item.nodeid}: {tier} is none of {', '.join(TIERS)}")
+    return str(tier)
+
+
+# -- selection -----------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--tier", choices=TIERS, help="run the tests of this tier and those below it")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of higher tiers."""
+    chosen = config.getoption("--tier")
+    here = [it for it in items if TESTS in it.path.parents]
+    tiers = {it: TIERS.index(tier_of(it)) for it in here}
+    if chosen is None:
+        return
+    highest = TIERS.index(chosen)
+    if above := [it for it in here if tiers[it] > highest]:
+        config.hook.pytest_deselected(items=above)
+        left_out = set(above)
+        items[:] = [it for it in items if it not in left_out]
+
+
+# -- processes -----------------------------------------------------------------------------------
+
+
+class _Guard:
+    """Whether a test runs that may start no process. An audit hook cannot be removed, so there is
+    one for the whole run."""
+
+    def __init__(self) -> None:
+        self._is_installed = False
+        self.is_on = False
+        self.heard = ""
+
+    def install(self) -> None:
+        if not self._is_installed:
+            sys.addaudithook(self._heard)
+            self._is_installed = True
+
+    def _heard(self, event: str, _arguments: tuple[Any, ...]) -> None:
+        if self.is_on and event in STARTS:
+            self.heard = f"{event}: a test of the tier `check` starts no process"
+            raise RuntimeError(self.heard)
+
+
+GUARD = _Guard()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Let no test of the tier `check`, nor its fixtures, start a process."""
+    GUARD.install()
+    GUARD.is_on = TESTS in item.path.parents and tier_of(item) == CHECK
+    try:
+        return (yield)
+    finally:
+        GUARD.is_on = False
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail such a test even if the tested code has caught the error."""
+    GUARD.heard = ""
+    ended = yield
+    if GUARD.heard:
+        pytest.fail(GUARD.heard, pytrace=False)
+    return ended
+
+
+# -- durations -----------------------------------------------------------------------------------
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print what each folder took."""
+    spent, tests = defaultdict[str, float](float), defaultdict[str, int](int)
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport) and report.nodeid.startswith("tests/"):
+                name = report.nodeid.split("/")[1]
+                spent[name] += report.duration
+                tests[name] += report.when == "call"
+    if not spent or config.getoption("--tier") is None:
+        return
+    write = terminalreporter.write_line
+    terminalreporter.section("seconds of all processes, by folder")
+    for name in sorted(spent, key=lambda it: -spent[it]):
+        known = FOLDERS.get(name)
+        budget = f"{known.budget:6}" if known and config.getoption("--tier") == TEST else ""
+        over = "  above its budget" if budget and known and spent[name] > known.budget else ""
+        write(f"{spent[name]:8.1f}{budget}  tests/{name}, {tests[name]} tests{over}")
+    write(f"{sum(spent.values()):8.1f}  in sum")
