@@ -17,6 +17,7 @@ from tests.apache_kafka.encoding import body
 from tests.playbooks_kafka.frames import EVERY_VERSION, METADATA, known
 from tests.playbooks_kafka.script import KafkaServices
 from tests.support.examples import examples
+from tests.support.versions import by_version
 
 from .kafka import mutated, storm
 from .source import Source
@@ -65,7 +66,7 @@ def _open(key: int, seed: int) -> Watched:
     return Watched(services, known=("a",))
 
 
-@pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
+@pytest.mark.parametrize(("key", "version"), by_version(EVERY_VERSION))
 def test_each_request_and_its_answer_whole_and_mutated(key: int, version: int) -> None:
     """Coverage does not tell the fields of an API from those of another."""
     it, noise = known(key), random.Random(f"{key} {version}")

@@ -17,6 +17,7 @@ from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.versions import CLIENT_METRICS, OF_PRINCIPALS
 from gateway.wire.plugin import Mode
 from tests.playbooks.services import BROKER_1
+from tests.support.versions import versions
 
 from .frames import (
     API_VERSIONS,
@@ -179,7 +180,7 @@ def test_a_client_that_asks_too_much_at_once_waits(monkeypatch: pytest.MonkeyPat
 # -- what names brokers ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", range(known(METADATA).response.last + 1))
+@pytest.mark.parametrize("version", versions(known(METADATA).response))
 def test_metadata_has_the_gateways_addresses(version: int) -> None:
     play = Play()
     play.client(metadata(version, 1, "a"))
@@ -208,7 +209,7 @@ def test_a_coordinator_that_there_is_not_stays_none() -> None:
     assert play.broker(said) == said
 
 
-@pytest.mark.parametrize("version", range(1, known(DESCRIBE_CONFIGS).response.last + 1))
+@pytest.mark.parametrize("version", versions(known(DESCRIBE_CONFIGS).response, 1))
 def test_settings_that_are_addresses_have_no_values(version: int) -> None:
     play = Play()
     play.client(ask(DESCRIBE_CONFIGS, version, 1))
@@ -259,7 +260,7 @@ def test_leaders_in_a_fetch_that_passes_are_not_seen() -> None:
 # -- hidden topics ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", range(known(METADATA).response.last + 1))
+@pytest.mark.parametrize("version", versions(known(METADATA).response))
 def test_topics_that_a_client_may_not_know_are_not_listed(version: int) -> None:
     play = Play(guarded((Right.LOOKUP, "secret"), (Right.LOOKUP, "hidden")))
     play.client(metadata(version, 1))
@@ -315,9 +316,7 @@ def test_errors_of_answers_are_counted_by_their_code() -> None:
 
 
 @pytest.mark.parametrize("piece", [1, 30, 10_000])
-@pytest.mark.parametrize(
-    "version", range(known(FETCH).response.first, known(FETCH).response.last + 1)
-)
+@pytest.mark.parametrize("version", versions(known(FETCH).response))
 def test_errors_of_fetched_partitions_are_counted_while_they_pass(version: int, piece: int) -> None:
     play = Play(guarded((Right.CONSUME, "denied")), known=("a", "denied"))
     reached = play.client(fetch(version, 1, "a", "denied"))

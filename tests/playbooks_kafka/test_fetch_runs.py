@@ -10,6 +10,7 @@ from gateway.errors import PeerError
 from gateway.wire.account import Action
 from gateway.wire.kafka import quick
 from gateway.wire.kafka.records import HEAD
+from tests.support.versions import versions
 
 from .frames import (
     API_VERSIONS,
@@ -19,6 +20,7 @@ from .frames import (
     correlations,
     fetch,
     fetched,
+    known,
     metadata,
     named,
     produce,
@@ -29,7 +31,7 @@ from .frames import (
 from .script import KafkaServices, Play
 from .test_runs import SIZES, sized
 
-VERSIONS = range(quick.FLEXIBLE[FETCH], 19)
+VERSIONS = versions(known(FETCH).response, quick.FLEXIBLE[FETCH])
 SPOILT = {
     "a batch of format 1": (16, b"\x01"),
     "less than no message": (57, b"\xff\xff\xff\xff"),

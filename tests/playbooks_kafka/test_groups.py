@@ -10,8 +10,10 @@ from gateway.telemetry.progress import Position
 from gateway.wire.account import Right
 from gateway.wire.budget import Allotment
 from gateway.wire.kafka import commits
+from tests.support.versions import by_version, versions
 
 from .frames import (
+    EVERY_VERSION,
     FETCH,
     OFFSET_COMMIT,
     PRODUCE,
@@ -31,13 +33,9 @@ from .script import KafkaServices, Play
 
 TXN_OFFSET_COMMIT, DELETE_GROUPS = 28, 42
 
-FETCHES = range(known(FETCH).response.first, known(FETCH).response.last + 1)
-PRODUCES = range(known(PRODUCE).response.first, known(PRODUCE).response.last + 1)
-COMMITS = [
-    (key, version)
-    for key in (OFFSET_COMMIT, TXN_OFFSET_COMMIT)
-    for version in range(known(key).request.first, known(key).request.last + 1)
-]
+FETCHES = versions(known(FETCH).response)
+PRODUCES = versions(known(PRODUCE).response)
+COMMITS = by_version(it for it in EVERY_VERSION if it[0] in {OFFSET_COMMIT, TXN_OFFSET_COMMIT})
 
 
 def topic_of(key: int, version: int, topic: str) -> dict[str, Any]:
@@ -152,7 +150,7 @@ def test_what_finds_no_room_is_not_noted(monkeypatch: pytest.MonkeyPatch) -> Non
     assert committed(play) == []
 
 
-@pytest.mark.parametrize("version", range(known(DELETE_GROUPS).request.last + 1))
+@pytest.mark.parametrize("version", versions(known(DELETE_GROUPS).request))
 def test_a_deleted_group_is_forgotten(version: int) -> None:
     play = Play()
     for number, group in enumerate(("shop", "bank")):

@@ -13,6 +13,7 @@ from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.session import LONGEST_QUESTION
 from gateway.wire.kafka.throttle import LONGEST_WAIT, LONGEST_WAIT_IN_GROUP
 from gateway.wire.services import Again, LookupOutcome
+from tests.support.versions import versions
 
 from .frames import (
     FETCH,
@@ -114,7 +115,7 @@ def test_a_request_whose_topic_is_revoked_waits_no_longer() -> None:
 # -- what answers say ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", range(3, known(PRODUCE).response.last + 1))
+@pytest.mark.parametrize("version", versions(known(PRODUCE).response, 3))
 @pytest.mark.parametrize(("due", "expected"), [(0.0, 0), (0.0015, 2), (3.0, 3000), (900.0, 20_000)])
 def test_the_answer_says_for_how_long_the_client_is_held(
     version: int, due: float, expected: int
@@ -143,7 +144,7 @@ def test_an_answer_below_the_limit_says_nothing() -> None:
     assert play.broker(said) == said
 
 
-FETCHES = range(known(FETCH).response.first, known(FETCH).response.last + 1)
+FETCHES = versions(known(FETCH).response)
 
 
 @pytest.mark.parametrize("version", FETCHES)

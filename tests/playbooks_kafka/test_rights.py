@@ -17,6 +17,7 @@ from gateway.wire.kafka.refusing import refused
 from gateway.wire.kafka.rights import NEEDS
 from gateway.wire.kafka.schema import Field, of
 from tests.apache_kafka.encoding import body
+from tests.support.versions import by_version, case
 
 from .frames import (
     EVERY_VERSION,
@@ -74,7 +75,7 @@ def has_errors(fields: tuple[Field, ...], version: int) -> bool:
     )
 
 
-@pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
+@pytest.mark.parametrize(("key", "version"), by_version(EVERY_VERSION))
 def test_a_refusal_of_any_request_can_be_read_and_says_the_error(key: int, version: int) -> None:
     it, seen = known(key), set[int]()
     for seed in SEEDS:
@@ -131,7 +132,7 @@ OF_CLUSTER = [key for key, needs in NEEDS.items() if needs.cluster]
 
 
 @pytest.mark.parametrize(
-    ("key", "version"), [(key, version) for key, version in EVERY_VERSION if key in OF_CLUSTER]
+    ("key", "version"), by_version(it for it in EVERY_VERSION if it[0] in OF_CLUSTER)
 )
 def test_what_concerns_the_cluster_needs_the_right_to_administer(key: int, version: int) -> None:
     frame = random_request(key, version, 1)
@@ -178,7 +179,7 @@ def _filled(path: str, value: object) -> dict[str, Any]:
 
 
 NAMED = [
-    pytest.param(key, version, path, right, code, id=f"{key}-{version}-{path}")
+    case(known(key).request, version, key, version, path, right, code)
     for key, version in EVERY_VERSION
     for paths, right, code in (
         (NEEDS[key].groups, Right.CONSUME, GROUP),
@@ -223,7 +224,7 @@ def test_an_empty_name_is_one(key: int, version: int, field: str, right: Right) 
 # -- topics ----------------------------------------------------------------------------------------
 
 OF_TOPICS = [
-    pytest.param(key, version, path, needs.topics, id=f"{key}-{version}-{path}")
+    case(known(key).request, version, key, version, path, needs.topics)
     for key, version in EVERY_VERSION
     if (needs := NEEDS[key]).topics is not None
     for path in _places(key, version, needs.names)
@@ -275,7 +276,7 @@ UNASKED = {
 """Places of topics of which an answer tells nothing."""
 
 
-@pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
+@pytest.mark.parametrize(("key", "version"), by_version(EVERY_VERSION))
 def test_no_topic_of_a_request_is_overlooked(key: int, version: int) -> None:
     needs = NEEDS[key]
     if needs.cluster or key in NOT_JUDGED:

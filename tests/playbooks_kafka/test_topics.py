@@ -14,9 +14,11 @@ from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.replicas import OF_REPLICAS as OF_REPLICAS_LISTED
 from gateway.wire.kafka.schema import Field
 from gateway.wire.kafka.session import LONGEST_QUESTION, SWEPT
+from tests.support.versions import by_version, versions
 
 from .frames import (
     BY_ID,
+    EVERY_VERSION,
     FETCH,
     METADATA,
     OFFERED,
@@ -40,8 +42,8 @@ from .frames import (
 )
 from .script import KafkaServices, Play
 
-PRODUCES = range(known(PRODUCE).request.first, known(PRODUCE).request.last + 1)
-FETCHES = range(known(FETCH).request.first, known(FETCH).request.last + 1)
+PRODUCES = versions(known(PRODUCE).request)
+FETCHES = versions(known(FETCH).request)
 
 
 def guarded(*forbidden: str, right: Right = Right.PRODUCE) -> KafkaServices:
@@ -222,14 +224,10 @@ def test_a_fetch_of_a_denied_topic_is_denied_by_itself(version: int) -> None:
     assert play.broker_got() == b""
 
 
-OF_REPLICAS = [
-    *((FETCH, version) for version in FETCHES),
-    *((2, version) for version in range(known(2).request.first, known(2).request.last + 1)),
-    *((23, version) for version in range(3, known(23).request.last + 1)),
-]
+OF_REPLICAS = [it for it in EVERY_VERSION if it[0] in {FETCH, 2} or (it[0] == 23 and it[1] >= 3)]
 
 
-@pytest.mark.parametrize(("key", "version"), OF_REPLICAS)
+@pytest.mark.parametrize(("key", "version"), by_version(OF_REPLICAS))
 def test_a_client_is_no_replica(key: int, version: int) -> None:
     """A broker would judge it by the principal of the gateway."""
     play = Play()

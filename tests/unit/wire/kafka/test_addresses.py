@@ -22,10 +22,11 @@ from gateway.wire.kafka.addresses import (
 from gateway.wire.kafka.schema import Api, Field, api, apis
 from gateway.wire.kafka.walk import plan, unsigned
 from tests.apache_kafka.encoding import body
+from tests.support.versions import case
 
 OWN = "gateway.example"
 ANSWERS = [
-    pytest.param(it, version, id=f"{it.name}-{version}")
+    case(it.response, version, it, version, id=f"{it.name}-{version}")
     for it in apis()
     if it.key in REWRITTEN
     for version in range(it.response.first, it.response.last + 1)

@@ -18,6 +18,7 @@ from gateway.wire.kafka.frames import (
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.versions import MOST, UNSUPPORTED_VERSION, offered, unsupported
 from gateway.wire.kafka.walk import unsigned
+from tests.support.versions import versions
 
 KEPT = b"\x01\x63\x03new"
 """Tagged fields with one that is not known."""
@@ -107,7 +108,7 @@ def _told(version: int, *ranges: tuple[int, int, int]) -> bytes:
     return bytes(2) + length + data + throttle + rest
 
 
-@pytest.mark.parametrize("version", range(SCHEMA.first, SCHEMA.last + 1))
+@pytest.mark.parametrize("version", versions(SCHEMA))
 def test_clients_are_offered_what_both_know(version: int) -> None:
     last = _known(1).request.last
     told = _told(version, (1, 0, 99), (3, 5, 7), (18, 0, 4))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -20,6 +21,7 @@ from gateway.wire.kafka.traffic import (
     produced,
 )
 from gateway.wire.kafka.walk import plan, unsigned
+from tests.support.versions import versions
 
 CLIENT = b"\x00\x07rdkafka\x00"
 TRIALS = 3000
@@ -101,8 +103,8 @@ def _schema(key: int) -> Schema:
     return found.request if key == PRODUCE else found.response
 
 
-def _versions(key: int) -> range:
-    return range(quick.FLEXIBLE[key], _schema(key).last + 1)
+def _versions(key: int) -> list[Any]:
+    return versions(_schema(key), quick.FLEXIBLE[key])
 
 
 @pytest.mark.parametrize("version", _versions(PRODUCE))

@@ -15,6 +15,7 @@ from gateway.wire.kafka.topics import NONE, TopicIds
 from gateway.wire.kafka.versions import HIDDEN
 from gateway.wire.kafka.walk import plan, unsigned
 from tests.apache_kafka.encoding import body
+from tests.support.versions import case
 
 
 def _metadata() -> Schema:
@@ -86,7 +87,7 @@ def test_other_names_are(name: bytes) -> None:
 # -- throttle --------------------------------------------------------------------------------------
 
 THROTTLED = [
-    pytest.param(it.response, version, id=f"{it.name}-{version}")
+    case(it.response, version, it.response, version, id=f"{it.name}-{version}")
     for it in apis()
     for version in range(it.response.first, it.response.last + 1)
     if has_throttle(it.response, version)

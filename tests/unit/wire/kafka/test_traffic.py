@@ -15,6 +15,7 @@ from gateway.wire.kafka.stream import LONGEST, Reader, Stream
 from gateway.wire.kafka.traffic import MOST_TOPICS, Original, Portion, Traffic, fetched, produced
 from gateway.wire.kafka.walk import unsigned
 from tests.apache_kafka.encoding import Body
+from tests.support.versions import case
 
 
 def batch(count: int, size: int = 100) -> bytes:
@@ -83,7 +84,7 @@ def _reader(key: int, version: int, traffic: Traffic) -> Reader:
 
 
 VERSIONS = [
-    pytest.param(key, version, id=f"{key}-{version}")
+    case(_schema(key), version, key, version, id=f"{key}-{version}")
     for key in (PRODUCE, FETCH)
     for version in range(_schema(key).first, _schema(key).last + 1)
 ]

@@ -10,12 +10,13 @@ from gateway.errors import PeerError
 from gateway.wire.kafka.schema import REQUEST_STEPS, Api, Field, Schema, api, apis, of
 from gateway.wire.kafka.walk import Place, plan, read_unsigned, splice, unsigned
 from tests.apache_kafka.encoding import body
+from tests.support.versions import case
 
 SEEDS = range(5)
 ADDRESSES = frozenset({"NodeId", "BrokerId", "Host", "Port"})
 
 MESSAGES = [
-    pytest.param(schema, version, id=f"{it.name}-{kind}-{version}")
+    case(schema, version, schema, version, id=f"{it.name}-{kind}-{version}")
     for it in apis()
     for kind, schema in (("request", it.request), ("response", it.response))
     for version in range(schema.first, schema.last + 1)
