@@ -2,24 +2,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# How tests run that neither have a real broker nor measure.
-PARALLEL ?= -n 2 --dist worksteal
-# And those that have real brokers, each of which is started by one process.
-GROUPED ?= -n 2 --dist loadgroup
-# And those of Spark, of which each process has its own session.
-BY_FILE ?= -n 2 --dist loadfile
-# The tests that `make test` runs: those of other targets are left out.
-NOW := not deploy and not rare
-# The tests of what has a compiled twin.
-PURE := tests/plane tests/model tests/playbooks tests/playbooks_kafka tests/playbooks_tubemq tests/hostile tests/unit/wire
-# And of those with real brokers.
-PURE_REAL := tests/apache_kafka/test_gateway.py tests/apache_tubemq/test_tls.py tests/real/test_order.py tests/real/test_large_messages.py
+# Where `.ci/tools all` puts what it builds.
+export PATH := $(CURDIR)/build/tools:$(PATH)
+# One run of pytest: two processes, and what has the same broker in one of them.
+PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
+# What test-all runs once more on pure loops, beside the conformance battery (tests/conformance/test_pure.py).
+PURE := tests/plane tests/model tests/playbooks tests/playbooks_kafka tests/playbooks_tubemq tests/hostile tests/unit/wire \
+	tests/apache_kafka/test_gateway.py tests/apache_tubemq/test_tls.py tests/real/test_order.py tests/real/test_large_messages.py tests/scenes
 COMPILED := $(wildcard gateway/compiled/*.pyx gateway/compiled/*.pxd)
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-kafka run-real install test test-fast test-real test-rare test-deploy lint bench fuzz soak faults shaping suites matrix diagram chart metrics proto clean
+.PHONY: help run run-kafka run-real install check test test-all lint bench fuzz soak faults shaping suites matrix diagram chart metrics proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -52,28 +47,18 @@ $(INSTALLED): pyproject.toml constraints.txt $(COMPILED)
 	$(call installed,test)
 	@touch $(RUNNABLE)
 
-test: lint ## all tests that this machine can run, real brokers included, but those of test-deploy and test-rare
-	@echo "== all tests (45 to 90 minutes on two cores; 1 GB of jars for real brokers and clients the first time)"
-	@$(BIN)/python -m pytest -q --durations=20 $(PARALLEL) -m 'not broker and not alone and not spark and $(NOW)'
-	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'spark and not broker and not alone and $(NOW)'
-	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'broker and not alone and $(NOW)'
-	@$(BIN)/python -m pytest -q --durations=20 -m 'alone and $(NOW)'
+check: lint ## after each edit, 4 minutes on two cores: style, types, contracts, and all tests that start no process
+	@$(PYTEST) --tier check
+
+test: lint ## before a commit, 15 minutes: check, the readers' battery, hostile peers, a short fuzz, and scenes on real brokers and on Spark
+	@echo "== tests (15 minutes on two cores; the first time 500 MB of jars for real brokers and clients)"
+	@$(PYTEST) --tier test --durations=50
+
+test-all: lint ## before an issue is closed, hours: every test, on pure loops too, what is deployed, what is rare; needs Go, helm, root and Debian for all
+	@echo "== all tests (hours on two cores; the first time 1 GB of jars)"
+	@$(PYTEST) --tier all --durations=50
 	@echo "== the same once more without compiled loops, where these matter"
-	@GATEWAY_PURE=1 $(BIN)/python -m pytest -q $(PARALLEL) -m 'not broker and not alone and $(NOW)' $(PURE)
-	@GATEWAY_PURE=1 $(BIN)/python -m pytest -q $(GROUPED) -m 'broker and not alone and $(NOW)' $(PURE_REAL)
-
-test-fast: lint ## five to seven minutes: no Java, and without what takes seconds against running processes
-	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not real and not long and not spark and $(NOW)'
-
-test-real: $(INSTALLED) ## real clients through the gateway to a real Pulsar
-	@$(BIN)/python -m pytest tests/real
-
-test-rare: $(INSTALLED) ## what takes minutes and seldom changes: jobs of Spark that are killed, or whose disk is full
-	@$(BIN)/python -m pytest -q --durations=20 $(BY_FILE) -m 'rare and spark and not broker'
-	@$(BIN)/python -m pytest -q --durations=20 $(GROUPED) -m 'rare and broker'
-
-test-deploy: $(INSTALLED) ## images built and started, pods rolled by Kubernetes' own controllers, units by systemd; needs Go, helm, root and Debian
-	@$(BIN)/python -m pytest -q --durations=20 -m deploy
+	@GATEWAY_PURE=1 $(PYTEST) --tier all $(PURE)
 
 lint: $(INSTALLED) ## style, types, import contracts
 	@echo "== style, types, import contracts"
@@ -112,10 +97,11 @@ chart: $(INSTALLED) ## the Helm chart's schema and README, and the renderings th
 	@$(BIN)/python -m tests.helm.readme
 	@$(BIN)/python -m tests.helm.rendering
 
-metrics: $(INSTALLED) ## docs/metrics.md, docs/usage.schema.json and docs/pipeline-tables.md, from what the code declares
+metrics: $(INSTALLED) ## docs/metrics.md, docs/usage.schema.json, docs/pipeline-tables.md and the budgets of tests, from what the code declares
 	@$(BIN)/python -m tests.docs.metrics
 	@$(BIN)/python -m tests.docs.usage
 	@$(BIN)/python -m tests.docs.tables
+	@$(BIN)/python -m tests.docs.budgets
 
 diagram: $(INSTALLED) ## the packages and their imports, drawn into docs/architecture.md
 	@$(BIN)/python -m tests.docs.diagram

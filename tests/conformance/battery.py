@@ -57,8 +57,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class Sample:
+    """A stream. `tier`: of the tests that drive it."""
+
     name: str
     frames: tuple[Frame, ...]
+    tier: str = "test"
 
     @property
     def stream(self) -> bytes:

@@ -18,6 +18,7 @@ from gateway.wire.kafka.directions import directions
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.requests import Requests
+from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.stream import LONGEST
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle
@@ -47,6 +48,7 @@ from tests.playbooks_kafka.frames import (
     tell,
 )
 from tests.playbooks_kafka.script import KafkaServices
+from tests.support.versions import is_at_an_end
 
 LONG = "long" * 60
 OPEN = ("a", "b", LONG)
@@ -56,8 +58,18 @@ UNWATCHED = ("x", "y")
 
 HUGE = (1 << 31) - 1
 
-PRODUCES = tuple(range(known(PRODUCE).request.first, known(PRODUCE).request.last + 1))
-FETCHES = tuple(range(known(FETCH).response.first, known(FETCH).response.last + 1))
+Versions = tuple[int, ...]
+
+
+def _versions(schema: Schema) -> tuple[Versions, Versions]:
+    """Return the versions of the tier `test`, and the others."""
+    every = range(schema.first, schema.last + 1)
+    ends = tuple(it for it in every if is_at_an_end(schema, it))
+    return ends, tuple(it for it in every if it not in ends)
+
+
+PRODUCES, MORE_PRODUCES = _versions(known(PRODUCE).request)
+FETCHES, MORE_FETCHES = _versions(known(FETCH).response)
 WITH_LEADERS = 16
 
 _ERROR = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -182,18 +194,18 @@ def _huge(one: Frame, records: bytes) -> Frame:
     return replace(one, data=data, absent=4 + size - len(data))
 
 
-def _several(**records: bytes) -> tuple[Frame, ...]:
+def _several(versions: Versions, /, **records: bytes) -> tuple[Frame, ...]:
     """Return requests with several topics, of which the denied one is written over."""
     found = []
-    for version in PRODUCES:
+    for version in versions:
         data = produce(version, 7, **records)
         its, other = (id_of(DENIED), _DENIED_ID) if version >= BY_ID else (_NAME, _DENIED_NAME)
         found.append(Frame(data, becomes=data.replace(its, other)))
     return tuple(found)
 
 
-def _with(**fields: object) -> tuple[Frame, ...]:
-    return tuple(Frame(ask(PRODUCE, version, 7, **fields)) for version in PRODUCES)
+def _with(versions: Versions, /, **fields: object) -> tuple[Frame, ...]:
+    return tuple(Frame(ask(PRODUCE, version, 7, **fields)) for version in versions)
 
 
 def _stop(*frames: bytes) -> tuple[Frame, ...]:
@@ -216,41 +228,61 @@ _LATER = tuple(
 )
 _UNKNOWN = tuple(_framed(struct.pack(">hhih", key, 0, 1, -1)) for key in (-1, 62, 500, 32767))
 
+
+def _requests(produces: Versions) -> tuple[Sample, ...]:
+    """Return the samples that have each version."""
+    return (
+        Sample(
+            "each version, topic and kind of records",
+            tuple(
+                _request(version, topic, *records, acks=acks)
+                for version in produces
+                for topic, acks in zip(OPEN, (1, -1, 0), strict=True)
+                for records in RECORDS.values()
+            ),
+        ),
+        Sample(
+            "requests that begin alike",
+            tuple(
+                _request(version, "a", *records, acks=acks)
+                for version in produces
+                for acks in (1, 0)
+                for records in (RECORDS["one"], RECORDS["one"], (batch(0), 0), (batch(9, 200), 9))
+            ),
+        ),
+        Sample("large ones", tuple(_request(it, "a", batch(5, 70_000), 5) for it in produces)),
+        Sample("several topics", _several(produces, x=batch(1), y=batch(2))),
+        Sample("no topic", _with(produces, Acks=1)),
+        Sample("a transaction", _with(produces, Acks=-1, TransactionalId="t" * 300)),
+        Sample("a denied topic among others", _several(produces, x=old(), denied=old(), y=old())),
+        Sample("a denied topic alone", _several(produces, denied=batch(9))),
+        Sample(
+            "names that no topic has",
+            _several(
+                tuple(it for it in produces if it < BY_ID),
+                **{"no/name": batch(1), "": batch(2)},
+            ),
+        ),
+        Sample(
+            "clients without an id, and with a long one",
+            tuple(
+                Frame(ask(PRODUCE, version, 1, client, Acks=1))
+                for version in produces
+                for client in (None, b"", b"c" * 1024)
+            ),
+        ),
+    )
+
+
+def _of_other_versions(samples: tuple[Sample, ...]) -> tuple[Sample, ...]:
+    """Return these samples for the tier `all`."""
+    return tuple(replace(it, name=f"{it.name}, other versions", tier="all") for it in samples)
+
+
 REQUESTS = (
     Sample("nothing", ()),
-    Sample(
-        "each version, topic and kind of records",
-        tuple(
-            _request(version, topic, *records, acks=acks)
-            for version in PRODUCES
-            for topic, acks in zip(OPEN, (1, -1, 0), strict=True)
-            for records in RECORDS.values()
-        ),
-    ),
-    Sample(
-        "requests that begin alike",
-        tuple(
-            _request(version, "a", *records, acks=acks)
-            for version in PRODUCES[-5:]
-            for acks in (1, 0)
-            for records in (RECORDS["one"], RECORDS["one"], (batch(0), 0), (batch(9, 200), 9))
-        ),
-    ),
-    Sample("large ones", tuple(_request(it, "a", batch(5, 70_000), 5) for it in PRODUCES)),
-    Sample("several topics", _several(x=batch(1), y=batch(2))),
-    Sample("no topic", _with(Acks=1)),
-    Sample("a transaction", _with(Acks=-1, TransactionalId="t" * 300)),
-    Sample("a denied topic among others", _several(x=old(), denied=old(), y=old())),
-    Sample("a denied topic alone", _several(denied=batch(9))),
-    Sample("names that no topic has", _several(**{"no/name": batch(1), "": batch(2)})[: BY_ID - 3]),
-    Sample(
-        "clients without an id, and with a long one",
-        tuple(
-            Frame(ask(PRODUCE, version, 1, client, Acks=1))
-            for version in PRODUCES
-            for client in (None, b"", b"c" * 1024)
-        ),
-    ),
+    *_requests(PRODUCES),
+    *_of_other_versions(_requests(MORE_PRODUCES)),
     Sample("2 GB", (_request(7, "a", old(), 1), _huge(_request(7, "b", batch(3), 3), batch(3)))),
     Sample(
         "what is decided",
@@ -332,10 +364,10 @@ REQUEST_LIES = (
 # -- answers ---------------------------------------------------------------------------------------
 
 
-def _restored() -> tuple[Frame, ...]:
+def _restored(versions: Versions) -> tuple[Frame, ...]:
     """Return answers of which a topic gets its name back, and the error."""
     found = []
-    for version in FETCHES:
+    for version in versions:
         data = [
             tell(
                 FETCH,
@@ -355,11 +387,11 @@ def _restored() -> tuple[Frame, ...]:
     return tuple(found)
 
 
-def _with_leaders(hosts: int) -> tuple[Frame, ...]:
+def _with_leaders(versions: Versions, hosts: int) -> tuple[Frame, ...]:
     """Return answers that name leaders, which clients do not see."""
     found = []
     nodes = [{"NodeId": id, "Host": "h" * 200, "Port": 9092} for id in range(hosts)]
-    for version in range(WITH_LEADERS, FETCHES[-1] + 1):
+    for version in (it for it in versions if it >= WITH_LEADERS):
         form = FETCH, version, to(FETCH, version)
         data, tags = tell(*form, NodeEndpoints=nodes), len(tell(*form)) - 1
         size, at = read_unsigned(data, tags + 2, len(data))
@@ -398,45 +430,54 @@ _OTHERS = tuple(
     for topics in ([], [{"Name": LONG}] * 300)
 )
 
+
+def _answers(fetches: Versions) -> tuple[Sample, ...]:
+    """Return the samples that have each version."""
+    return (
+        Sample(
+            "each version, topic and kind of records",
+            tuple(
+                _answer(version, topic, *records)
+                for version in fetches
+                for topic in OPEN
+                for records in (RECORDS | TORN).values()
+            ),
+        ),
+        Sample(
+            "answers that begin alike",
+            tuple(
+                _answer(version, "a", *records)
+                for version in fetches
+                for records in (
+                    RECORDS["one"],
+                    (batch(9, 200), 9),
+                    (batch(3, 20_000), 3),
+                    (batch(3) + batch(4, 9000), 7),
+                    RECORDS["many"],
+                    TORN["a cut batch"],
+                    RECORDS["one"],
+                )
+            ),
+        ),
+        Sample("large ones", tuple(_answer(it, "a", batch(5, 70_000), 5) for it in fetches)),
+        Sample(
+            "several topics",
+            tuple(
+                Frame(fetched(it, to(FETCH, it), x=batch(1), y=batch(2), denied=batch(3)))
+                for it in fetches
+            ),
+        ),
+        Sample("no topic", tuple(map(_empty, fetches))),
+        Sample("all fields", tuple(map(_rich, fetches))),
+        Sample("a denied topic", _restored(fetches)),
+        Sample("leaders", (*_with_leaders(fetches, 1), *_with_leaders(fetches, 50))),
+    )
+
+
 ANSWERS = (
     Sample("nothing", ()),
-    Sample(
-        "each version, topic and kind of records",
-        tuple(
-            _answer(version, topic, *records)
-            for version in FETCHES
-            for topic in OPEN
-            for records in (RECORDS | TORN).values()
-        ),
-    ),
-    Sample(
-        "answers that begin alike",
-        tuple(
-            _answer(version, "a", *records)
-            for version in FETCHES[-7:]
-            for records in (
-                RECORDS["one"],
-                (batch(9, 200), 9),
-                (batch(3, 20_000), 3),
-                (batch(3) + batch(4, 9000), 7),
-                RECORDS["many"],
-                TORN["a cut batch"],
-                RECORDS["one"],
-            )
-        ),
-    ),
-    Sample("large ones", tuple(_answer(it, "a", batch(5, 70_000), 5) for it in FETCHES)),
-    Sample(
-        "several topics",
-        tuple(
-            Frame(fetched(it, to(FETCH, it), x=batch(1), y=batch(2), denied=batch(3)))
-            for it in FETCHES
-        ),
-    ),
-    Sample("no topic", tuple(map(_empty, FETCHES))),
-    Sample("all fields", tuple(map(_rich, FETCHES))),
-    Sample("a denied topic", _restored()),
-    Sample("leaders", (*_with_leaders(1), *_with_leaders(50))),
+    *_answers(FETCHES),
+    *_of_other_versions(_answers(MORE_FETCHES)),
     Sample("2 GB", (_answer(7, "a", old(), 1), _huge(_answer(7, "b", batch(3), 3), batch(3)))),
     Sample("what is decided", _stop(*_OTHERS, produced(9, to(PRODUCE, 9), a=0))),
     Sample("a stop frame of 2 GB", (_answer(12, "a", old(), 1), _begun(_OTHERS[0]))),

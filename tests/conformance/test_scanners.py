@@ -50,7 +50,9 @@ lying = pytest.mark.parametrize(
 every_sample = pytest.mark.parametrize(
     ("spec", "sample"),
     [
-        pytest.param(spec, sample, id=f"{spec.name}: {sample.name}")
+        pytest.param(
+            spec, sample, id=f"{spec.name}: {sample.name}", marks=pytest.mark.tier(sample.tier)
+        )
         for spec in SPECS
         for sample in spec.samples
     ],

@@ -1,9 +1,10 @@
 """A pytest plugin that distributes tests over pytest-xdist processes by their brokers.
 
-    pytest -n 2 --dist loadgroup -m broker
+    pytest -n 2 --dist loadgroup
 
 One process starts a broker and runs all tests of its group; the plain broker has two groups. Tests
-without a group run wherever a process is free. (xdist's own groups change the ids of tests in
+without a group are grouped by their file. Groups with brokers come first, since they take longest:
+what is small fills up the rest. (xdist's own groups change the ids of tests in
 transit, which has no effect since pytest 9.2, see its issue 1386.)
 """
 
@@ -48,6 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     told: dict[str, Any] = getattr(config, "workerinput", {})
     if "groups" in told:
         Path(told["groups"], told["workerid"]).write_text(json.dumps(groups))
+        items.sort(key=lambda it: it.nodeid not in groups)
 
 
 def _group(item: pytest.Item) -> str | None:
@@ -88,7 +90,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 
 
 class Grouping(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
-    """Schedules the largest groups first, and fills up with tests without a group."""
+    """Schedules groups in the order in which their first tests were collected."""
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        super().__init__(config, log)
+        config.option.loadscopereorder = False  # which would put the largest files first
 
     @cached_property
     def _groups(self) -> dict[str, str]:
@@ -98,4 +104,4 @@ class Grouping(LoadScopeScheduling):  # type: ignore[misc, unused-ignore]
         return groups
 
     def _split_scope(self, nodeid: str) -> str:
-        return self._groups.get(nodeid, nodeid)
+        return self._groups.get(nodeid) or nodeid.partition("::")[0]
