@@ -1,5 +1,5 @@
-"""`python -m tests.support.plain`: what a process without models says of settings. It reads them
-from standard input."""
+"""`python -m tests.support.plain`: what a process without models says of settings. It reads a
+list of them from standard input."""
 
 from __future__ import annotations
 
@@ -33,5 +33,6 @@ def said_of(configuration: Configuration) -> str:
 
 if __name__ == "__main__":
     face.checks = False
-    print(said_of(pickle.load(sys.stdin.buffer)))
+    for configuration in pickle.load(sys.stdin.buffer):
+        print(said_of(configuration))
     assert "pydantic" not in sys.modules

@@ -25,6 +25,7 @@ from gateway.pipeline.billing import prices
 from gateway.telemetry.families import FAMILIES
 from gateway.wire.contract import EndReason
 from tests.docs import metrics
+from tests.support.faults import assert_none
 from tests.support.metrics import exposition
 from tests.support.named_files import contents, named
 from tests.support.plain import said_of
@@ -34,12 +35,14 @@ CONFIGURATION = ROOT / "docs" / "configuration.md"
 OPERATING = ROOT / "docs" / "operating" / "README.md"
 
 
+NO_PAGES = (".", "build", "dist")
+"""Beginnings of folders that are made, not written."""
+
+
 def _pages() -> list[Path]:
     """All pages of the repository, those that are not committed yet too."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    paths = (ROOT / line for line in listed.stdout.splitlines())
-    return sorted(path for path in paths if path.exists())
+    folders = (it for it in ROOT.iterdir() if not it.name.startswith(NO_PAGES) and it.is_dir())
+    return sorted([*ROOT.glob("*.md"), *(page for it in folders for page in it.rglob("*.md"))])
 
 
 def _named(path: Path) -> str:
@@ -135,33 +138,40 @@ def held() -> Mapping[str, bytes]:
 def test_an_example_of_a_whole_file_is_right(
     example: Example, held: Mapping[str, bytes], tmp_path: Path
 ) -> None:
-    path = tmp_path / "gateway.yaml"
-    path.write_text(example.text)
-    settings = yaml.safe_load(example.text)
-    files = dict(named(settings, held))
-    if "rules" in settings:
-        tenants = (ROOT / "rules" / "tenants.yaml").read_bytes()
-        files[f"{settings['rules']}/tenants.yaml"] = tenants
-    for name, content in files.items():
-        file = tmp_path / name
-        file.parent.mkdir(exist_ok=True)
-        file.write_bytes(content)
+    path = _written(example, held, tmp_path)
     assert check(path).startswith(f"{path}: ok")
-    if "rules" not in settings:
-        assert said_by_a_process_that_serves(path) == f"{said_of(load(path))}\n"
 
 
-def said_by_a_process_that_serves(path: Path) -> str:
-    """Return what a process says of the settings in a file that are handed to it."""
+@pytest.mark.tier("test")
+def test_a_process_that_serves_has_the_settings_of_all_examples(
+    held: Mapping[str, bytes], tmp_path: Path
+) -> None:
+    whole = [it for it in _examples() if "rules" not in yaml.safe_load(it.text)]
+    settings = [load(_written(it, held, tmp_path / it.name.replace("/", "-"))) for it in whole]
     done = subprocess.run(
         [sys.executable, "-m", "tests.support.plain"],
-        input=pickle.dumps(load(path)),
+        input=pickle.dumps(settings),
         capture_output=True,
         check=True,
         cwd=ROOT,
         timeout=60,
     )
-    return done.stdout.decode()
+    assert done.stdout.decode() == "".join(f"{said_of(it)}\n" for it in settings)
+
+
+def _written(example: Example, held: Mapping[str, bytes], folder: Path) -> Path:
+    """Write an example, and the files that it names."""
+    path = folder / "gateway.yaml"
+    settings = yaml.safe_load(example.text)
+    files = {path.name: example.text.encode(), **dict(named(settings, held))}
+    if "rules" in settings:
+        tenants = (ROOT / "rules" / "tenants.yaml").read_bytes()
+        files[f"{settings['rules']}/tenants.yaml"] = tenants
+    for name, content in files.items():
+        file = folder / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_bytes(content)
+    return path
 
 
 def test_there_are_examples() -> None:
@@ -221,28 +231,35 @@ def test_every_setting_is_documented_and_no_other() -> None:
     assert set(_documented()) == known
 
 
-@pytest.mark.parametrize(
-    ("path", "setting"),
-    [pytest.param(*it, id=f"{it[0]}.{it[1].name}".strip(".")) for it in _settings()],
-)
-def test_a_setting_is_documented_as_it_is(path: str, setting: Setting) -> None:
-    cells = _documented()[path, setting.name]
-    _assert_default(cells["Default"], setting)
-    value = cells["Value"]
-    assert _bounds(setting) in value
+def test_settings_are_documented_as_they_are() -> None:
+    documented = _documented()
+    assert_none(
+        f"{path}.{setting.name}: {fault}".lstrip(".")
+        for path, setting in _settings()
+        for fault in _faults(setting, documented[path, setting.name])
+    )
+
+
+def _faults(setting: Setting, cells: Mapping[str, str]) -> Iterator[str]:
+    """What a row of the page says that is not so."""
+    default, value = cells["Default"], cells["Value"]
+    if not _is_default(default, setting):
+        yield f"the default is not {default}"
+    if (bounds := _bounds(setting)) not in value:
+        yield f"{value} does not say {bounds}"
     if get_origin(setting.field.annotation) is Literal:
-        assert _codes(value) == list(get_args(setting.field.annotation))
+        choices = list(get_args(setting.field.annotation))
+        if _codes(value) != choices:
+            yield f"{value} is not {choices}"
 
 
-def _assert_default(cell: str, setting: Setting) -> None:
+def _is_default(cell: str, setting: Setting) -> bool:
     if setting.field.is_required():
-        assert cell == "required"
-        return
+        return cell == "required"
     default = setting.field.get_default(call_default_factory=True, validated_data={})
     if default is None:
-        assert cell == "none"
-        return
-    assert _read(setting, yaml.safe_load(_codes(cell)[0])) == default
+        return cell == "none"
+    return any(_read(setting, yaml.safe_load(it)) == default for it in _codes(cell)[:1])
 
 
 def _bounds(setting: Setting) -> str:
@@ -292,6 +309,7 @@ def test_the_page_of_metrics_is_generated() -> None:
     assert page == metrics.written(page), "make metrics"
 
 
+@pytest.mark.tier("test")
 def test_prometheus_finds_no_fault_in_the_metrics() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
@@ -316,20 +334,31 @@ def test_everyday_end_reasons_are_marked() -> None:
 # -- links -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("page", _pages(), ids=_named)
-def test_links_lead_somewhere(page: Path) -> None:
-    text = _without_blocks(page.read_text(encoding="utf-8"))
-    links = re.findall(r"\]\(([^)\s]+)\)", text)
-    broken = [link for link in links if "://" not in link and not _leads_somewhere(page, link)]
-    assert not broken
+def test_links_lead_somewhere() -> None:
+    assert_none(
+        f"{_named(page)}: {link}"
+        for page in _pages()
+        for link in re.findall(
+            r"\]\(([^)\s]+)\)", _without_blocks(page.read_text(encoding="utf-8"))
+        )
+        if "://" not in link and not _leads_somewhere(page, link)
+    )
 
 
-@pytest.mark.parametrize("page", _pages(), ids=_named)
-def test_tests_that_a_page_names_exist(page: Path) -> None:
-    named = re.findall(r"`(tests/[\w./]+)(?:::(\w+))?`", page.read_text(encoding="utf-8"))
-    assert not [path for path, _ in named if not (ROOT / path).exists()]
-    tests = [(path, name) for path, name in named if name]
-    assert not [it for it in tests if f"def {it[1]}(" not in (ROOT / it[0]).read_text()]
+def test_tests_that_pages_name_exist() -> None:
+    assert_none(
+        f"{_named(page)}: {path}{name}"
+        for page in _pages()
+        for path, name in re.findall(
+            r"`(tests/[\w./]+)((?:::\w+)?)`", page.read_text(encoding="utf-8")
+        )
+        if not _has_test(ROOT / path, name.removeprefix("::"))
+    )
+
+
+def _has_test(path: Path, name: str) -> bool:
+    """Whether a file or folder exists, and has a test of this name, if one is given."""
+    return path.exists() and (not name or f"def {name}(" in path.read_text(encoding="utf-8"))
 
 
 def _leads_somewhere(page: Path, link: str) -> bool:
