@@ -8,10 +8,10 @@ TOKEN = "the brokers do not look at it"
 REDIRECT, CONNECT, FAILED = range(3)  # field 3 of a LOOKUP_RESPONSE
 
 
-def lookup(url: str, topic: str) -> Command:
+def lookup(url: str, topic: str, token: str | None = None) -> Command:
     """Return the answer to one lookup on a new connection."""
     with Connection(url) as connection:
-        connection.connect(TOKEN)
+        connection.connect(token or TOKEN)
         answer = connection.lookup(topic)
     assert answer
     assert answer.kind == Kind.LOOKUP_RESPONSE

@@ -3,17 +3,16 @@
 import secrets
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from .brokers.standalone import Standalone
-from .brokers.tokens import Authority, KeyPair
+from .brokers.tokens import Authority
 from .clients import Client, assert_works, fresh_topic, wait_until
 from .fixtures import GATEWAY, Connect, GatewayOfMode, Reach, Route, StartBroker
 from .frames import Connection, Kind
-from .gateways import MODES, Plans, verifying
+from .gateways import MODES, Plans
 
 # The interval at which the broker `renewing` looks for expired tokens: it asks a client for a new
 # one at the first look after the expiry, and closes at the second.
@@ -114,20 +113,6 @@ def test_the_proxy_needs_permission_itself(
     client = connect(reach(pulsar_auth, plans.of("verify")).url, authority.token("alice"))
     with pytest.raises(client_library.AuthorizationError):
         client.create_producer(topic_for(pulsar_auth, "alice"))
-
-
-@pytest.mark.gateway_only
-def test_users_whose_tokens_the_broker_does_not_know_need_permission(
-    reach: Reach, connect: Connect, pulsar_auth: Standalone, plans: Plans, tmp_path: Path
-) -> None:
-    pair = KeyPair()
-    public = pair.write_public(tmp_path / "public.pem")
-    plan = verifying(plans.credential, public_key_file=str(public), algorithms=["RS256"])
-    route = reach(pulsar_auth, plan)
-    topic = topic_for(pulsar_auth, "alice", "proxy")
-    assert_works(connect(route.url, pair.token("alice")), topic)
-    with pytest.raises(client_library.AuthorizationError):
-        connect(route.url, pair.token("bob")).create_producer(topic)
 
 
 # --- a broker that requires the client's credential as well --------------------------------------

@@ -26,7 +26,7 @@ class Rolled:
     def __init__(self, gateways: list[Gateway], untapped_url: str, url: str = "") -> None:
         self.untapped_url = untapped_url
         self.url = url
-        self._gateways = gateways
+        self.gateways = gateways
 
     def ended(self) -> set[str]:
         """Return the end reasons of all connections, over all starts of each gateway."""
@@ -34,7 +34,7 @@ class Rolled:
 
     def ends(self) -> list[tuple[str, float]]:
         """Return the end reason of each connection that has ended, and its seconds."""
-        lines = chain.from_iterable(it.log.read_text().splitlines() for it in self._gateways)
+        lines = chain.from_iterable(it.log.read_text().splitlines() for it in self.gateways)
         events = [json.loads(line) for line in lines]
         ended = [it for it in events if it["event"] == "connection_ended"]
         return [(it["reason"], it["seconds"]) for it in ended]
@@ -42,13 +42,13 @@ class Rolled:
     def move(self) -> None:
         """Restart the gateway that has all connections."""
         time.sleep(BREATH)
-        self._gateways[0].stop()
+        self.gateways[0].stop()
         time.sleep(BREATH)
-        self._gateways[0].start()
+        self.gateways[0].start()
 
     def roll(self) -> None:
         """Restart the gateways one after the other; each must exit in good order."""
-        for gateway in self._gateways:
+        for gateway in self.gateways:
             time.sleep(BREATH)
             gateway.stop()
             time.sleep(BREATH)

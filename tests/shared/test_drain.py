@@ -114,13 +114,17 @@ class Load:
         for consumer in consumers:
             consumer.join()
 
+    def assert_complete(self) -> None:
+        """Assert that no message was lost."""
+        assert self.failed == []
+        assert sorted(self.acknowledged) == list(range(self.sent))
+        assert sorted(self.ids) == list(range(self.sent))
+
     def assert_exact(self) -> None:
         """Assert that no message was lost or stored twice."""
         again = len(self.received) - len(self.ids)
         print(f"{self.sent} sent, longest {self.longest:.3f} s, {again} delivered again")
-        assert self.failed == []
-        assert sorted(self.acknowledged) == list(range(self.sent))
-        assert sorted(self.ids) == list(range(self.sent))
+        self.assert_complete()
         assert [number for number, ids in self.ids.items() if len(ids) > 1] == []
 
 

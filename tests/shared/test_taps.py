@@ -41,6 +41,7 @@ ALLOWED = {
         "edge/test_proxied.py": "puts a tap before it, unless it speaks TLS",
         "edge/test_identity.py": "a tap cannot read what it passes on",
         "edge/test_usage_topic.py": "leads to a broker, which only the shipper connects to",
+        "scenes/pulsar/test_tls.py": "a tap cannot read what it passes on",
         "pipeline/test_real_loop.py": "puts a tap before it, but not before attackers",
         "sandbox/test_gateway.py": "a tap would hide that the gateway resets a connection",
     },

@@ -1,0 +1,1 @@
+"""Each protocol on a real broker: what users notice."""

@@ -1,0 +1,1 @@
+"""Pulsar on one broker."""

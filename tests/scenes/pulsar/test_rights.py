@@ -1,0 +1,63 @@
+"""The gateway verifies clients by tokens that the broker does not know. Then it refuses what no
+rule allows, and the broker decides the rest by the name that it is told."""
+
+from __future__ import annotations
+
+import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
+import pytest
+
+from tests.real.brokers.tokens import Authority, KeyPair
+from tests.real.clients import assert_works, fresh_topic
+from tests.real.fixtures import Route
+from tests.real.probes import assert_refused, figure
+from tests.real.test_authentication import topic_for
+
+from .conftest import PROXY, ClientOf
+
+pytestmark = pytest.mark.gateway_only
+
+
+def denials(route: Route, **labels: str) -> float:
+    return figure(route.gateway, "gateway_access_denied_total", **labels)
+
+
+def test_users_whose_tokens_the_broker_does_not_know_need_permission(
+    verified: Route, client_of: ClientOf
+) -> None:
+    topic, before = topic_for(verified.broker, "alice", PROXY), denials(verified)
+    assert_works(client_of("alice"), topic)
+    with pytest.raises(client_library.AuthorizationError):
+        client_of("bob").create_producer(topic)
+    assert denials(verified) == before, "it was not the broker that refused"
+
+
+def test_a_false_token_is_refused(verified: Route, issuer: KeyPair, authority: Authority) -> None:
+    false = {
+        "expired": issuer.token("alice", -3600),
+        "of another issuer": KeyPair().token("alice"),
+        "that only the broker would accept": authority.token("alice"),
+    }
+    for what, token in false.items():
+        assert_refused(verified.url, token, what)
+
+
+def test_a_denied_topic_is_refused_though_the_broker_permits_it(
+    verified: Route, client_of: ClientOf, namespace: str
+) -> None:
+    client, secret = client_of("alice"), fresh_topic("secret", namespace)
+    before = denials(verified, rule="secret")
+    with pytest.raises(client_library.AuthorizationError):
+        client.create_producer(secret)
+    with pytest.raises(client_library.AuthorizationError):
+        client.subscribe(secret, "s")
+    assert denials(verified, rule="secret") >= before + 2
+    assert_works(client, fresh_topic(namespace=namespace))
+
+
+def test_who_has_no_rule_is_refused_though_the_broker_permits_it(
+    verified: Route, client_of: ClientOf
+) -> None:
+    topic, before = topic_for(verified.broker, "eve", PROXY), denials(verified)
+    with pytest.raises(client_library.AuthorizationError):
+        client_of("eve").create_producer(topic)
+    assert denials(verified) > before
