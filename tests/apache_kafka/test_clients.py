@@ -1,5 +1,5 @@
-"""What clients do beside sending and receiving: transactions, groups of each kind, administration;
-and Kafka's own tools and franz-go, which use the newest versions of each API."""
+"""What clients do beside sending and receiving: transactions, groups of each kind; and
+Kafka's own tools and franz-go, which use the newest versions of each API."""
 
 from __future__ import annotations
 
@@ -11,15 +11,8 @@ from pathlib import Path
 
 import confluent_kafka
 import pytest
-from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
-    ConfigResource,
-    NewPartitions,
-    NewTopic,
-    ResourceType,
-)
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from tests.apache_kafka.broker import HOST as BROKERS_HOST
 from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.gateways import KafkaPlan
 from tests.apache_kafka.working import COUNT, PATIENCE_S, payloads
@@ -146,23 +139,6 @@ def test_groups_of_the_new_protocol_share_a_topic(where: Where, topic: str) -> N
     assert sorted(found) == sorted(payloads())
     for member in members:
         member.close()
-
-
-def test_administrators_do_what_they_do_and_see_no_broker(where: Where, topic: str) -> None:
-    admin = AdminClient(where)
-    for grown in admin.create_partitions([NewPartitions(topic, 5)]).values():
-        grown.result(PATIENCE_S)
-    wait_until(lambda: len(admin.list_topics(topic, PATIENCE_S).topics[topic].partitions) == 5)
-    for kind, name in ((ResourceType.TOPIC, topic), (ResourceType.BROKER, "1")):
-        (described,) = admin.describe_configs([ConfigResource(kind, name)]).values()
-        values = {it.name: it.value for it in described.result(PATIENCE_S).values()}
-        assert values
-        assert not any(BROKERS_HOST in (it or "") for it in values.values()), values
-    groups = admin.list_consumer_groups(request_timeout=PATIENCE_S).result()
-    assert groups.errors == []
-    for gone in admin.delete_topics([topic]).values():
-        gone.result(PATIENCE_S)
-    wait_until(lambda: topic not in admin.list_topics(timeout=PATIENCE_S).topics)
 
 
 # -- Kafka's own tools ---------------------------------------------------------------------------

@@ -50,19 +50,13 @@ def broker_killed(_gateway: Gateway, cluster: Cluster) -> None:
     cluster.nodes[1].start()
 
 
-def gateway_restarted(gateway: Gateway, _cluster: Cluster) -> None:
-    """The gateway stops in good order, and starts again."""
-    gateway.stop()
-    gateway.start()
-
-
 def gateway_killed(gateway: Gateway, _cluster: Cluster) -> None:
     """The gateway is killed, and starts again."""
     gateway.kill()
     gateway.start()
 
 
-@pytest.mark.parametrize("happening", [rest, broker_killed, gateway_restarted, gateway_killed])
+@pytest.mark.parametrize("happening", [rest, broker_killed, gateway_killed])
 def test_nothing_is_lost_or_doubled_and_no_broker_is_seen(
     cluster: Cluster, gateway: StartGateway, happening: Happening
 ) -> None:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import time
 import uuid
-from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import confluent_kafka
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from gateway.wire.scram import scram_keys
 from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.gateways import KafkaPlan
-from tests.apache_kafka.secured import SASL, USERS
+from tests.apache_kafka.secured import SASL, USERS, shown_by, users_file
 from tests.apache_kafka.traffic import Traffic
 from tests.apache_kafka.working import PATIENCE_S, librdkafka, payloads
 from tests.real.artifacts import Artifacts
@@ -28,8 +25,6 @@ from tests.real.gateways import HOST, Gateway
 
 pytestmark = pytest.mark.real
 
-SALT = b"salt of a test"
-ITERATIONS = 4096
 SESSION_S = 3
 """Seconds after which a broker closes a connection, unless it is shown a credential again."""
 
@@ -43,33 +38,16 @@ def broker(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
     made.stop()
 
 
-def _line(user: str, mechanism: str, password: str) -> str:
-    keys = scram_keys(mechanism, password.encode(), SALT, ITERATIONS)
-    encoded = (b64encode(it).decode() for it in (SALT, keys.stored, keys.server))
-    return ":".join((user, mechanism, str(ITERATIONS), *encoded))
-
-
 @pytest.fixture
 def verifying(tmp_path: Path) -> KafkaPlan:
     """A plan that verifies bob, and shows brokers the credential of alice."""
-    users = tmp_path / "users"
-    mechanisms = ("SCRAM-SHA-256", "SCRAM-SHA-512")
-    users.write_text("".join(_line("bob", it, "builder") + "\n" for it in mechanisms))
+    users = users_file(tmp_path, {"bob": "builder"}, ("SCRAM-SHA-256", "SCRAM-SHA-512"))
     own = tmp_path / "password"
     own.write_text("se:cret")
     return KafkaPlan(
         identity={"mode": "verify", "scram": {"credentials_file": str(users)}},
         credential={"basic": {"username": "alice", "password_file": str(own)}},
     )
-
-
-def _as(user: str, password: str, mechanism: str) -> dict[str, str]:
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": mechanism,
-        "sasl.username": user,
-        "sasl.password": password,
-    }
 
 
 def _address(gateway: Gateway) -> str:
@@ -82,7 +60,7 @@ def test_a_client_that_the_gateway_knows_is_served_by_brokers_that_know_the_gate
 ) -> None:
     started = gateway(broker, verifying)
     topic = f"t-{uuid.uuid4().hex[:8]}"
-    known = _as("bob", "builder", mechanism)
+    known = shown_by("bob", "builder", mechanism)
     assert sorted(librdkafka(_address(started), topic, known)) == sorted(payloads())
 
 
@@ -94,7 +72,7 @@ def test_each_client_may_have_a_name_of_its_own_at_brokers(
     each = {"each_principal": {"passwords_file": str(passwords)}}
     started = gateway(broker, replace(verifying, credential=each))
     topic = f"t-{uuid.uuid4().hex[:8]}"
-    known = _as("bob", "builder", "SCRAM-SHA-256")
+    known = shown_by("bob", "builder", "SCRAM-SHA-256")
     assert sorted(librdkafka(_address(started), topic, known)) == sorted(payloads())
     passwords.write_text('carol: {username: alice, password: "se:cret"}')
     admin = AdminClient({"bootstrap.servers": _address(started), **known})
@@ -113,7 +91,7 @@ def test_connections_outlive_the_sessions_of_brokers(
     ending.start()
     try:
         started = gateway(ending, verifying)
-        known = _as("bob", "builder", "SCRAM-SHA-256")
+        known = shown_by("bob", "builder", "SCRAM-SHA-256")
         admin = AdminClient({"bootstrap.servers": _address(started), **known})
         topic = f"t-{uuid.uuid4().hex[:8]}"
         admin.create_topics([NewTopic(topic, 3, 1)])[topic].result(PATIENCE_S)
@@ -126,25 +104,6 @@ def test_connections_outlive_the_sessions_of_brokers(
         assert "broker_refused" not in started.log.read_text()
     finally:
         ending.stop()
-
-
-@pytest.mark.parametrize(("user", "password"), [("bob", "wrong"), ("nobody", "builder")])
-def test_a_client_that_is_not_known_gets_the_same_error_whoever_it_is(
-    broker: Kafka, gateway: StartGateway, verifying: KafkaPlan, user: str, password: str
-) -> None:
-    errors: list[confluent_kafka.KafkaError] = []
-    started = gateway(broker, verifying)
-    unknown: dict[str, Any] = _as(user, password, "SCRAM-SHA-256")
-    unknown |= {"bootstrap.servers": _address(started), "error_cb": errors.append}
-    admin = AdminClient(unknown)
-
-    def told() -> bool:
-        admin.poll(0.1)
-        return bool(errors)
-
-    wait_until(told)
-    assert errors[0].code() == confluent_kafka.KafkaError._AUTHENTICATION
-    assert "SASL authentication error: Authentication failed (after" in errors[0].str()
 
 
 def test_a_client_that_says_not_who_it_is_is_not_served(
@@ -163,5 +122,5 @@ def test_brokers_may_know_clients_themselves(
 ) -> None:
     started = gateway(broker, KafkaPlan())
     topic = f"t-{uuid.uuid4().hex[:8]}"
-    known = _as("alice", "se:cret", mechanism)
+    known = shown_by("alice", "se:cret", mechanism)
     assert sorted(librdkafka(_address(started), topic, known)) == sorted(payloads())

@@ -1,4 +1,4 @@
-"""The same work by each client library: messages are sent, and received by a group."""
+"""Topics, and the same work by each client library: messages are sent, and received by a group."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import aiokafka
 import confluent_kafka
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 from tests.real.clients import wait_until
 
@@ -17,6 +19,26 @@ Work = Callable[[str, str], list[bytes]]
 
 COUNT = 200
 PATIENCE_S = 30
+PARTITIONS = 3
+"""Of each topic."""
+
+
+def create(where: Mapping[str, Any], *topics: str) -> None:
+    """Create topics, and wait until the broker leads them: it answers sends with an error before,
+    and clients send again, which is counted again."""
+    admin = AdminClient({**where})
+    for made in admin.create_topics([NewTopic(it, PARTITIONS, 1) for it in topics]).values():
+        made.result(PATIENCE_S)
+    end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+    ends = {TopicPartition(it, n): end for it in topics for n in range(PARTITIONS)}
+
+    def are_led() -> bool:
+        try:
+            return all(it.result(PATIENCE_S) for it in admin.list_offsets(ends).values())
+        except KafkaException:
+            return False
+
+    wait_until(are_led)
 
 
 def payloads() -> list[bytes]:
@@ -34,14 +56,19 @@ def librdkafka(
     for payload in payloads():
         producer.produce(topic, payload)
     assert producer.flush(PATIENCE_S) == 0
+    return received(where, topic)
+
+
+def received(where: Mapping[str, Any], topic: str, count: int = COUNT) -> list[bytes]:
+    """Return what a new group receives by librdkafka, once it is so many messages."""
     group = {"group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"}
-    consumer = confluent_kafka.Consumer(where | group)
+    consumer = confluent_kafka.Consumer({**where, **group})
     consumer.subscribe([topic])
     found: list[bytes] = []
 
     def consume() -> bool:
         found.extend(it.value() or b"" for it in consumer.consume(COUNT, 0.2) if not it.error())
-        return len(found) >= COUNT
+        return len(found) >= count
 
     wait_until(consume)
     consumer.close()

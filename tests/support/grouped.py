@@ -21,7 +21,16 @@ from xdist.scheduler import LoadScopeScheduling
 
 from tests.real.brokers.jars import POMS, PULSAR_VERSION
 
-SHARED = ("pulsar", "transactional", "pulsar_auth", "modular", "extensible", "oracles")
+SHARED = (
+    "pulsar",
+    "transactional",
+    "pulsar_auth",
+    "modular",
+    "extensible",
+    "oracles",
+    "kafka",
+    "tubemq",
+)
 """Fixtures with session scope: each takes a core ten seconds to start."""
 
 OF_FILES = ("start_broker", "real_loop")

@@ -1,0 +1,1 @@
+"""Kafka: what users notice, on one broker."""
