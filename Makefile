@@ -8,7 +8,7 @@ export PATH := $(CURDIR)/build/tools:$(PATH)
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 # What test-all runs once more on pure loops, beside the conformance battery (tests/conformance/test_pure.py).
 PURE := tests/plane tests/model tests/playbooks tests/playbooks_kafka tests/playbooks_tubemq tests/hostile tests/unit/wire \
-	tests/apache_kafka/test_gateway.py tests/apache_tubemq/test_tls.py tests/real/test_order.py tests/real/test_large_messages.py tests/scenes
+	tests/real/test_order.py tests/real/test_large_messages.py tests/scenes
 COMPILED := $(wildcard gateway/compiled/*.pyx gateway/compiled/*.pxd)
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable

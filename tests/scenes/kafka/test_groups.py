@@ -3,39 +3,20 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 
 import confluent_kafka
-import pytest
 from confluent_kafka.admin import AdminClient
 
-from tests.apache_kafka.broker import Kafka
-from tests.apache_kafka.gateways import KafkaPlan
-from tests.apache_kafka.working import PATIENCE_S, create
-from tests.real.artifacts import Artifacts
-from tests.real.brokers.jars import Say
-from tests.real.fixtures import StartGateway, or_skip
-from tests.real.gateways import HOST, Gateway
+from tests.apache_kafka.working import PATIENCE_S
+from tests.real.gateways import Gateway
 from tests.real.metrics import totals
 
-pytestmark = pytest.mark.real
+from .conftest import Served
 
 
-@pytest.fixture(scope="module")
-def broker(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
-    made = or_skip(lambda say: Kafka(artifacts.directory("kafka"), say), say)
-    made.start()
-    yield made
-    made.stop()
-
-
-def test_the_lag_of_a_group_is_what_it_has_not_committed(
-    broker: Kafka, gateway: StartGateway
-) -> None:
-    started = gateway(broker, KafkaPlan())
-    topic, group = (f"{it}-{uuid.uuid4().hex[:8]}" for it in ("t", "g"))
-    where = {"bootstrap.servers": f"{HOST}:{started.port}"}
-    create(where, topic)
+def test_the_lag_of_a_group_is_what_it_has_not_committed(served: Served, topic: str) -> None:
+    started, group = served.gateway, f"g-{uuid.uuid4().hex[:8]}"
+    where = {"bootstrap.servers": served.address}
     producer = confluent_kafka.Producer(where)
 
     def send(count: int) -> None:
