@@ -27,7 +27,7 @@ from tests.real.metrics import scrape, total
 
 from .brokers import REAL, Brokers
 
-pytestmark = pytest.mark.gateway_only
+pytestmark = [pytest.mark.gateway_only, pytest.mark.tier("all")]
 
 RULES = """
 version: 1

@@ -34,7 +34,7 @@ SILENT_SECONDS = 20.0
 """A consumer gives up when all messages are sent and none has come for so long. On a busy machine
 it may connect again seconds after its producer."""
 
-pytestmark = pytest.mark.gateway_only
+pytestmark = [pytest.mark.gateway_only, pytest.mark.tier("all")]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.real.probes import figure
 
 from .brokers import Brokers
 
-pytestmark = pytest.mark.gateway_only
+pytestmark = [pytest.mark.gateway_only, pytest.mark.tier("all")]
 
 RATE = 100
 RULES = f"""

@@ -29,7 +29,7 @@ from tests.real.probes import figure
 from .brokers import REAL, Brokers
 from .rolled import in_front_of
 
-pytestmark = pytest.mark.gateway_only
+pytestmark = [pytest.mark.gateway_only, pytest.mark.tier("all")]
 
 RULES = """
 version: 1

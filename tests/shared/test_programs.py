@@ -22,7 +22,7 @@ from .brokers import REAL, Brokers, Secured
 from .clusters import Pair, Redirecting
 
 # Go builds the programs, or Java runs them.
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.tier("all")]
 
 COUNT = 800
 SECONDS = 1.5

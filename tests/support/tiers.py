@@ -5,9 +5,9 @@
     pytest --tier all      everything, hours long
     pytest tests/plane     without the option, whatever its tier
 
-A test has the tier of its folder (`FOLDERS`), or that of the nearest marker `tier("...")`. Of a
-table of versions or samples, the tier `test` has those at the ends (`tests/support/tables.py`). A
-test of the tier `check` that starts a process fails.
+A test has the tier of its folder (`FOLDERS`), or another by the nearest marker `tier("...")`, which
+says `test` or `all`. Of versions of an API, the lower tiers have those at the ends
+(`tests/support/versions.py`). A test of the tier `check` that starts a process fails.
 
 At the end of a run, a table shows what each folder took, beside its budget.
 """
@@ -50,7 +50,7 @@ FOLDERS = {
     "hostile": Folder(TEST, 120, "hostile peers of a gateway process"),
     "fuzz": Folder(TEST, 90, "a short fuzz"),
     "sandbox": Folder(TEST, 90, "a gateway process before brokers in memory"),
-    "shared": Folder(ALL, 120, "clients on the sandbox and on real brokers alike"),
+    "shared": Folder(TEST, 90, "clients on the sandbox and on real brokers alike"),
     "demo": Folder(TEST, 30, "what `make run` shows"),
     "docs": Folder(TEST, 70, "commands of the pages"),
     "deploy": Folder(TEST, 15, "manifests, dashboards and alerts"),
@@ -95,8 +95,8 @@ def tier_of(item: pytest.Item) -> str:
     if marker is None:
         return FOLDERS[folder_of(item.path)].tier
     (tier,) = marker.args
-    if tier not in TIERS:
-        raise pytest.UsageError(f"{item.nodeid}: {tier} is none of {', '.join(TIERS)}")
+    if tier not in (TEST, ALL):
+        raise pytest.UsageError(f"{item.nodeid}: a marker says `test` or `all`, not {tier}")
     return str(tier)
 
 
@@ -105,6 +105,14 @@ def tier_of(item: pytest.Item) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--tier", choices=TIERS, help="run the tests of this tier and those below it")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Pass over folders without a test of the tier `check`, which saves half a minute."""
+    if config.getoption("--tier") == CHECK and collection_path.parent == TESTS:
+        found = FOLDERS.get(collection_path.name)
+        return True if found and found.tier != CHECK else None
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
