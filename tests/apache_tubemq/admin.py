@@ -40,15 +40,15 @@ class Admin:
         found = self.query("admin_query_broker_run_status", brokerId=id)
         return [it["runStatus"] for it in found] == ["running"]
 
-    def serving(self, topic: str) -> dict[int, int]:
-        """Return of how many partitions of a topic each broker, by its id, takes and gives
-        messages. Raises as `query`."""
-        found: dict[int, int] = {}
-        for record in self.query("admin_query_topic_info", topicName=topic):
+    def serving(self, id: int) -> dict[str, int]:
+        """Return of how many partitions of each topic, its own ones included, a broker takes and
+        gives messages. Raises as `query`."""
+        found: dict[str, int] = {}
+        for record in self.query("admin_query_topic_info", brokerId=id):
             for part in record["topicInfo"]:
                 told = part["runInfo"]  # of a broker that is away, "-" for each
                 serves = told["acceptPublish"] is True and told["acceptSubscribe"] is True
-                found[part["brokerId"]] = told["numPartitions"] if serves else 0
+                found[record["topicName"]] = told["numPartitions"] if serves else 0
         return found
 
     def _ask(self, kind: str, method: str, fields: dict[str, object]) -> list[Record]:

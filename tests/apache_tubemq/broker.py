@@ -294,8 +294,11 @@ class TubeMQ:
 
     def _is_serving(self, id: int) -> bool:
         """Return whether a broker serves its partitions of all topics."""
-        counts = (self.admin.serving(topic).get(id) for topic in self._topics)
-        return self.admin.is_running(id) and all(it == self._partitions for it in counts)
+        admin = self.admin
+        if not admin.is_running(id):
+            return False
+        serving = admin.serving(id)
+        return all(serving.get(topic) == self._partitions for topic in self._topics)
 
     # -- settings ----------------------------------------------------------------------------
 

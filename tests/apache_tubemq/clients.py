@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,10 +34,15 @@ class ClientError(Exception):
 
 
 class Produced(NamedTuple):
-    """How many messages were sent, and why others were not: `CODE TEXT` of each."""
+    """How many messages were sent, and why others were not: `NUMBER CODE TEXT` of each."""
 
     sent: int
     failed: list[str]
+
+    @property
+    def missing(self) -> set[int]:
+        """Return the numbers of those that were not sent."""
+        return {int(it.split()[0]) for it in self.failed}
 
 
 @dataclass(frozen=True)
@@ -61,6 +69,20 @@ class Tube:
         print(told)
         return done.stdout.decode()
 
+    @contextmanager
+    def at_work(self, *arguments: object) -> Iterator[list[str]]:
+        """Have a client work until the block ends. The list has the lines that it printed, after
+        the block."""
+        printed: list[str] = []
+        with subprocess.Popen(
+            self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as client:
+            try:
+                yield printed
+            finally:
+                client.kill()
+                printed += client.communicate()[0].decode().splitlines()
+
     def command(self, *arguments: object, receiving: int | None = None) -> list[str]:
         """Return the command of a client with these arguments. `receiving`: see `run`."""
         given: dict[str, object] = {"level": "warn"}
@@ -73,6 +95,11 @@ class Tube:
         return [*program, *map(str, arguments)]
 
 
+def group() -> str:
+    """Return the name of a new group."""
+    return f"g{uuid.uuid4().hex}"
+
+
 def produce(
     tube: Tube, master: str, topic: str, count: int, size: int = 0, seconds: int = PATIENCE_S
 ) -> Produced:
@@ -82,7 +109,7 @@ def produce(
     *failures, last = printed.splitlines()
     _, sent, _, failed = last.split()
     assert int(failed) == len(failures)
-    return Produced(int(sent), [it.split(" ", 2)[2] for it in failures])
+    return Produced(int(sent), [it.removeprefix("failed ") for it in failures])
 
 
 def pull(

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
 
 from tests.apache_tubemq.broker import TubeMQ
-from tests.apache_tubemq.clients import Tube, produce, pull
+from tests.apache_tubemq.clients import Tube, group, produce, pull
 
 pytestmark = pytest.mark.real
 
 COUNT = 100
-TOPICS = ["demo"]
 
 
-def test_a_group_receives_what_is_sent_once(broker: TubeMQ) -> None:
-    tube, group = Tube(broker.classpath), f"group-{uuid.uuid4().hex}"
-    assert produce(tube, broker.master, "demo", COUNT) == (COUNT, [])
-    assert sorted(pull(tube, broker.master, "demo", group, COUNT)) == list(range(COUNT))
+def test_a_group_receives_what_is_sent_once(tubemq: TubeMQ, tube: Tube, topic: str) -> None:
+    assert produce(tube, tubemq.master, topic, COUNT) == (COUNT, [])
+    assert sorted(pull(tube, tubemq.master, topic, group(), COUNT)) == list(range(COUNT))

@@ -18,13 +18,11 @@ from tests.real.gateways import HOST
 
 pytestmark = pytest.mark.real
 
-TOPICS = ["demo"]
 
-
-def examine(broker: TubeMQ, folder: Path, **changes: Any) -> str:
+def examine(tubemq: TubeMQ, folder: Path, **changes: Any) -> str:
     """Return what the doctor prints, in one line."""
     port, admin = free_ports(HOST, 2)
-    settings = in_front_of(broker).settings(broker, port, admin)
+    settings = in_front_of(tubemq).settings(tubemq, port, admin)
     settings["clusters"]["main"] |= changes
     file = folder / "gateway.yaml"
     file.write_text(yaml.safe_dump(settings))
@@ -37,17 +35,17 @@ def examine(broker: TubeMQ, folder: Path, **changes: Any) -> str:
 
 
 def test_a_master_says_that_it_is_active_and_where_brokers_are(
-    broker: TubeMQ, tmp_path: Path
+    tubemq: TubeMQ, tmp_path: Path
 ) -> None:
-    found = examine(broker, tmp_path)
-    assert f"master {broker.master} speaks TubeMQ, active" in found
-    assert f"brokers, as {broker.master} tells 2 brokers, with the ids 1-2" in found
-    for host, port in broker.brokers.values():
+    found = examine(tubemq, tmp_path)
+    assert f"master {tubemq.master} speaks TubeMQ, active" in found
+    assert f"brokers, as {tubemq.master} tells 2 brokers, with the ids 1-2" in found
+    for host, port in tubemq.brokers.values():
         assert f"advertised {host}:{port} allowed, and can be connected to" in found
 
 
-def test_a_broker_is_no_master(broker: TubeMQ, tmp_path: Path) -> None:
+def test_a_broker_is_no_master(tubemq: TubeMQ, tmp_path: Path) -> None:
     """It answers, and has none of a master's methods."""
-    host, port = broker.brokers[1]
-    found = examine(broker, tmp_path, brokers=f"tubemq://{host}:{port}")
+    host, port = tubemq.brokers[1]
+    found = examine(tubemq, tmp_path, brokers=f"tubemq://{host}:{port}")
     assert f"master {host}:{port} speaks TubeMQ, and is no master" in found

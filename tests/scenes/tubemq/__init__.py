@@ -1,0 +1,1 @@
+"""TubeMQ on one master with two brokers."""
