@@ -6,7 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
+from gateway.plane import reactor
+
 from .harness import Opened, Plane
+
+
+@pytest.fixture(scope="module", autouse=True)
+def linger() -> Iterator[None]:
+    """No turn waits for the next event: what a test says is there at once."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reactor, "LINGER_MS", 0)
+        yield
 
 
 @pytest.fixture

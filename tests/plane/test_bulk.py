@@ -99,9 +99,7 @@ def account_of(pair: Opened) -> Account:
 
 def relay(plane: Plane, pair: Opened, direction: Direction, data: bytes, most: int = MIB) -> bytes:
     """Say all bytes, in pieces of at most `most`, and return what is heard."""
-    heard = finish(plane, pair, direction, memoryview(data), len(data), most)
-    pair.far(direction)[1].heard = b""
-    return heard
+    return finish(plane, pair, direction, memoryview(data), len(data), most)
 
 
 def finish(
@@ -109,12 +107,15 @@ def finish(
 ) -> bytes:
     """Say what is left, until `size` bytes have been heard in all. Return them."""
     source, sink = pair.far(direction)
-    while len(sink.hear()) < size:
+    heard = bytearray()
+    while len(heard) < size:
         if left:
             with suppress(BlockingIOError):
                 left = left[source.sock.send(left[:most]) :]
         plane.turn()
-    return sink.heard
+        heard += sink.hear()
+        sink.heard = b""
+    return bytes(heard)
 
 
 @both
@@ -189,7 +190,6 @@ def test_an_urgent_byte_within_a_large_frame_stops_nobody(
     source, sink = pair.far(direction)
     whole = frame(direction, 200_000)
     assert relay(plane, pair, direction, whole) == whole
-    sink.heard = b""
     source.sock.setblocking(True)
     source.sock.sendall(whole[:100_000])
     source.sock.send(b"!", socket.MSG_OOB)
@@ -213,7 +213,6 @@ def test_a_frame_of_a_held_account_is_not_poured(plane: Plane, pair: Opened) -> 
     assert relay(plane, pair, Direction.TO_BROKER, whole) == whole
     account_of(pair).hold()
     source, sink = pair.far(Direction.TO_BROKER)
-    sink.heard = b""
     source.sock.setblocking(True)
     source.sock.sendall(whole[:60_000])
     plane.until(lambda: pair.pair.pumps[0]._collection is not None)

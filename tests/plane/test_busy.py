@@ -17,6 +17,11 @@ from .harness import BUFFER, FakeJob, Plane, answers
 from .protocol import passing, stop
 
 
+@pytest.fixture(scope="module", autouse=True)
+def linger() -> None:
+    """Turns wait, other than those of the other tests."""
+
+
 def plane_of(turn: float) -> Iterator[Plane]:
     plane = Plane(PlaneSettings(buffer=BUFFER, memory=1 << 24, turn=turn))
     plane.reactor.clock = time.monotonic
