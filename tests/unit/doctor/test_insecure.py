@@ -76,6 +76,7 @@ def failed(reason: str, kind: type[ssl.SSLError] = ssl.SSLError) -> ssl.SSLError
         (failed("TLSV1_ALERT_INTERNAL_ERROR"), Trouble.AMBIGUOUS),
         (failed("TLSV1_ALERT_DECODE_ERROR"), Trouble.OTHER),
         (failed("UNEXPECTED_EOF_WHILE_READING", ssl.SSLEOFError), Trouble.NONE),
+        (failed("TLS/SSL connection has been closed (EOF)", ssl.SSLZeroReturnError), Trouble.NONE),
         (ConnectionResetError(errno.ECONNRESET, "reset"), Trouble.NONE),
     ],
 )
