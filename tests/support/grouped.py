@@ -2,10 +2,11 @@
 
     pytest -n 2 --dist loadgroup
 
-One process starts a broker and runs all tests of its group; the plain broker has two groups. Tests
-without a group are grouped by their file. Groups with brokers come first, since they take longest:
-what is small fills up the rest. (xdist's own groups change the ids of tests in
-transit, which has no effect since pytest 9.2, see its issue 1386.)
+One process starts a broker and runs all tests of its group; the plain broker has two groups. One
+process has the session of Spark, for all tests that are marked `spark`. Tests without a group are
+grouped by their file. Groups come first, since they take longest: what is small fills up the rest.
+(xdist's own groups change the ids of tests in transit, which has no effect since pytest 9.2, see
+its issue 1386.)
 """
 
 from __future__ import annotations
@@ -51,10 +52,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark tests with a real broker, and write the groups."""
     groups = {}
     for item in items:
-        if item.get_closest_marker("real") and "sandbox" not in _parameters(item):
+        if has_broker := item.get_closest_marker("real") and "sandbox" not in _parameters(item):
             item.add_marker(pytest.mark.broker)
-            if group := _group(item):
-                groups[item.nodeid] = group
+        if item.get_closest_marker("spark"):
+            groups[item.nodeid] = "spark"
+        elif has_broker and (group := _group(item)):
+            groups[item.nodeid] = group
     told: dict[str, Any] = getattr(config, "workerinput", {})
     if "groups" in told:
         Path(told["groups"], told["workerid"]).write_text(json.dumps(groups))

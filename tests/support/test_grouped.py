@@ -1,4 +1,4 @@
-"""How xdist distributes tests with brokers over processes."""
+"""How xdist distributes tests with brokers and with Spark over processes."""
 
 from __future__ import annotations
 
@@ -44,12 +44,30 @@ def test_other(request, asked, number):
     run_by("other")
 """
 
+OF_SPARK = """
+import pytest
+from test_some import modular, run_by
 
-def test_one_process_runs_all_tests_of_a_broker(tmp_path: Path) -> None:
+pytestmark = pytest.mark.spark
+
+
+def test_one():
+    run_by("spark")
+
+
+@pytest.mark.real
+def test_with_a_broker(modular):
+    run_by("spark")
+"""
+
+
+def test_one_process_runs_all_tests_of_a_broker_or_of_spark(tmp_path: Path) -> None:
     (tmp_path / "test_some.py").write_text(TESTS)
-    ini = f"[pytest]\npythonpath = {ROOT}\nmarkers =\n real\n broker\n"
+    for name in ("test_spark.py", "test_spark_too.py"):
+        (tmp_path / name).write_text(OF_SPARK)
+    ini = f"[pytest]\npythonpath = {ROOT}\nmarkers =\n real\n broker\n spark\n"
     (tmp_path / "pytest.ini").write_text(ini)
-    options = "-p tests.support.grouped -p no:cacheprovider -n 2 --dist loadgroup -m broker"
+    options = "-p tests.support.grouped -p no:cacheprovider -n 2 --dist loadgroup"
     ended = subprocess.run(
         [sys.executable, "-m", "pytest", *options.split()],
         cwd=tmp_path,
@@ -60,7 +78,8 @@ def test_one_process_runs_all_tests_of_a_broker(tmp_path: Path) -> None:
         check=False,
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    one, other = ((tmp_path / file).read_text().split() for file in ("one", "other"))
-    assert (len(one), len(other)) == (6, 5)
-    assert len({*one}) == len({*other}) == 1
+    files = ("one", "other", "spark")
+    one, other, spark = ((tmp_path / file).read_text().split() for file in files)
+    assert (len(one), len(other), len(spark)) == (6, 5, 4)
+    assert len({*one}) == len({*other}) == len({*spark}) == 1
     assert {*one} != {*other}
