@@ -96,6 +96,7 @@ def completed(*arguments: str) -> subprocess.CompletedProcess[str]:
 # -- words -----------------------------------------------------------------------------------
 
 
+@pytest.mark.tier("test")
 def test_python_runs_the_package_as_the_command() -> None:
     done = completed("--version")
     assert (done.returncode, done.stdout, done.stderr) == (
@@ -138,6 +139,7 @@ def test_check_finds_a_right_file_right(write: Writer, capsys: pytest.CaptureFix
     assert capsys.readouterr() == (f"{path}: ok (1 listener, 1 cluster)\n", "")
 
 
+@pytest.mark.tier("test")
 @pytest.mark.parametrize("command", ["check", "run"])
 def test_all_mistakes_are_told_at_once(
     command: str, write: Writer, capsys: pytest.CaptureFixture[str]
@@ -176,6 +178,7 @@ def test_a_key_file_that_holds_none_is_a_mistake(
 # -- run -------------------------------------------------------------------------------------
 
 
+@pytest.mark.tier("test")
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("server", ["port", "admin"])
 def test_a_port_in_use_is_one_clear_line(server: str, workers: int, write: Writer) -> None:
@@ -322,6 +325,7 @@ each_size = pytest.mark.parametrize("workers", [1, 2])
 """One process, and a parent with several."""
 
 
+@pytest.mark.tier("test")
 @each_size
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_stops_it_in_good_order(
@@ -352,6 +356,7 @@ async def nobody_listens(gateway: Running) -> None:
         await stream.aclose()
 
 
+@pytest.mark.tier("test")
 @each_size
 async def test_connections_that_nobody_uses_end_at_once(workers: int, write: Writer) -> None:
     async with running(write, workers=workers) as gateway, await gateway.connect() as client:
@@ -362,6 +367,7 @@ async def test_connections_that_nobody_uses_end_at_once(workers: int, write: Wri
     assert end["reason"] == "drained"
 
 
+@pytest.mark.tier("test")
 @each_size
 async def test_open_connections_have_a_grace_in_which_it_is_not_ready(
     workers: int, write: Writer
@@ -384,6 +390,7 @@ def reasons(gateway: Running) -> list[str]:
     return [it["reason"] for it in gateway.events if it["event"] == "connection_ended"]
 
 
+@pytest.mark.tier("test")
 @each_size
 async def test_a_second_signal_ends_the_grace(workers: int, write: Writer) -> None:
     async with running(write, workers=workers) as gateway, await gateway.connect() as client:
@@ -397,6 +404,7 @@ async def test_a_second_signal_ends_the_grace(workers: int, write: Writer) -> No
     assert end["reason"] == "drained"
 
 
+@pytest.mark.tier("test")
 @each_size
 async def test_two_signals_at_once_are_no_other_end_than_one(workers: int, write: Writer) -> None:
     """As some senders do. The second may come when there is nothing left to be ended by it."""
@@ -407,6 +415,7 @@ async def test_two_signals_at_once_are_no_other_end_than_one(workers: int, write
     assert gateway.events[-1]["event"] == "stopped"
 
 
+@pytest.mark.tier("test")
 async def test_a_word_to_each_process_is_one_word(write: Writer) -> None:
     """As managers of services say it: systemd tells all processes of a service at once."""
     async with running(write, workers=2) as gateway:
@@ -426,6 +435,7 @@ async def test_a_word_to_each_process_is_one_word(write: Writer) -> None:
     assert end["reason"] == "client_closed"
 
 
+@pytest.mark.tier("test")
 async def test_a_worker_that_is_to_end_at_once_moves_nobody(write: Writer) -> None:
     """The word by which a parent passes on the second signal. Here nobody else was told."""
     async with running(write, workers=2) as gateway:
@@ -443,6 +453,7 @@ async def test_a_worker_that_is_to_end_at_once_moves_nobody(write: Writer) -> No
     assert reasons(gateway) == ["drained"]
 
 
+@pytest.mark.tier("test")
 async def test_workers_say_which_they_are(write: Writer) -> None:
     async with running(write, workers=2) as gateway:
         await gateway.all_listen(2)
@@ -452,6 +463,7 @@ async def test_workers_say_which_they_are(write: Writer) -> None:
     assert stopped in ([1, 2, None], [2, 1, None])
 
 
+@pytest.mark.tier("test")
 @each_size
 async def test_a_trace_has_the_frames_and_no_secret(workers: int, write: Writer) -> None:
     async with running(write, "--trace", workers=workers) as gateway:

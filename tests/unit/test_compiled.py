@@ -14,6 +14,8 @@ import pytest
 from gateway import __version__
 from gateway.compiled import COMPILED, PURE_BY, WHY_PURE
 
+pytestmark = pytest.mark.tier("test")
+
 
 def said(code: str, **environment: str) -> str:
     """Return what another interpreter prints."""

@@ -17,6 +17,8 @@ from gateway import handing
 from gateway.config import face
 from gateway.errors import ConfigurationError
 
+pytestmark = pytest.mark.tier("test")
+
 GOOD = """\
 version: 1
 listeners: [{name: a, bind: "127.0.0.1:1", cluster: main}]

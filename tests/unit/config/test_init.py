@@ -365,6 +365,7 @@ def test_with_tls_check_names_the_files_that_are_missing(
     assert all("cannot be read: no such file or directory" in line for line in lines)
 
 
+@pytest.mark.tier("test")
 @pytest.mark.parametrize("use", USES)
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_with_tls_the_file_is_valid_once_its_files_exist(
@@ -382,6 +383,7 @@ def test_with_tls_the_file_is_valid_once_its_files_exist(
     assert listener.bind[0].port == ports.get(use, 6651)
 
 
+@pytest.mark.tier("test")
 @pytest.mark.parametrize("use", ["edge", "shaper", "kafka", "tubemq"])
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_the_command_makes_a_certificate_for_this_machine(use: str, folder: Path) -> None:
@@ -413,6 +415,7 @@ def test_no_mark_of_the_template_is_left(use: str, tls: bool) -> None:
     assert ("+ssl://" in text) == (tls and use != "tubemq")
 
 
+@pytest.mark.tier("test")
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_commented_settings_of_tls_are_valid_too(folder: Path) -> None:
     write("edge", Path("f.yaml"), tls=True)

@@ -117,6 +117,7 @@ def test_ctrl_c_ends_without_output(
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.tier("test")
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is not installed")
 def test_a_first_configuration_with_tls_works_once_its_files_exist(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -26,6 +26,7 @@ def _configured(url: str, **more: object) -> model.Store:
     return model.Store.model_validate({"url": url, **more})
 
 
+@pytest.mark.tier("test")
 async def test_a_store_that_answers_is_ok_and_keeps_no_key(server: StoreServer) -> None:
     configured = _configured(server.url, timeout="5s")
     found = await store.examine(configured, Network())
@@ -34,6 +35,7 @@ async def test_a_store_that_answers_is_ok_and_keeps_no_key(server: StoreServer) 
     assert all(int(server.ask("PTTL", key)[1:]) <= 1000 for key in server.keys("*"))
 
 
+@pytest.mark.tier("test")
 async def test_a_slow_store_is_a_warning(server: StoreServer) -> None:
     configured = _configured(server.url).model_copy(update={"timeout": 1e-9})
     found = await store.examine(configured, Network())

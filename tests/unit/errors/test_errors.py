@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 
+from gateway import handing
 from gateway.app import check
 from gateway.errors import ConfigurationError
 from gateway.rules import files
@@ -83,10 +85,17 @@ def test_the_rules_that_the_cases_change_are_valid() -> None:
     assert list(files.check([Path("rules.yaml")], 0.0)) == ["rules.yaml: ok (1 rule)"]
 
 
-@pytest.mark.parametrize("start", STARTS, ids=lambda start: start.name)
+def _case(start: Start) -> Any:
+    marks = [pytest.mark.tier("test")] if start.forks else []
+    return pytest.param(start, marks=marks, id=start.name)
+
+
+@pytest.mark.parametrize("start", [_case(it) for it in STARTS])
 def test_a_failed_start_is_reported_in_one_line(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if not start.forks:
+        monkeypatch.setattr(handing, "_forked", lambda *_: None)
     assert start.fail(monkeypatch) == start.message
 
 

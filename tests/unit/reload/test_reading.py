@@ -18,6 +18,8 @@ from gateway.reload import reader, reading
 from gateway.reload.reading import Refused, read
 from gateway.rules import files
 
+pytestmark = pytest.mark.tier("test")
+
 GOOD = "version: 1\nrules:\n  - {id: %s, limit: {publish: {messages: '%s'}}}\n"
 
 

@@ -54,12 +54,14 @@ def faults(*, keeps: bool, **environment: str) -> int:
     return int(done.stdout)
 
 
+@pytest.mark.tier("test")
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library allocates")
 def test_memory_that_frames_had_is_kept_for_the_next_ones() -> None:
     """Each page of each frame otherwise."""
     assert faults(keeps=True) * 10 < faults(keeps=False)
 
 
+@pytest.mark.tier("test")
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another library allocates")
 def test_the_environment_may_say_otherwise() -> None:
     assert faults(keeps=True, MALLOC_TRIM_THRESHOLD_="0") > 10 * faults(keeps=True)

@@ -240,6 +240,7 @@ structlog.get_logger().info("access_denied", principal="alice")
 """
 
 
+@pytest.mark.tier("test")
 def test_another_process_has_other_pseudonyms() -> None:
     """Nobody who knows the names can look them up."""
     written = {

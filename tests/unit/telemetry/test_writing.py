@@ -218,6 +218,7 @@ raise SystemExit(7)
 """
 
 
+@pytest.mark.tier("test")
 def test_a_process_can_end_while_nobody_reads_its_log() -> None:
     """The thread is blocked in a write by then."""
     process = subprocess.Popen([sys.executable, "-c", ENDING], stderr=subprocess.PIPE)

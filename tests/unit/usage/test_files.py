@@ -202,6 +202,7 @@ while True:
 """
 
 
+@pytest.mark.tier("test")
 @pytest.mark.parametrize("lines_before", [1, 40, 150])
 def test_a_kill_at_any_moment_loses_only_what_was_not_told(
     tmp_path: Path, lines_before: int

@@ -16,6 +16,8 @@ from gateway.usage.shipment import REPORTS, Away, Brief, Finish, Shown, Waiting,
 from gateway.usage.shipping import SHIPPER
 from tests.support.boxes import close, usage
 
+pytestmark = pytest.mark.tier("test")
+
 PATIENCE = 60.0
 
 Process = subprocess.Popen[bytes]

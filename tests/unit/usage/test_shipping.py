@@ -16,6 +16,8 @@ from gateway.usage.shipment import Brief, Shown
 from gateway.usage.shipping import Shipping
 from gateway.wire.contract import Credential, Denial, Refusal
 
+pytestmark = pytest.mark.tier("test")
+
 BRIEF = Brief("folder", "edge", {"usage": "persistent://ops/usage/records"}, "mq://broker")
 SECRET = "s3cret"
 PATIENCE = 30.0

@@ -7,6 +7,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 from google.protobuf.internal import api_implementation
 from gateway.errors import PeerError
@@ -31,6 +33,7 @@ print(refused)
 """
 
 
+@pytest.mark.tier("test")
 def test_a_text_that_is_not_utf_8_is_refused_with_protobuf_in_python_too() -> None:
     env = os.environ | {"PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": "python"}
     command = [sys.executable, "-c", SCRIPT]

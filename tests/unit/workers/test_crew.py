@@ -21,6 +21,8 @@ from gateway.errors import ConfigurationError
 from gateway.system.restarts import FIRST, LASTING, LONGEST, BackOff
 from gateway.workers.crew import Crew, Start, _ask
 
+pytestmark = pytest.mark.tier("test")
+
 PATIENCE = 30.0
 ACTING = [sys.executable, "-m", "tests.unit.workers.acting"]
 

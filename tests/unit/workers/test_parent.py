@@ -63,6 +63,7 @@ def test_a_heartbeat_returns_the_number_of_running_workers(parent: Parent) -> No
     assert asked(parent, 1, "beat") == 0
 
 
+@pytest.mark.tier("test")
 async def test_workers_that_do_not_stop_are_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "command", lambda _: [*ACTING, "deaf"])
     monkeypatch.setattr(module, "MARGIN", 0.1)

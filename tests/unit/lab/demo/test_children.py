@@ -14,6 +14,8 @@ import trio
 from gateway.lab.demo import stage
 from gateway.lab.demo.children import Child, ChildError, running
 
+pytestmark = pytest.mark.tier("test")
+
 STOP_SECONDS = 10.0
 """Seconds after which an expected event has failed."""
 

@@ -23,6 +23,7 @@ def failure(capsys: pytest.CaptureFixture[str], *options: str) -> str:
     return capsys.readouterr().err
 
 
+@pytest.mark.tier("test")
 def test_the_first_line_names_all_brokers_and_a_signal_ends_it() -> None:
     command = [sys.executable, "-m", "gateway", *KAFKA, "--brokers", f"{ANYWHERE},{ANYWHERE}"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:

@@ -63,6 +63,7 @@ def test_the_package_is_ours() -> None:
     assert Path(FILE.name).parent == GENERATED
 
 
+@pytest.mark.tier("test")
 def test_regenerating_changes_nothing(tmp_path: Path) -> None:
     pytest.importorskip(
         "grpc_tools", reason="needs the tools of the `proto` extra: pip install '.[proto]'"

@@ -111,6 +111,7 @@ def test_an_unknown_command_type_reads_as_absent_and_is_written_back() -> None:
     assert command.SerializePartialToString() == of_tomorrow
 
 
+@pytest.mark.tier("test")
 def test_regenerating_changes_nothing(tmp_path: Path) -> None:
     pytest.importorskip(
         "grpc_tools", reason="needs the tools of the `proto` extra: pip install '.[proto]'"
