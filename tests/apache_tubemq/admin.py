@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-PATIENCE_S = 10
+PATIENCE_S = 30
 TOKEN = "tests"
 """What changes are asked with: `confModAuthToken` of a master's settings."""
 

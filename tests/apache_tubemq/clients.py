@@ -19,8 +19,8 @@ SMALL = (
     "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
 )
-PATIENCE_S = 60
-"""How long a client may work. It ends as soon as it is done."""
+PATIENCE_S = 180
+"""How long a client may work on a busy machine. It ends as soon as it is done."""
 
 ASIDE_S = 30
 """What a client that receives may take for all but that."""
