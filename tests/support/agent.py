@@ -71,7 +71,7 @@ def serving(agent: Agent) -> Iterator[None]:
     with ThreadingHTTPServer((HOST, agent.port), Handler) as server:
         server.daemon_threads = True
         agent.port = server.server_address[1]
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield
