@@ -184,6 +184,7 @@ def _is(row: Row, fact: Fact) -> bool:
     )
 
 
+@pytest.mark.tier("test")
 def test_what_was_planted_is_found_and_nothing_else(month: Month) -> None:
     days = month.lake.state().days["events"]
     rows = update(month.lake, days, ms("2026-11-08T00:00")).collect()

@@ -75,6 +75,7 @@ def test_new_networks_of_a_credential_are_told_from_old_ones(
     assert shared.strange == tuple(f"10.4.{it}.0/24" for it in range(2, 7))
 
 
+@pytest.mark.tier("test")
 def test_attacks_that_were_planted_have_rules_and_mistakes_have_none(month: Month) -> None:
     events = month.lake.read("events", month.lake.state().days["events"])
     seen = attackers(events, findings(events, Thresholds()), 0)

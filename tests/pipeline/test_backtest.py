@@ -97,6 +97,7 @@ def test_what_fits_is_not_held(held: dict[str, Held]) -> None:
         assert (it.exceeded, it.beyond, it.seconds, it.worst_day, it.worst_seconds) == nothing
 
 
+@pytest.mark.tier("test")
 def test_what_comes_above_the_rate_waits_until_it_has_drained(held: dict[str, Held]) -> None:
     it = held["twice"]
     assert (it.intervals, it.exceeded) == (2, 2)

@@ -103,6 +103,7 @@ def test_the_files_of_a_month_are_written(october: Lake, tmp_path: Path) -> None
     assert "12.00" in (tmp_path / "2026-10" / "invoice-acme.html").read_text()
 
 
+@pytest.mark.tier("test")
 def test_late_records_adjust_a_closed_month_once(
     october: Lake, records: Folder, tmp_path: Path
 ) -> None:

@@ -44,6 +44,7 @@ def rule(tenant: str, rate: str) -> Rule:
     )
 
 
+@pytest.mark.tier("test")
 def test_a_limit_is_reached_in_some_days(grown: Lake) -> None:
     rules = [rule("acme", "2500/s"), rule("nobody", "10/s")]
     acme, nobody = of_limits(grown, rules)

@@ -148,6 +148,7 @@ HOSTILE: list[tuple[str, Record]] = [
 ]
 
 
+@pytest.mark.tier("test")
 def test_lines_that_are_no_records_are_put_aside(lake: Lake, records: Folder) -> None:
     records.add([used(5), *(it for _, it in HOSTILE), used(6)], name="x.jsonl.gz")
     (taken,) = take(lake, records)

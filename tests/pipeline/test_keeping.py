@@ -46,6 +46,7 @@ def filled(lake: Lake, records: Folder) -> Lake:
     return lake
 
 
+@pytest.mark.tier("test")
 def test_old_records_go_and_their_sums_stay(filled: Lake, records: Folder) -> None:
     sums = rows(filled.read("daily"))
     found = retain(filled, kept(records=2), TODAY, ms(NOW))
@@ -113,6 +114,7 @@ def left_before_anything_was_written(tables: Path) -> None:
     (tables / "data/usage/00000008-abcdefabcdef/x.parquet").touch()
 
 
+@pytest.mark.tier("test")
 def test_files_that_were_replaced_go_after_a_day(lake: Lake, records: Folder) -> None:
     for seq in range(3):
         records.add([used(seq + 1, msgs=seq)], closed=f"2026-11-20T0{seq}:00")

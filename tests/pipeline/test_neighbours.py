@@ -227,6 +227,7 @@ def test_what_is_usual_is_a_median(spark: SparkSession) -> None:
         assert row.z == pytest.approx((amount - median) / spread)
 
 
+@pytest.mark.tier("test")
 def test_what_was_planted_is_found_and_nothing_else(month: Month) -> None:
     days = month.lake.state().days["usage"]
     thresholds = Thresholds(slot_ms=month.interval_ms)

@@ -45,6 +45,7 @@ def test_rates_are_of_all_gateways_together(usage: Lake) -> None:
     assert ("acme", What.DISPATCH_BYTES) not in seen
 
 
+@pytest.mark.tier("test")
 def test_limits_are_rules_that_gateways_read(usage: Lake, tmp_path: Path) -> None:
     limits, undecided = recommend(usage.read("usage"), Policy(), {})
     found = {it.seen.what: it.rate for it in limits}

@@ -24,6 +24,7 @@ def summed(lake: Lake, records: Folder) -> list[str]:
     return rollup(lake, ms(NOW))
 
 
+@pytest.mark.tier("test")
 def test_usage_is_summed_up_by_hour_and_by_day(lake: Lake, records: Folder) -> None:
     records.add(
         [

@@ -60,6 +60,7 @@ def snapshots(lake: Lake, tmp_path: Path) -> Snapshots:
     return Snapshots(lake, tmp_path / "stored")
 
 
+@pytest.mark.tier("test")
 def test_what_is_stored_counts_until_the_next_snapshot(snapshots: Snapshots) -> None:
     snapshots.add("2026-11-20T10:00", topic("orders", 2 * GB), topic("mails", GB))
     snapshots.add("2026-11-20T14:00", topic("orders", 5 * GB))
@@ -113,6 +114,7 @@ def test_clusters_have_snapshots_of_their_own_and_partitions_are_added_up(
     assert found == [("main", 4 * GB), ("west", 2 * GB)]
 
 
+@pytest.mark.tier("test")
 def test_abandoned_subscriptions_come_with_what_deleting_them_frees(snapshots: Snapshots) -> None:
     def cursor(name: str, **fields: Any) -> Cursor:
         usual = {"backlog_entries": 5, "oldest_unread_ms": 10_000, "holds_bytes": GB}

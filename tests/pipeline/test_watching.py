@@ -56,6 +56,7 @@ class Told(list[Row]):
         return found
 
 
+@pytest.mark.tier("test")
 def test_an_incident_is_told_when_its_second_slot_ends_and_as_it_grows(
     known: Lake, gateway: Gateway, records: Folder
 ) -> None:
