@@ -362,6 +362,7 @@ async def test_opening_connections_count_too() -> None:
         for _ in range(2):
             running.connect()
         await until(lambda: running.counts == (2, 0))
+        await trio.testing.wait_all_tasks_blocked()  # each is counted before it is judged
         assert b"as many connections" in await running.connect().hear_all()
 
 
