@@ -10,6 +10,7 @@ pytest_plugins = [
     "tests.kubernetes.fixtures",
     "tests.real.fixtures",
     "tests.real.configurations",
+    "tests.apache_tubemq.fixtures",  # behind what it imports, whose assertions pytest rewrites
     "tests.support.grouped",
     "tests.support.tiers",
 ]

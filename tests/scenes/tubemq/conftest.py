@@ -26,10 +26,6 @@ RATE = 100
 PATIENCE_S = 120
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.import_plugin("tests.apache_tubemq.fixtures")
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
