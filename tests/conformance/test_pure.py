@@ -14,6 +14,7 @@ from gateway.compiled import COMPILED, PURE_BY
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.timeout(1800)
 @pytest.mark.skipif(not COMPILED, reason="the other tests of this folder run on pure loops")
 def test_the_battery_passes_on_pure_loops() -> None:
     battery = "tests/conformance/test_scanners.py"

@@ -22,8 +22,6 @@ from tests.real.clients import assert_works, fresh_topic, wait_until
 from tests.real.fixtures import Connect
 from tests.support.sandbox import Sandbox
 
-pytestmark = pytest.mark.bound(200)
-
 HOST = "127.0.0.1"
 FOLDERS = [
     *(KUBERNETES / it for it in ("base", "overlays/edge", "overlays/shaper", "overlays/sidecar")),

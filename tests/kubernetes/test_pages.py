@@ -17,7 +17,7 @@ from tests.support.named_files import contents
 from tests.support.sandbox import Sandbox
 
 pytestmark = [
-    pytest.mark.bound(1500),
+    pytest.mark.timeout(1500),
     pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed"),
 ]
 

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from .bounds import pytest_runtest_call  # noqa: F401  # a hook
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:

@@ -13,8 +13,6 @@ from .brokers.standalone import Standalone
 from .configurations import Configuration, ReachConfigured
 from .fixtures import Route
 
-pytestmark = pytest.mark.bound(180)  # a coordinator takes transactions back, on a busy machine
-
 PACE_MS = 4
 SECONDS = 2.0
 

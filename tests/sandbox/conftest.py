@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.real.bounds import pytest_runtest_call  # noqa: F401 - a hook: no test hangs for ever
 from tests.sandbox.peer import Peer
 from tests.support.sandbox import Sandbox
 

@@ -206,7 +206,6 @@ def test_sighup_reaches_all_workers(several: StartSeveral, tmp_path: Path) -> No
     assert figure(them.gateway, "gateway_rules_reloads_total", outcome="loaded") == 2
 
 
-@pytest.mark.bound(120)
 def test_a_rule_expires_in_all_workers(several: StartSeveral, tmp_path: Path) -> None:
     file = tmp_path / "rules.yaml"
     rule = {"id": "ends", "deny": "produce", "expires": "2020-01-01"}

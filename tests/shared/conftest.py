@@ -6,8 +6,6 @@ from typing import Any, cast
 
 import pytest
 
-# Import a hook for pytest.
-from tests.real.bounds import pytest_runtest_call  # noqa: F401
 from tests.real.configurations import ReachConfigured
 from tests.real.fixtures import Route
 from tests.real.traffic import SECONDS

@@ -36,7 +36,6 @@ from .test_drain import Load
 pytestmark = [
     pytest.mark.real,
     pytest.mark.gateway_only,
-    pytest.mark.bound(400),
     pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed"),
 ]
 

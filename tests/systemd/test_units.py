@@ -29,7 +29,6 @@ from tests.systemd.service import ETC, PLAN, SERVICE, SOCKET, Service
 
 pytestmark = [
     pytest.mark.gateway_only,
-    pytest.mark.bound(300),
 ]
 
 

@@ -14,22 +14,15 @@ from tests.apache_kafka.broker import HOST, Kafka
 from tests.apache_kafka.gateways import TAP, KafkaPlan, Tap
 from tests.apache_kafka.working import create
 from tests.real.artifacts import Artifacts
-
-# Import a hook for pytest.
-from tests.real.bounds import pytest_runtest_call  # noqa: F401
 from tests.real.brokers.jars import Say
 from tests.real.fixtures import or_skip
 from tests.real.gateways import Gateway
-
-TEST_SECONDS = 240
-"""Longer than any scene takes on a busy machine. Scenes go on as soon as they are done."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.real)
-            item.add_marker(pytest.mark.bound(TEST_SECONDS))
 
 
 class Served(NamedTuple):

@@ -15,7 +15,6 @@ import pytest
 from tests.clients.builders import java_client
 from tests.clients.programs import Program
 from tests.real.artifacts import Artifacts
-from tests.real.bounds import pytest_runtest_call  # noqa: F401  # a hook
 from tests.real.brokers.jars import Say
 from tests.real.brokers.standalone import Standalone
 from tests.real.brokers.tokens import Authority, KeyPair
@@ -24,7 +23,7 @@ from tests.real.fixtures import GATEWAY, Connect, GatewayOfMode, Reach, Route, o
 from tests.real.gateways import Gateway, Plans, verifying
 from tests.real.test_authentication import namespace_for
 
-from .bounds import PATIENCE, TEST_SECONDS
+from .bounds import PATIENCE, PROGRAM_SECONDS
 
 USER, PROXY = "user", "proxy"
 """Of most scenes, and a gateway that vouches for clients."""
@@ -52,7 +51,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.real)
-            item.add_marker(pytest.mark.bound(TEST_SECONDS))
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +87,7 @@ def client(route: Route, connect: Connect) -> Client:
 @pytest.fixture
 def java(say: Say, authority: Authority) -> Program:
     """Return the client in Java, with the user's token."""
-    return replace(or_skip(java_client, say), limit=TEST_SECONDS, token=authority.token(USER))
+    return replace(or_skip(java_client, say), limit=PROGRAM_SECONDS, token=authority.token(USER))
 
 
 # -- where the gateway verifies them -----------------------------------------------------------

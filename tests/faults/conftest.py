@@ -1,3 +1,0 @@
-"""Bounds each test of this folder."""
-
-from tests.real.bounds import pytest_runtest_call  # noqa: F401  # a hook
