@@ -1,0 +1,34 @@
+"""Each test has a tier, and what the lowest one may not do."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.docs import budgets
+from tests.support.tiers import FOLDERS, GUARD, TESTS, folder_of
+
+
+def test_each_folder_of_tests_has_a_tier_and_no_other() -> None:
+    assert {it.relative_to(TESTS).parts[0] for it in TESTS.rglob("*/test_*.py")} == {*FOLDERS}
+
+
+def test_a_folder_without_a_tier_is_a_mistake() -> None:
+    with pytest.raises(pytest.UsageError, match="tests/new has no tier"):
+        folder_of(TESTS / "new" / "test_it.py")
+
+
+def test_a_guarded_test_starts_no_process(tmp_path: Path) -> None:
+    GUARD.install()
+    GUARD.is_on = True
+    with pytest.raises(RuntimeError, match="starts no process"):
+        subprocess.Popen(["touch", tmp_path / "started"])
+    GUARD.is_on, GUARD.heard = False, ""
+    assert not (tmp_path / "started").exists()
+
+
+def test_the_table_of_budgets_is_up_to_date() -> None:
+    page = budgets.PAGE.read_text(encoding="utf-8")
+    assert page == budgets.written(page), "run `make metrics`"
