@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 
     from gateway.pipeline.lake import Lake
 
+FOLDER = Path(__file__).parent
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that use the session."""
+    """Mark the tests that use the session. Those that need neither it nor a browser take
+    milliseconds, so `make test` runs them."""
     for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
+        asked = getattr(item, "fixturenames", ())
+        if "spark" in asked:
             item.add_marker(pytest.mark.spark)
+        needs_more = item.get_closest_marker("spark") or "browser" in asked
+        if item.path.parent == FOLDER and not needs_more:
+            item.add_marker(pytest.mark.tier("test"))
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +48,9 @@ def spark() -> Iterator[SparkSession]:
     # Compiling a small query takes longer than running it. Jobs by their commands compile theirs.
     settings |= {"spark.sql.codegen.wholeStage": "false"}
     settings |= {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    # So does optimizing its Java code. Without that, the usual cache of code is too small.
+    java = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC"
+    settings |= {"spark.driver.extraJavaOptions": java}
     made = session("tests", master="local[2]", memory="1g", settings=settings)
     yield made
     made.stop()

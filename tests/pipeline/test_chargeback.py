@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.errors import ConfigurationError
+from gateway.pipeline.billing.adjustments import Adjustment
 from gateway.pipeline.billing.amounts import UNALLOCATED, charge
 from gateway.pipeline.billing.closing import Closed
 from gateway.pipeline.billing.figures import Completeness
@@ -107,27 +108,25 @@ def test_the_files_of_a_month_are_written(october: Lake, tmp_path: Path) -> None
 def test_late_records_adjust_a_closed_month_once(
     october: Lake, records: Folder, tmp_path: Path
 ) -> None:
-    def closed(month: Month, *adjusted: object) -> None:
+    def closed(month: Month, *adjusted: Adjustment) -> None:
         charges = write(tmp_path, month, CARD, month_of(october, month))
         lines = tuple(charges.lines())
         later = datetime(2026, 12, 30, tzinfo=UTC)
-        close(tmp_path, Closed(month, CARD, lines, adjusted), later)  # type: ignore[arg-type]
+        close(tmp_path, Closed(month, CARD, lines, adjusted), later)
 
-    def look() -> list[tuple[str, str, Decimal]]:
-        found = corrections(NOVEMBER, closed_months(tmp_path), lambda it: month_of(october, it))
-        return [(it.tenant, str(it.original), it.amount) for it in found]
+    def look(month: Month) -> tuple[Adjustment, ...]:
+        return corrections(month, closed_months(tmp_path), lambda it: month_of(october, it))
 
     closed(OCTOBER)
-    assert look() == []
+    assert look(NOVEMBER) == ()
     records.add([used(7, "2026-10-07T01:00", bytes_wire=GB)], closed="2026-11-20T01:00")
     taken(october, records)
-    assert look() == [("acme", "2026-10", Decimal("1.00"))]
-    found = corrections(NOVEMBER, closed_months(tmp_path), lambda it: month_of(october, it))
+    found = look(NOVEMBER)
+    assert [(it.tenant, it.original, it.amount) for it in found] == [
+        ("acme", OCTOBER, Decimal("1.00"))
+    ]
     closed(NOVEMBER, *found)
-    december = corrections(
-        NOVEMBER.next(), closed_months(tmp_path), lambda it: month_of(october, it)
-    )
-    assert december == ()
+    assert look(NOVEMBER.next()) == ()
 
 
 def test_a_closed_month_stays_as_billed_when_its_days_are_gone(october: Lake) -> None:

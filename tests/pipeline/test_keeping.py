@@ -46,7 +46,6 @@ def filled(lake: Lake, records: Folder) -> Lake:
     return lake
 
 
-@pytest.mark.tier("test")
 def test_old_records_go_and_their_sums_stay(filled: Lake, records: Folder) -> None:
     sums = rows(filled.read("daily"))
     found = retain(filled, kept(records=2), TODAY, ms(NOW))
@@ -281,6 +280,7 @@ def said(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
     return lambda: capsys.readouterr().err
 
 
+@pytest.mark.tier("test")
 def test_sums_of_a_month_stay_until_it_is_closed_and_then_its_bill_stays(
     lake: Lake, records: Folder, tmp_path: Path, said: Callable[[], str]
 ) -> None:

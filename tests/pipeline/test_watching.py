@@ -56,7 +56,6 @@ class Told(list[Row]):
         return found
 
 
-@pytest.mark.tier("test")
 def test_an_incident_is_told_when_its_second_slot_ends_and_as_it_grows(
     known: Lake, gateway: Gateway, records: Folder
 ) -> None:
@@ -174,6 +173,7 @@ def test_a_process_that_is_killed_loses_no_alert_and_gives_none_twice(
     assert (row.records, row.repeated) == (16, 0)
 
 
+@pytest.mark.tier("test")
 def test_the_command_prints_alerts_and_looks_again(
     known: Lake,
     gateway: Gateway,
