@@ -51,7 +51,7 @@ check: lint ## after each edit, 4 minutes on two cores: style, types, contracts,
 	@$(PYTEST) --tier check
 
 test: lint ## before a commit, 15 minutes: check, the readers' battery, hostile peers, a short fuzz, and scenes on real brokers and on Spark
-	@echo "== tests (15 minutes on two cores; the first time 500 MB of jars for real brokers and clients)"
+	@echo "== tests (15 minutes on two cores; the first time 800 MB of jars for real brokers and clients)"
 	@$(PYTEST) --tier test --durations=50
 
 test-all: lint ## before an issue is closed, hours: every test, on pure loops too, what is deployed, what is rare; needs Go, helm, root and Debian for all

@@ -6,13 +6,17 @@ import pytest
 import structlog
 from hypothesis import settings
 
+# Whatever another one imports comes before that: pytest rewrites assertions of new modules alone.
 pytest_plugins = [
     "tests.kubernetes.fixtures",
     "tests.real.fixtures",
     "tests.real.configurations",
-    "tests.apache_tubemq.fixtures",  # behind what it imports, whose assertions pytest rewrites
+    "tests.apache_kafka.fixtures",
+    "tests.apache_tubemq.fixtures",
     "tests.support.grouped",
     "tests.support.tiers",
+    "tests.support.spent",
+    "tests.support.without_processes",
 ]
 
 # The same examples in each run. To search for others, take `derandomize` out for a while.

@@ -35,16 +35,8 @@ Where = dict[str, str | int | float | bool]
 
 
 @pytest.fixture(scope="module")
-def broker(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
-    made = or_skip(lambda say: Kafka(artifacts.directory("kafka-clients"), say), say)
-    made.start()
-    yield made
-    made.stop()
-
-
-@pytest.fixture(scope="module")
-def served(broker: Kafka, artifacts: Artifacts) -> Iterator[Gateway]:
-    made = Gateway(broker, KafkaPlan(), artifacts.directory("gateway-kafka-clients"))
+def served(kafka: Kafka, artifacts: Artifacts) -> Iterator[Gateway]:
+    made = Gateway(kafka, KafkaPlan(), artifacts.directory("gateway-kafka-clients"))
     made.start()
     yield made
     made.stop()
@@ -144,9 +136,9 @@ def test_groups_of_the_new_protocol_share_a_topic(where: Where, topic: str) -> N
 # -- Kafka's own tools ---------------------------------------------------------------------------
 
 
-def _tool(broker: Kafka, name: str, *arguments: str, said: str = "") -> str:
+def _tool(kafka: Kafka, name: str, *arguments: str, said: str = "") -> str:
     """Run one of Kafka's tools, and return what it prints."""
-    command = [java(), *SMALL, "-cp", f"{broker.jars}/*", f"{TOOLS}.{name}", *arguments]
+    command = [java(), *SMALL, "-cp", f"{kafka.jars}/*", f"{TOOLS}.{name}", *arguments]
     done = subprocess.run(
         command, input=said, capture_output=True, text=True, timeout=4 * PATIENCE_S, check=False
     )
@@ -159,38 +151,38 @@ def _at(where: Where, *others: str) -> Sequence[str]:
 
 
 def test_kafkas_own_producer_and_consumer_measure_themselves(
-    broker: Kafka, where: Where, topic: str
+    kafka: Kafka, where: Where, topic: str
 ) -> None:
     load = ("--num-records", "20000", "--record-size", "1000", "--throughput", "-1")
     props = (f"bootstrap.servers={where['bootstrap.servers']}", "enable.idempotence=true")
-    sent = _tool(broker, "ProducerPerformance", "--topic", topic, *load, "--producer-props", *props)
+    sent = _tool(kafka, "ProducerPerformance", "--topic", topic, *load, "--producer-props", *props)
     assert "20000 records sent" in sent
     read = _tool(
-        broker, "ConsumerPerformance", *_at(where), "--topic", topic, "--num-records", "20000"
+        kafka, "ConsumerPerformance", *_at(where), "--topic", topic, "--num-records", "20000"
     )
     assert "20000" in read
 
 
 @pytest.mark.parametrize("consumer", ["ConsoleConsumer", "ConsoleShareConsumer"])
 def test_kafkas_own_console_sends_and_receives(
-    broker: Kafka, where: Where, topic: str, consumer: str
+    kafka: Kafka, where: Where, topic: str, consumer: str
 ) -> None:
     tool = f"consumer.{consumer}"
     if consumer == "ConsoleShareConsumer":
         named = ("--group", topic, "--alter", "--add-config", "share.auto.offset.reset=earliest")
-        _configure(broker, where, *named)
+        _configure(kafka, where, *named)
         options: tuple[str, ...] = ("--group", topic)
     else:
         options = ("--from-beginning",)
     lines = "\n".join(it.decode() for it in payloads()) + "\n"
-    _tool(broker, "ConsoleProducer", *_at(where, "--topic", topic), said=lines)
+    _tool(kafka, "ConsoleProducer", *_at(where, "--topic", topic), said=lines)
     count = ("--max-messages", str(COUNT), "--timeout-ms", str(PATIENCE_S * 1000))
-    got = _tool(broker, tool, *_at(where, "--topic", topic), *options, *count)
+    got = _tool(kafka, tool, *_at(where, "--topic", topic), *options, *count)
     assert sorted(got.split("\n")[:-1]) == sorted(it.decode() for it in payloads())
 
 
-def _configure(broker: Kafka, where: Where, *arguments: str) -> None:
-    command = [java(), *SMALL, "-cp", f"{broker.jars}/*", "kafka.admin.ConfigCommand"]
+def _configure(kafka: Kafka, where: Where, *arguments: str) -> None:
+    command = [java(), *SMALL, "-cp", f"{kafka.jars}/*", "kafka.admin.ConfigCommand"]
     run_tool("ConfigCommand", [*command, *_at(where), *arguments])
 
 

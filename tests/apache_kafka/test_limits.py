@@ -16,10 +16,8 @@ from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.gateways import KafkaPlan
 from tests.apache_kafka.greedy import BATCH, NAMES, READ, SENT, Clients
 from tests.apache_kafka.limiting import look, passed, rules_of, topic_of
-from tests.real.artifacts import Artifacts
-from tests.real.brokers.jars import Say
 from tests.real.clients import wait_until
-from tests.real.fixtures import StartGateway, or_skip
+from tests.real.fixtures import StartGateway
 from tests.real.gateways import HOST, Gateway
 from tests.support.store import StoreServer
 
@@ -34,14 +32,6 @@ TOLERANCE = 0.01
 """What a burst is of what passes in this time, too."""
 
 
-@pytest.fixture(scope="module")
-def broker(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
-    made = or_skip(lambda say: Kafka(artifacts.directory("kafka-limits"), say), say)
-    made.start()
-    yield made
-    made.stop()
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[StoreServer]:
     server = StoreServer(tmp_path)
@@ -51,13 +41,13 @@ def store(tmp_path: Path) -> Iterator[StoreServer]:
 
 
 def test_no_client_gets_more_than_a_limit_and_one_percent(
-    broker: Kafka, gateway: StartGateway, tmp_path: Path
+    kafka: Kafka, gateway: StartGateway, tmp_path: Path
 ) -> None:
     """All clients at a time, each of which takes what it gets: less, on a busy machine, which
     `make shaping` measures."""
-    started = gateway(broker, KafkaPlan(rules=rules_of(RATE, tmp_path)))
-    direct, address = f"{BROKERS_HOST}:{broker.port}", f"{HOST}:{started.port}"
-    clients = Clients(broker.jars, tmp_path)
+    started = gateway(kafka, KafkaPlan(rules=rules_of(RATE, tmp_path)))
+    direct, address = f"{BROKERS_HOST}:{kafka.port}", f"{HOST}:{started.port}"
+    clients = Clients(kafka.jars, tmp_path)
     stored = {SENT: 0, READ: STORED}
     topics = {
         (kind, name): topic_of(kind, direct, stored[kind]) for kind in stored for name in NAMES
@@ -99,11 +89,11 @@ def _is_exact(messages: float, seconds: float) -> bool:
     return RATE * SECONDS / 2 < messages <= most
 
 
-def test_workers_share_a_limit(broker: Kafka, gateway: StartGateway, tmp_path: Path) -> None:
-    started = gateway(broker, KafkaPlan(rules=rules_of(RATE, tmp_path), workers=2))
-    clients = Clients(broker.jars, tmp_path)
+def test_workers_share_a_limit(kafka: Kafka, gateway: StartGateway, tmp_path: Path) -> None:
+    started = gateway(kafka, KafkaPlan(rules=rules_of(RATE, tmp_path), workers=2))
+    clients = Clients(kafka.jars, tmp_path)
     for number in count(1):
-        topic = topic_of(SENT, f"{BROKERS_HOST}:{broker.port}")
+        topic = topic_of(SENT, f"{BROKERS_HOST}:{kafka.port}")
         with _sending(clients, [f"{HOST}:{started.port}"], topic):
             first, last = passed(started, [topic], SECONDS)
         found = last.messages[topic] - first.messages[topic]
@@ -124,12 +114,12 @@ def _served_long(started: Gateway) -> list[int]:
 
 
 def test_replicas_share_a_limit(
-    broker: Kafka, gateway: StartGateway, store: StoreServer, tmp_path: Path
+    kafka: Kafka, gateway: StartGateway, store: StoreServer, tmp_path: Path
 ) -> None:
     more, rules = {"store": {"url": store.url}}, rules_of(RATE, tmp_path)
-    started = [gateway(broker, KafkaPlan(rules=rules, more=more)) for _ in range(2)]
-    clients = Clients(broker.jars, tmp_path)
-    topic = topic_of(SENT, f"{BROKERS_HOST}:{broker.port}")
+    started = [gateway(kafka, KafkaPlan(rules=rules, more=more)) for _ in range(2)]
+    clients = Clients(kafka.jars, tmp_path)
+    topic = topic_of(SENT, f"{BROKERS_HOST}:{kafka.port}")
     with _sending(clients, [f"{HOST}:{it.port}" for it in started], topic):
         before = [passed(it, [topic], 0)[0] for it in started]
         time.sleep(SECONDS)

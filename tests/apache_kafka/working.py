@@ -60,7 +60,8 @@ def librdkafka(
 
 
 def received(where: Mapping[str, Any], topic: str, count: int = COUNT) -> list[bytes]:
-    """Return what a new group receives by librdkafka, once it is so many messages."""
+    """Return the payloads that a new group receives with librdkafka, `count` at least. Fails if
+    they do not come."""
     group = {"group.id": uuid.uuid4().hex, "auto.offset.reset": "earliest"}
     consumer = confluent_kafka.Consumer({**where, **group})
     consumer.subscribe([topic])

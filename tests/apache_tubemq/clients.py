@@ -71,8 +71,8 @@ class Tube:
 
     @contextmanager
     def at_work(self, *arguments: object) -> Iterator[list[str]]:
-        """Have a client work until the block ends. The list has the lines that it printed, after
-        the block."""
+        """Run a client until the block ends, and kill it then. Yields a list, which has the lines
+        that the client printed once the block has ended."""
         printed: list[str] = []
         with subprocess.Popen(
             self.command(*arguments), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

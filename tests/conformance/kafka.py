@@ -230,7 +230,7 @@ _UNKNOWN = tuple(_framed(struct.pack(">hhih", key, 0, 1, -1)) for key in (-1, 62
 
 
 def _requests(produces: Versions) -> tuple[Sample, ...]:
-    """Return the samples that have each version."""
+    """Return one sample of each kind, with frames of each of these versions."""
     return (
         Sample(
             "each version, topic and kind of records",
@@ -432,7 +432,7 @@ _OTHERS = tuple(
 
 
 def _answers(fetches: Versions) -> tuple[Sample, ...]:
-    """Return the samples that have each version."""
+    """Return one sample of each kind, with frames of each of these versions."""
     return (
         Sample(
             "each version, topic and kind of records",

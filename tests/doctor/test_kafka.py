@@ -20,14 +20,6 @@ from tests.real.fixtures import or_skip
 pytestmark = pytest.mark.real
 
 
-@pytest.fixture(scope="module")
-def broker(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
-    made = or_skip(lambda say: Kafka(artifacts.directory("kafka"), say), say)
-    made.start()
-    yield made
-    made.stop()
-
-
 @pytest.fixture
 def secured(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
     """A broker that wants SASL."""
@@ -62,28 +54,28 @@ def told(folder: Path, capsys: pytest.CaptureFixture[str], port: int, ids: str) 
     return status, " ".join(capsys.readouterr().out.split())
 
 
-def test_a_broker_works(broker: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    status, said = told(tmp_path, capsys, broker.port, "1")
+def test_a_broker_works(kafka: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, said = told(tmp_path, capsys, kafka.port, "1")
     assert status == WORKS, said
-    at = f"{HOST}:{broker.port}"
+    at = f"{HOST}:{kafka.port}"
     assert re.search(rf"ok broker {at} speaks Kafka, knows Produce up to \d+, Fetch up to", said)
     assert f"ok metadata at {at} 1 broker, with the ids 1" in said
     assert f"ok advertised {at} allowed, and can be connected to" in said
 
 
 def test_an_id_without_a_port_is_named(
-    broker: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kafka: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, said = told(tmp_path, capsys, broker.port, "0")
+    status, said = told(tmp_path, capsys, kafka.port, "0")
     assert status == FAILS, said
     assert "FAIL ids at edge no address is declared for 1:" in said
     assert "ids: 0-1" in said
 
 
 def test_the_port_of_a_controller_is_recognized(
-    broker: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kafka: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status, said = told(tmp_path, capsys, broker.controller, "1")
+    status, said = told(tmp_path, capsys, kafka.controller, "1")
     assert status == FAILS, said
     assert "it does not offer Produce, Metadata" in said
 

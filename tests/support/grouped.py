@@ -49,15 +49,8 @@ FOLDER = pytest.StashKey[tempfile.TemporaryDirectory[str]]()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark tests with a real broker, and write the groups."""
-    groups = {}
-    for item in items:
-        if has_broker := item.get_closest_marker("real") and "sandbox" not in _parameters(item):
-            item.add_marker(pytest.mark.broker)
-        if item.get_closest_marker("spark"):
-            groups[item.nodeid] = "spark"
-        elif has_broker and (group := _group(item)):
-            groups[item.nodeid] = group
+    """Write the groups, and put their tests before all others."""
+    groups = {it.nodeid: group for it in items if (group := _group(it))}
     told: dict[str, Any] = getattr(config, "workerinput", {})
     if "groups" in told:
         Path(told["groups"], told["workerid"]).write_text(json.dumps(groups))
@@ -65,7 +58,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _group(item: pytest.Item) -> str | None:
-    """Return the group of a test's brokers; None if no other test shares them."""
+    """Return the group of a test: the session of Spark, or its brokers; None if no other test
+    shares them."""
+    if item.get_closest_marker("spark"):
+        return "spark"
+    if not item.get_closest_marker("real") or "sandbox" in _parameters(item):
+        return None
     asked = {*getattr(item, "fixturenames", ()), *_parameters(item)}
     if asked.intersection(OF_FILES):
         return item.path.stem

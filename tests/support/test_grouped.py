@@ -65,7 +65,7 @@ def test_one_process_runs_all_tests_of_a_broker_or_of_spark(tmp_path: Path) -> N
     (tmp_path / "test_some.py").write_text(TESTS)
     for name in ("test_spark.py", "test_spark_too.py"):
         (tmp_path / name).write_text(OF_SPARK)
-    ini = f"[pytest]\npythonpath = {ROOT}\nmarkers =\n real\n broker\n spark\n"
+    ini = f"[pytest]\npythonpath = {ROOT}\nmarkers =\n real\n spark\n"
     (tmp_path / "pytest.ini").write_text(ini)
     options = "-p tests.support.grouped -p no:cacheprovider -n 2 --dist loadgroup"
     ended = subprocess.run(

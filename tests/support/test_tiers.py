@@ -1,4 +1,4 @@
-"""Each test has a tier, and what the lowest one may not do."""
+"""Each folder has a tier, the tier `check` starts no process, and the page shows the budgets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.docs import budgets
-from tests.support.tiers import FOLDERS, GUARD, TESTS, folder_of
+from tests.support.tiers import FOLDERS, TESTS, folder_of
+from tests.support.without_processes import GUARD
 
 
 def test_each_folder_of_tests_has_a_tier_and_no_other() -> None:
@@ -25,7 +26,7 @@ def test_a_guarded_test_starts_no_process(tmp_path: Path) -> None:
     GUARD.is_on = True
     with pytest.raises(RuntimeError, match="starts no process"):
         subprocess.Popen(["touch", tmp_path / "started"])
-    GUARD.is_on, GUARD.heard = False, ""
+    GUARD.is_on, GUARD.refused = False, ""
     assert not (tmp_path / "started").exists()
 
 

@@ -7,18 +7,13 @@
 
 A test has the tier of its folder (`FOLDERS`), or another by the nearest marker `tier("...")`, which
 says `test` or `all`. Of versions of an API, the lower tiers have those at the ends
-(`tests/support/versions.py`). A test of the tier `check` that starts a process fails.
-
-At the end of a run, a table shows what each folder took, beside its budget.
+(`tests/support/versions.py`).
 """
 
 from __future__ import annotations
 
-import sys
-from collections import defaultdict
-from collections.abc import Generator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
@@ -28,8 +23,8 @@ CHECK, TEST, ALL = TIERS = ("check", "test", "all")
 
 
 class Folder(NamedTuple):
-    """`tier`: of its tests without a marker. `budget`: seconds of one core that `make test` may
-    spend there. `purpose`: what its tests show."""
+    """`tier`: of its tests without a marker. `budget`: seconds that its tests may take in
+    `make test` on a calm machine, one after the other. `purpose`: what they show."""
 
     tier: str
     budget: int
@@ -76,9 +71,6 @@ FOLDERS = {
 }
 """Every folder of tests that has tests."""
 
-STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"})
-"""Audit events of Python (PEP 578) that stand for a new process."""
-
 
 def folder_of(path: Path) -> str:
     """Return the name of the folder of `FOLDERS` that has a file. Raises UsageError for a file in
@@ -98,9 +90,6 @@ def tier_of(item: pytest.Item) -> str:
     if tier not in (TEST, ALL):
         raise pytest.UsageError(f"{item.nodeid}: a marker says `test` or `all`, not {tier}")
     return str(tier)
-
-
-# -- selection -----------------------------------------------------------------------------------
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -127,74 +116,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=above)
         left_out = set(above)
         items[:] = [it for it in items if it not in left_out]
-
-
-# -- processes -----------------------------------------------------------------------------------
-
-
-class _Guard:
-    """Whether a test runs that may start no process. An audit hook cannot be removed, so there is
-    one for the whole run."""
-
-    def __init__(self) -> None:
-        self._is_installed = False
-        self.is_on = False
-        self.heard = ""
-
-    def install(self) -> None:
-        if not self._is_installed:
-            sys.addaudithook(self._heard)
-            self._is_installed = True
-
-    def _heard(self, event: str, _arguments: tuple[Any, ...]) -> None:
-        if self.is_on and event in STARTS:
-            self.heard = f"{event}: a test of the tier `check` starts no process"
-            raise RuntimeError(self.heard)
-
-
-GUARD = _Guard()
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Let no test of the tier `check`, nor its fixtures, start a process."""
-    GUARD.install()
-    GUARD.is_on = TESTS in item.path.parents and tier_of(item) == CHECK
-    try:
-        return (yield)
-    finally:
-        GUARD.is_on = False
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail such a test even if the tested code has caught the error."""
-    GUARD.heard = ""
-    ended = yield
-    if GUARD.heard:
-        pytest.fail(GUARD.heard, pytrace=False)
-    return ended
-
-
-# -- durations -----------------------------------------------------------------------------------
-
-
-def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print what each folder took."""
-    spent, tests = defaultdict[str, float](float), defaultdict[str, int](int)
-    for reports in terminalreporter.stats.values():
-        for report in reports:
-            if isinstance(report, pytest.TestReport) and report.nodeid.startswith("tests/"):
-                name = report.nodeid.split("/")[1]
-                spent[name] += report.duration
-                tests[name] += report.when == "call"
-    if not spent or config.getoption("--tier") is None:
-        return
-    write = terminalreporter.write_line
-    terminalreporter.section("seconds of all processes, by folder")
-    for name in sorted(spent, key=lambda it: -spent[it]):
-        known = FOLDERS.get(name)
-        budget = f"{known.budget:6}" if known and config.getoption("--tier") == TEST else ""
-        over = "  above its budget" if budget and known and spent[name] > known.budget else ""
-        write(f"{spent[name]:8.1f}{budget}  tests/{name}, {tests[name]} tests{over}")
-    write(f"{sum(spent.values()):8.1f}  in sum")

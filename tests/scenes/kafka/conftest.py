@@ -14,8 +14,6 @@ from tests.apache_kafka.broker import HOST, Kafka
 from tests.apache_kafka.gateways import TAP, KafkaPlan, Tap
 from tests.apache_kafka.working import create
 from tests.real.artifacts import Artifacts
-from tests.real.brokers.jars import Say
-from tests.real.fixtures import or_skip
 from tests.real.gateways import Gateway
 
 
@@ -26,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Served(NamedTuple):
-    """A gateway whose clients reach it by a tap."""
+    """A gateway, and the tap through which its clients connect."""
 
     gateway: Gateway
     tap: Tap
@@ -35,14 +33,6 @@ class Served(NamedTuple):
     def address(self) -> str:
         """Return where clients begin."""
         return f"{TAP}:{self.gateway.port}"
-
-
-@pytest.fixture(scope="session")
-def kafka(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
-    made = or_skip(lambda say: Kafka(artifacts.directory("kafka-scenes"), say), say)
-    made.start()
-    yield made
-    made.stop()
 
 
 @pytest.fixture(scope="session")
