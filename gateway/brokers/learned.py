@@ -66,6 +66,8 @@ _NAMES_BEHIND_ADDRESSES = re.compile(rf"[0-9a-f:]-+({_NAME})")
 _V4_BEHIND_NAMES = re.compile(rf"/({_V4})(?!\.?\w)")
 _V6_ANYWHERE = re.compile(rf"(?<![\w:.]){_V6}(?!\.?\w)")
 
+_NEVER = r"(?!)"
+
 _V6_COLONS = 7  # in an IPv6 address that omits no group
 
 Host = str | bytes | None
@@ -151,7 +153,9 @@ class LearnedHosts:
 
 
 def _alternatives(words: Iterable[str]) -> str:
-    return "|".join(map(re.escape, words))
+    """Return the regex of any of these words. Of no word it is one that matches nothing: an empty
+    alternative would match everywhere."""
+    return "|".join(map(re.escape, words)) or _NEVER
 
 
 def _is_broker(

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gateway.brokers.learned import MOST_HOSTS, LearnedHosts
 from gateway.brokers.targets import TargetList
-from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
+from gateway.protocols import KAFKA, PULSAR, TUBEMQ
+from gateway.wire.plugin import Plugin
 
 from . import slow_cleaning
 
@@ -105,6 +106,27 @@ def test_a_learned_host_is_replaced(learned: LearnedHosts, text: str, cleaned: s
 )
 def test_other_words_and_topics_stay(learned: LearnedHosts, text: str) -> None:
     assert learned.clean(text) == text
+
+
+@pytest.mark.parametrize("protocol", [KAFKA, TUBEMQ])
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        (
+            "from '[PLAINTEXT://10.0.0.1:19092, SSL://x:1]'",
+            "from '[PLAINTEXT://broker, SSL://x:1]'",
+        ),
+        (f"at SASL_SSL://{FQDN}:9092", "at SASL_SSL://broker"),
+        ("controller://pulsar:9093", "controller://broker"),
+    ],
+)
+def test_a_host_behind_a_listener_s_name_is_replaced(
+    protocol: Plugin, text: str, cleaned: str
+) -> None:
+    """These protocols have no names of topics that look like addresses."""
+    learned = LearnedHosts(protocol)
+    learned.learn(FQDN, "10.0.0.1", "pulsar")
+    assert learned.clean(text) == cleaned
 
 
 def test_a_topic_is_kept_beside_a_host(learned: LearnedHosts) -> None:
