@@ -15,7 +15,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE, PyBytes_Check
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
 from gateway.compiled.counters cimport Counters, Counts, Walker, count, may_pass, number
@@ -205,7 +205,7 @@ cdef class Watch:
 
 cdef inline int64_t long_number(const uint8_t *data) noexcept nogil:
     """Return the big-endian number in the next eight bytes."""
-    return <int64_t>number(data) << 32 | number(data + 4)
+    return <int64_t>(<uint64_t>number(data) << 32 | number(data + 4))
 
 
 cdef inline bint tells(const uint8_t *data, Py_ssize_t digits, Py_ssize_t size) noexcept nogil:
