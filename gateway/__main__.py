@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway import __version__
+from gateway.command_line import Parser
 from gateway.compiled import IMPLEMENTATION
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.lab import options as sandbox_options
@@ -113,7 +114,7 @@ def _usage(options: Options) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="gateway", description="A transparent gateway in front of message brokers."
     )
     version = f"gateway {__version__} ({IMPLEMENTATION})"

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gateway.command_line import Parser
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.pipeline import arguments
 from gateway.pipeline.ledgers import options as snapshot_options
@@ -244,7 +245,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run a job by its command line alone."""
-    parser = argparse.ArgumentParser(prog="gateway pipeline", description=__doc__)
+    parser = Parser(prog="gateway pipeline", description=__doc__)
     add_to(parser)
     try:
         options = parser.parse_args(words)
