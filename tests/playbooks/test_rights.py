@@ -429,6 +429,7 @@ def test_while_the_gateway_stops_rights_are_checked_too() -> None:
 
 # -- lists of topics ---------------------------------------------------------------------------
 
+OWN = "topics of tenant pulsar are the brokers' own"
 VISIBLE = [f"persistent://public/default/t-{number}" for number in range(3)]
 HIDDEN = [SECRET, f"{SECRET}-partition-0", "odd/name"]
 ALL = [VISIBLE[0], *HIDDEN, *VISIBLE[1:]]
@@ -535,8 +536,14 @@ def test_a_list_of_20000_topics_passes(listing: Listing) -> None:
 @pytest.mark.parametrize("listing", [of_namespace, watched])
 def test_the_hash_of_a_whole_list_goes_with_its_hidden_topics(listing: Listing) -> None:
     """Whoever guesses topics could confirm them by it."""
-    hiding().broker(listing(VISIBLE, topics_hash="h")).forwards()
     hiding().broker(listing(ALL, topics_hash="h")).replaces(listing(VISIBLE))
+
+
+@pytest.mark.parametrize("listing", [of_namespace, watched])
+def test_a_list_has_no_hash_though_nothing_is_hidden(listing: Listing) -> None:
+    """Whoever asks by a pattern would learn from a missing hash that a hidden topic matches."""
+    hiding().broker(listing(VISIBLE, topics_hash="h")).replaces(listing(VISIBLE))
+    hiding().broker(listing([], topics_hash="h")).replaces(listing([]))
 
 
 @pytest.mark.parametrize("listing", [appeared, disappeared, changed])
@@ -552,6 +559,26 @@ def test_a_client_cannot_confirm_a_list_that_it_guesses() -> None:
         hiding().client(said).replaces(frame(kind, **fields))
         hiding().client(frame(kind, **fields)).forwards()
         Play(limited=True).client(said).forwards()
+
+
+def test_a_client_cannot_confirm_a_list_of_scalable_topics_that_it_guesses() -> None:
+    of: Fields = {"watch_id": 3, "namespace": "public/default"}
+    said = frame(Kind.WATCH_SCALABLE_TOPICS, current_hash="h", **of)
+    hiding().client(said).replaces(frame(Kind.WATCH_SCALABLE_TOPICS, **of))
+
+
+@pytest.mark.parametrize("play", [hiding, Play])
+@pytest.mark.parametrize("namespace", ["pulsar/10.0.0.1:8080", "pulsar/system", "pulsar/c/x"])
+def test_nobody_lists_the_brokers_own_topics(play: Callable[[], Play], namespace: str) -> None:
+    """Their namespaces are named after brokers, so a list would confirm an address."""
+    of: Fields = {"request_id": 7, "namespace": namespace}
+    more: Fields = {"watcher_id": 3, "topics_pattern": ".*"}
+    for kind, fields in ((Kind.GET_TOPICS_OF_NAMESPACE, of), (Kind.WATCH_TOPIC_LIST, of | more)):
+        told: Fields = {"request_id": 7, "error": ServerError.AuthorizationError, "message": OWN}
+        play().client(frame(kind, **fields)).refuses(frame(Kind.ERROR, **told))
+    said = frame(Kind.WATCH_SCALABLE_TOPICS, watch_id=3, namespace=namespace)
+    told = {"watch_id": 3, "error": ServerError.AuthorizationError, "message": OWN}
+    play().client(said).refuses(frame(Kind.WATCH_SCALABLE_TOPICS_UPDATE, **told))
 
 
 def test_addresses_are_hidden_in_lists_too() -> None:

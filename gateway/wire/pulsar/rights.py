@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from gateway.wire.account import Right
 from gateway.wire.contract import Denial, Direction, Drop, Effects, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.commands import CODES, encode, error
+from gateway.wire.pulsar.commands import BROKERS_OWN, CODES, encode, error, text
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.topics import is_brokers_own
 
 Named = tuple[str, str | None]
 """A topic, and the subscription to it that a command is about."""
@@ -204,11 +205,12 @@ def answer(kind: int, command: BaseCommand, denial: Denial) -> Effects:
 def filtered(kind: int, command: BaseCommand, may_see: Callable[[str], bool]) -> bool:
     """Remove the topics of a listing that a client may not see; return whether it is another now.
 
-    Its hash is one of all topics, by which a client could confirm those that it guesses. Without it
-    clients get the whole list when they ask again. An update has the hash of topics that are not in
-    it.
+    Its hash is one of all topics, by which a client could confirm those that it guesses. Where some
+    lists have a hash and others none, that tells which topics are hidden; so none has one. Clients
+    get the whole list when they ask again.
     """
-    listing, changed = LISTINGS[kind], False
+    listing = LISTINGS[kind]
+    changed = _without_hash(getattr(command, listing.field))
     for path in listing.lists:
         message: Any = getattr(command, listing.field)
         *parents, name = path.split(".")
@@ -222,22 +224,48 @@ def filtered(kind: int, command: BaseCommand, may_see: Callable[[str], bool]) ->
             changed = True
             del topics[:]
             topics.extend(kept)
-    if changed or kind == Kind.WATCH_TOPIC_UPDATE:
-        changed |= _without_hash(getattr(command, listing.field))
     return changed
 
 
-_HASHED: Mapping[int, str] = {
-    Kind.GET_TOPICS_OF_NAMESPACE: "getTopicsOfNamespace",
-    Kind.WATCH_TOPIC_LIST: "watchTopicList",
+class _ListRequest(NamedTuple):
+    """A request for a listing. `field`: its message; `hash`: of the list that the client has."""
+
+    field: str
+    hash: str
+
+
+LIST_REQUESTS: Mapping[int, _ListRequest] = {
+    Kind.GET_TOPICS_OF_NAMESPACE: _ListRequest("getTopicsOfNamespace", "topics_hash"),
+    Kind.WATCH_TOPIC_LIST: _ListRequest("watchTopicList", "topics_hash"),
+    Kind.WATCH_SCALABLE_TOPICS: _ListRequest("watchScalableTopics", "current_hash"),
 }
+"""Requests for listings of a namespace."""
 
 
 def ask_for_all(kind: int, command: BaseCommand) -> None:
     """Remove the hash by which a request for a listing asks if anything changed: whoever guesses it
     would learn what topics there are."""
-    if kind in _HASHED:
-        getattr(command, _HASHED[kind]).ClearField("topics_hash")
+    if kind in LIST_REQUESTS:
+        field, hash = LIST_REQUESTS[kind]
+        getattr(command, field).ClearField(hash)
+
+
+def refuse_list(kind: int, command: BaseCommand) -> Effects | None:
+    """Refuse a request for a listing of the brokers' own topics; None: it is for others. Their
+    namespaces are named after brokers' addresses, which a client could confirm by it. Raises
+    `PeerError` for a name that is not UTF-8."""
+    asked = getattr(command, LIST_REQUESTS[kind].field)
+    if not is_brokers_own(text(asked.namespace)):
+        return None
+    if kind != Kind.WATCH_SCALABLE_TOPICS:
+        told = error(asked.request_id, BROKERS_OWN)
+    else:
+        said = BaseCommand(type=Kind.WATCH_SCALABLE_TOPICS_UPDATE.value)  # type: ignore[arg-type]
+        update = said.watchScalableTopicsUpdate
+        update.watch_id = asked.watch_id
+        update.error, update.message = CODES[BROKERS_OWN.refusal], BROKERS_OWN.text
+        told = encode(said)
+    return (Drop(), Inject(Direction.TO_CLIENT, told))
 
 
 def _without_hash(message: Any) -> bool:

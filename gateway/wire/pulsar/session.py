@@ -245,6 +245,10 @@ class PulsarSession:
             return refuse(kind, read_request(kind, command), denial, self._listener.services)
         return rights.answer(kind, command, denial)
 
+    def list_topics(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Let a client ask for a list, but for one of the brokers' own topics."""
+        return rights.refuse_list(kind_of(frame), command) or FORWARD
+
     def listed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Remove the topics that the client may not look up from a listing."""
         services, veil = self._listener.services, self._listener.veil

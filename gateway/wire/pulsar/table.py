@@ -13,6 +13,7 @@ from gateway.wire.pulsar import addresses
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.incarnations import Incarnations
+from gateway.wire.pulsar.rights import LIST_REQUESTS
 from gateway.wire.pulsar.rows import Commands, Decide, Row, Stops
 from gateway.wire.pulsar.session import PulsarSession
 
@@ -77,8 +78,7 @@ ROWS = (
     # Whatever else names topics, whose rights are checked.
     *(Row(BROKER, kind, LIMITED) for kind in _ONLY_CHECKED),
     # Requests for lists of topics, and the lists.
-    Row(BROKER, Kind.GET_TOPICS_OF_NAMESPACE, LIMITED),
-    Row(BROKER, Kind.WATCH_TOPIC_LIST, LIMITED),
+    *(Row(BROKER, kind, ALWAYS, PulsarSession.list_topics) for kind in LIST_REQUESTS),
     Row(CLIENT, Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE, LIMITED, PulsarSession.listed),
     Row(CLIENT, Kind.WATCH_TOPIC_LIST_SUCCESS, LIMITED, PulsarSession.listed),
     Row(CLIENT, Kind.WATCH_TOPIC_UPDATE, LIMITED, PulsarSession.listed),
