@@ -78,7 +78,7 @@ ROWS = (
     # Whatever else names topics, whose rights are checked.
     *(Row(BROKER, kind, LIMITED) for kind in _ONLY_CHECKED),
     # Requests for lists of topics, and the lists.
-    *(Row(BROKER, kind, ALWAYS, PulsarSession.list_topics) for kind in LIST_REQUESTS),
+    *(Row(BROKER, kind, ALWAYS, PulsarSession.list_topics) for kind in map(Kind, LIST_REQUESTS)),
     Row(CLIENT, Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE, LIMITED, PulsarSession.listed),
     Row(CLIENT, Kind.WATCH_TOPIC_LIST_SUCCESS, LIMITED, PulsarSession.listed),
     Row(CLIENT, Kind.WATCH_TOPIC_UPDATE, LIMITED, PulsarSession.listed),

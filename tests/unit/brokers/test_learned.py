@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from gateway.brokers.learned import MOST_HOSTS, LearnedHosts
 from gateway.brokers.targets import TargetList
-from gateway.protocols import KAFKA, PULSAR, TUBEMQ
+from gateway.wire.kafka.plugin import PLUGIN as KAFKA
 from gateway.wire.plugin import Plugin
+from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
+from gateway.wire.tubemq.plugin import PLUGIN as TUBEMQ
 
 from . import slow_cleaning
 
