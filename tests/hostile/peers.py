@@ -16,8 +16,9 @@ from gateway.wire.pulsar.frames import Kind
 from tests.support.frames import receipt, simple
 
 HOST = "127.0.0.1"
-PATIENCE = 10.0
-"""Seconds until a waiting peer gives up, which fails its test."""
+PATIENCE = 60.0
+"""Seconds until a waiting peer gives up, which fails its test: far more than anything takes, as a
+busy machine must not fail a test."""
 
 MAX_MESSAGE_SIZE = 256 * 1024
 """The value that the test broker announces: small, so that tests reach its bounds soon."""

@@ -22,9 +22,6 @@ ROOM = 4 * (IDLE + SLOW)
 
 PROBES = 20
 
-PATIENCE = 2.0
-"""Seconds for a probe. It takes milliseconds; a busy machine must not fail the test."""
-
 HEAD = b"GET /metrics HTTP/1.1\r\nHost: gw\r\nX-Long: "
 
 
@@ -86,7 +83,7 @@ def test_probes_are_answered_among_idle_and_slow_clients(
         connected(SLOW // 2, gateway.admin, HEAD + b"\r\n\r\n", clients)
         with dripping(slow):
             for _ in range(PROBES):
-                assert gateway.get("/livez", PATIENCE) == "alive\n"
-                assert gateway.get("/readyz", PATIENCE) == "ready\n"
+                assert gateway.get("/livez") == "alive\n"
+                assert gateway.get("/readyz") == "ready\n"
             assert "gateway_connections" in gateway.get("/metrics")
         gateway.serves()

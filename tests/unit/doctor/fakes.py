@@ -24,6 +24,9 @@ from tests.support.frames import simple
 
 HOST = "127.0.0.1"
 
+PATIENCE = 60.0
+"""Seconds of a step of the checks, and of a peer: a busy machine must not fail a test."""
+
 Script = Callable[[trio.SocketStream], Awaitable[None]]
 """The peer's part of one connection."""
 

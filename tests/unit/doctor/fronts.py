@@ -11,10 +11,7 @@ from threading import Thread
 
 from gateway.tls.files import KeyPair
 from gateway.wire.address import Address
-from tests.unit.doctor.fakes import HOST
-
-PATIENCE = 10.0
-"""Seconds until a test fails rather than waits on."""
+from tests.unit.doctor.fakes import HOST, PATIENCE
 
 
 def serving(

@@ -31,6 +31,7 @@ from tests.support.frames import simple
 from tests.unit.doctor.fakes import (
     CONNECTED,
     HOST,
+    PATIENCE,
     FakeBroker,
     connect_to,
     error,
@@ -67,7 +68,14 @@ async def examined(
     template = of.names.template
     names = TemplateNames(template.advertise, template.broker) if template else None
     plan = Plan(
-        "main", "pulsar", of, modes, own or NoCredential(), role, names, network or Network()
+        "main",
+        "pulsar",
+        of,
+        modes,
+        own or NoCredential(),
+        role,
+        names,
+        network or Network(PATIENCE),
     )
     return list((await examine(plan)).findings)
 
@@ -85,7 +93,7 @@ def names(table: dict[str, Sequence[str]]) -> Network:
             raise OSError(None, "Name or service not known")
         return table[host]
 
-    return Network(look_up=look_up)
+    return Network(PATIENCE, look_up)
 
 
 @pytest.fixture
@@ -166,7 +174,7 @@ async def test_a_slow_name_server_is_a_warning() -> None:
 
     async def run() -> list[Finding]:
         of = cluster(Address("slow.internal", free_port()))
-        return await examined(of, network=Network(look_up=look_up))
+        return await examined(of, network=Network(PATIENCE, look_up))
 
     findings = await trio.to_thread.run_sync(lambda: trio.run(run, clock=clock))
     assert at(findings, "name slow.internal").detail == f"{HOST}, after 2.0 s"
@@ -227,7 +235,7 @@ async def test_the_gateway_may_not_speak_for_others(own: TokenFile) -> None:
 
 async def test_an_unreadable_token_is_not_tried() -> None:
     async with peer(guarded(lambda _connect: None)) as address:
-        plan = Plan("main", "pulsar", cluster(address), VERIFY, None, None, None, Network())
+        plan = Plan("main", "pulsar", cluster(address), VERIFY, None, None, None, Network(PATIENCE))
         findings = (await examine(plan)).findings
     assert [it.check for it in findings] == [f"broker {address}", f"lookups at {address}"]
     assert "cannot be read" in findings[1].detail

@@ -13,7 +13,7 @@ from gateway.doctor.finding import Finding, Status
 from gateway.doctor.reach import Network
 from gateway.wire.address import Address
 from tests.support.certificates import DAY, CertificateAuthority, Wanted, self_signed
-from tests.unit.doctor.fakes import HOST, FakeBroker, free_port, peer, saying
+from tests.unit.doctor.fakes import HOST, PATIENCE, FakeBroker, free_port, peer, saying
 from tests.unit.doctor.fronts import front, serving
 
 AUTHORITY = CertificateAuthority()
@@ -35,8 +35,8 @@ async def examined(
     configuration, mistakes = build(data, folder)
     assert configuration is not None, mistakes
     if bound:
-        return await ports.examine(configuration, Network())
-    return await handshakes.examine(configuration, folder, Network())
+        return await ports.examine(configuration, Network(PATIENCE))
+    return await handshakes.examine(configuration, folder, Network(PATIENCE))
 
 
 # -- nothing listens -------------------------------------------------------------------------

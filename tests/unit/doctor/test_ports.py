@@ -23,7 +23,7 @@ from gateway.doctor.ports import examine, try_bind
 from gateway.doctor.reach import Network
 from gateway.wire.address import Address
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
-from tests.unit.doctor.fakes import FakeBroker, error, free_port, peer, saying, silent
+from tests.unit.doctor.fakes import PATIENCE, FakeBroker, error, free_port, peer, saying, silent
 
 HOST = "127.0.0.1"
 SOMEWHERE = Address("192.0.2.1", 6650)
@@ -39,7 +39,7 @@ async def examined(
     } | ({"admin": {"bind": str(admin)}} if admin else {})
     configuration, mistakes = build(data, Path())
     assert configuration is not None, mistakes
-    return await examine(configuration, Network())
+    return await examine(configuration, Network(PATIENCE))
 
 
 @contextmanager

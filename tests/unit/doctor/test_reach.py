@@ -16,6 +16,7 @@ from gateway.doctor.reach import MOST_ADDRESSES, Network, Resolved, Unreached, r
 from gateway.doctor.strangers import Stranger
 from gateway.wire.address import Address
 from tests.unit.doctor.fakes import (
+    PATIENCE,
     FakeBroker,
     Script,
     free_port,
@@ -34,7 +35,7 @@ def autojump_clock() -> trio.testing.MockClock:
 
 async def heard(script: Script) -> Answer:
     async with peer(script) as address:
-        return (await ask(Network(), address, anonymous())).answer
+        return (await ask(Network(PATIENCE), address, anonymous())).answer
 
 
 # -- names -----------------------------------------------------------------------------------
@@ -103,7 +104,7 @@ async def test_a_silent_peer_times_out(autojump_clock: trio.testing.MockClock) -
 
 
 async def test_a_port_where_nobody_listens_refuses() -> None:
-    answer = (await ask(Network(), Address("127.0.0.1", free_port()), anonymous())).answer
+    answer = (await ask(Network(PATIENCE), Address("127.0.0.1", free_port()), anonymous())).answer
     assert answer == Unreached(errno.ECONNREFUSED)
 
 
@@ -112,7 +113,7 @@ async def test_no_socket_is_left_open() -> None:
     broker = FakeBroker()
     async with peer(broker) as address, trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(ask, Network(), address, anonymous())
+            nursery.start_soon(ask, Network(PATIENCE), address, anonymous())
     assert len(broker.connects) == 3
 
 

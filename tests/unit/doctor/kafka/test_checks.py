@@ -23,7 +23,16 @@ from gateway.wire.address import Address
 from gateway.wire.kafka.addresses import METADATA
 from gateway.wire.kafka.frames import API_VERSIONS
 from tests.support.certificates import DAY, CertificateAuthority, Wanted
-from tests.unit.doctor.fakes import HOST, FakeBroker, free_port, peer, saying, silent, tls_server
+from tests.unit.doctor.fakes import (
+    HOST,
+    PATIENCE,
+    FakeBroker,
+    free_port,
+    peer,
+    saying,
+    silent,
+    tls_server,
+)
 from tests.unit.doctor.fronts import front, serving
 from tests.unit.doctor.kafka.fakes import FakeKafka, metadata
 
@@ -75,7 +84,7 @@ def plan_of(
         NoCredential(),
         None,
         None,
-        network or Network(),
+        network or Network(PATIENCE),
         make_client_side(cluster, Shared()),
         configuration.listeners,
     )
@@ -98,7 +107,7 @@ def names(table: Mapping[str, Sequence[str]]) -> Network:
             raise OSError(None, "Name or service not known")
         return table[host]
 
-    return Network(look_up=look_up)
+    return Network(PATIENCE, look_up)
 
 
 # -- brokers ---------------------------------------------------------------------------------
@@ -312,7 +321,11 @@ async def test_the_host_has_to_lead_clients_here(
 
 async def test_a_gateway_is_identified_by_its_protocol() -> None:
     async with peer(FakeKafka()) as address:
-        assert await checks.identify(Network(), address, None) == Spoken(True, "speaks Kafka")
+        assert await checks.identify(Network(PATIENCE), address, None) == Spoken(
+            True, "speaks Kafka"
+        )
     async with peer(saying(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as address:
-        assert await checks.identify(Network(), address, None) == Spoken(False, "speaks HTTP")
-    assert await checks.identify(Network(), Address(HOST, free_port()), None) is None
+        assert await checks.identify(Network(PATIENCE), address, None) == Spoken(
+            False, "speaks HTTP"
+        )
+    assert await checks.identify(Network(PATIENCE), Address(HOST, free_port()), None) is None
