@@ -694,3 +694,57 @@ def test_many_consumers_are_looked_at_some_at_a_time() -> None:
         effects = later[0].then(0.0) if later else ()
     assert rounds == 4
     assert len(asked) == many
+
+
+# -- topics that are not persistent ----------------------------------------------------------------
+
+UNKEPT = "non-persistent://public/default/t"
+
+
+@pytest.fixture
+def unkept() -> Play:
+    """A consumer of a topic whose broker drops what comes while there are no permits."""
+    play = Play(limited=True)
+    play.client(subscribe(1, topic=UNKEPT)).forwards()
+    play.broker(success(1)).forwards()
+    play.account.hold()
+    return play
+
+
+def test_permits_of_a_topic_that_is_not_persistent_run_ahead(unkept: Play) -> None:
+    """Whatever waited here would lose a message that no limit stands against."""
+    asks(unkept, 1000).gives(Forward(), Attend())
+    asks(unkept, 500).gives(Forward(), Attend())
+    unkept.account.grant(20)
+    gets(unkept, 10)
+    asks(unkept, 500).gives(Forward(), Attend())
+
+
+def test_without_allowance_permits_wait_and_then_all_go(unkept: Play) -> None:
+    asks(unkept, 1000).happens()
+    unkept.account.grant(20)
+    gets(unkept, 500)
+    asks(unkept, 500).gives(Drop(), Await(unkept.account), Attend())
+    unkept.account.grant(490)
+    assert delivered(unkept) == [500]
+
+
+def test_permits_that_run_ahead_wait_while_a_limit_owes_much(unkept: Play) -> None:
+    unkept.services.in_debt.add(unkept.account)
+    asks(unkept, 1000).gives(Drop(), Await(unkept.account), Attend())
+    unkept.account.grant(1)
+    assert delivered(unkept) == [1000]
+
+
+def test_a_limit_of_bytes_holds_no_permit_back_either(unkept: Play) -> None:
+    asks(unkept, 1000).happens()
+    unkept.account.grant(1 << 30, 10_000)
+    gets(unkept, 5, 1000)
+    asks(unkept, 500).gives(Forward(), Attend())
+
+
+def test_no_more_permits_run_ahead_than_the_brake_lets_come(unkept: Play) -> None:
+    asks(unkept, 1_000_000).gives(Replace(flow(1, FAR_MESSAGES)), Attend())
+    unkept.account.grant(100)
+    gets(unkept, 60)
+    assert delivered(unkept) == [60]

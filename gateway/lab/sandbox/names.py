@@ -23,6 +23,10 @@ class FullTopicName(NamedTuple):
         return f"{self.domain}://{self.namespace}/{self.local}"
 
     @property
+    def is_persistent(self) -> bool:
+        return self.domain == "persistent"
+
+    @property
     def partition(self) -> int:
         found = _PARTITION.fullmatch(self.local)
         return int(found[2]) if found else -1

@@ -31,10 +31,13 @@ class Topic:
     # -- entries ---------------------------------------------------------------------------------
 
     def publish(self, record: Record) -> Position:
-        """Keep an entry and deliver it."""
+        """Keep an entry and deliver it; drop it where nobody takes it, if the topic is not
+        persistent."""
         offset = self.log.append(record)
         for subscription in self.subscriptions.values():
             subscription.dispatch()
+            if not self.name.is_persistent:
+                subscription.acknowledge(offset)
         return self.log.position(offset)
 
     def evict_oldest(self) -> int:
@@ -73,6 +76,7 @@ class Topic:
             return found
         if len(self.subscriptions) >= MOST_SUBSCRIPTIONS:
             return None
+        start = start if self.name.is_persistent else self.log.end
         found = Subscription(self.log, start, durable=durable, partition=self.partition)
         self.subscriptions[name] = found
         return found

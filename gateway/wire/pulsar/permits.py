@@ -19,6 +19,12 @@ A broker's first read takes permits for entries, each of which may be a batch: a
 brought ten thousand messages. So the first permit goes alone. It goes without allowance, or idle
 consumers would take up the allowance of busy ones. Later the broker knows how large batches are.
 
+A topic that is not persistent is another matter: its broker drops what comes while a consumer has
+no permits, and a permit that waits here would lose a message that no limit stands against. So such
+a consumer's permits run *ahead*: as long as its limits have allowance, all go on, and what comes is
+charged. Without allowance they wait, and the broker drops what is above the limit. The broker may
+have as many permits then as the brake lets come beyond an allowance anyway.
+
 After each delivery of messages the session asks at once whether more permits may go, because a
 consumer with a queue of one asks after each message.
 
@@ -59,11 +65,12 @@ from gateway.wire.contract import (
     Replace,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.brake import FAR_BYTES, Brake, is_far_beyond
+from gateway.wire.pulsar.brake import FAR_BYTES, FAR_MESSAGES, Brake, is_far_beyond
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import MOST
 from gateway.wire.pulsar.handles import Handle
 from gateway.wire.pulsar.states import REPLACING
+from gateway.wire.pulsar.topics import is_kept
 
 if TYPE_CHECKING:
     from gateway.wire.services import Services
@@ -120,15 +127,17 @@ class Sizes:
 class ConsumerPermits:
     """The permits of one incarnation of a consumer.
 
-    `wanted`: permits that wait here. `passed`: permits that the broker got. `parked`: no permit may
-    go now. `queue`: the most permits that the client asked for at once, which is the room that it
-    has. `quiet_since`: time of the last delivery, or of the last moment when none was possible.
+    `wanted`: permits that wait here. `passed`: permits that the broker got. `ahead`: how many it
+    may have whatever the allowance, as long as there is any. `parked`: no permit may go now.
+    `queue`: the most permits that the client asked for at once, which is the room that it has.
+    `quiet_since`: time of the last delivery, or of the last moment when none was possible.
     `probed`: permits passed on since then because nothing came. `braked_at`: see `Brake.ask`.
     """
 
     __slots__ = (
         "_sizes",
         "account",
+        "ahead",
         "braked_at",
         "id",
         "parked",
@@ -142,6 +151,7 @@ class ConsumerPermits:
     def __init__(self, id: int, account: Account) -> None:
         self.id = id
         self.account = account
+        self.ahead = 1 if is_kept(account.topic) else FAR_MESSAGES
         self.parked = False
         self.wanted = self.queue = self.probed = 0
         self.quiet_since = 0.0
@@ -185,7 +195,7 @@ class ConsumerPermits:
         if self.parked:
             return 0
         if self.is_first:
-            return 1 - min(1, self.passed)
+            return max(0, self.ahead - self.passed)
         account = self.account
         # For a batch that was acknowledged in part brokers charge less than the gateway counts. The
         # difference is no more than one batch at a time.
@@ -193,13 +203,13 @@ class ConsumerPermits:
         return 0 if account.held else max(0, self._allowed() - self.outstanding)
 
     def _allowed(self) -> int:
-        """Return how many more messages may come; at least one."""
+        """Return how many more messages may come; at least `ahead`."""
         account = self.account
         left = account.messages_ceiling - account.messages
         if account.bytes_ceiling < ENDLESS:
             # No more than came so far: at first the number doubles with each round trip.
             left = min(left, self._sizes.fitting(account), account.messages)
-        return max(1, left)
+        return max(self.ahead, left)
 
     @property
     def can_doubt(self) -> bool:

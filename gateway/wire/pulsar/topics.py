@@ -28,6 +28,7 @@ LATEST = 16
 subject."""
 
 _OWN = "pulsar/"
+_NOT_PERSISTENT = "non-persistent://"
 _COORDINATORS = "pulsar/system/transaction_coordinator_assign"
 
 _ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
@@ -47,6 +48,12 @@ def is_brokers_own(topic: str) -> bool:
     """
     path = topic.partition("://")[2] or topic
     return path.startswith(_OWN) and not is_coordinator(topic)
+
+
+def is_kept(topic: str) -> bool:
+    """Return whether a broker keeps the messages of a topic until consumers ask for them. Of a
+    topic that is not persistent it drops what comes while a consumer has no permits."""
+    return not topic.startswith(_NOT_PERSISTENT)
 
 
 def is_coordinator(topic: str) -> bool:
