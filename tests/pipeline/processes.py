@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds for a job to come to a point or an end: starting Spark takes ten on a busy machine."""
 
 PROGRAM = (sys.executable, "-m", "gateway", "pipeline")

@@ -18,7 +18,7 @@ from tests.docs.test_commands import BLOCKS
 from tests.pipeline import several
 from tests.pipeline.samples import Folder, happened, used
 
-PATIENCE = 180
+PATIENCE = 600
 
 OF_CLUSTERS = (" snapshot ", " store ", " subscriptions ", "://")
 """Commands that need a cluster, or what it stores."""

@@ -56,7 +56,7 @@ prices:
   stored_gb_hour: 10
 """
 
-PATIENCE = 300
+PATIENCE = 900
 """Seconds of a job, which takes ten on an idle machine."""
 
 NAMES = [

@@ -21,7 +21,7 @@ from tests.real.clients import Client, fresh_topic, wait_until
 from tests.real.fixtures import Connect, StartBroker, StartGateway, Tapped
 
 from .brokers import REAL, Brokers
-from .rolled import BREATH, INTERVAL_MS, Rolled, in_front_of
+from .rolled import INTERVAL_MS, Rolled, in_front_of
 from .transactions import take_over
 
 TRANSACTED_INTERVAL_MS = 20
@@ -273,7 +273,8 @@ def test_go_and_java_clients_move(
         rolled.roll()
         producer.tell_to_stop()
         sent = producer.sent()
-        time.sleep(BREATH)
+        names = [f"{topic}-partition-{it}" for it in range(partitions)] or [topic]
+        wait_until(lambda: all(brokers.backlog(name, "s") == 0 for name in names))
         consumer.tell_to_stop()
         received = consumer.received()
     print(

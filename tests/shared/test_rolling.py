@@ -172,7 +172,7 @@ def test_go_and_java_clients_outlive_a_roll(
         assert len(release.ended()) == 3
         producer.tell_to_stop()
         sent = producer.sent()
-        time.sleep(1)
+        wait_until(lambda: brokers.backlog(topic, "s") == 0)
         consumer.tell_to_stop()
         received = consumer.received()
     say(f"longest pause of the producer: {sent.longest_send_ms / 1000:.3f} s")
