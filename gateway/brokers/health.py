@@ -56,7 +56,8 @@ class Timing:
     """Between two look-ups of configured names; name servers of Kubernetes cache for as long."""
 
     resolve_retry: float = 2.0
-    """Between two look-ups while a name does not resolve: pods start before their names resolve."""
+    """Between two look-ups while a name does not resolve, or none of its addresses is reached: pods
+    start before their names resolve, and come back with other addresses."""
 
     probe_interval: float = 10.0
     """Between two probes of a healthy endpoint that is not dialled; a broker logs each probe."""
@@ -138,6 +139,7 @@ class Brokers:
         # Two resolvers, so that names which clients ask for never evict configured ones.
         self._resolver = Resolver(look_up, clock, log)
         self._target_resolver = Resolver(look_up, clock, log)
+        self._is_missing = trio.Event()  # an endpoint is down that was not before
         self._is_exhausted = False  # the last attempts failed for want of resources
         self._failures = dict.fromkeys(Failure, 0)
         self._none = Denial(Refusal.NOT_READY, f'no broker of cluster "{cluster}" is reachable')
@@ -178,10 +180,16 @@ class Brokers:
         if not self._pool:
             with trio.move_on_after(self._timing.dial_timeout):
                 await self._resolve()
-        for endpoint in self._pool.candidates(self._clock()):
-            stream = await self._attempt(*endpoint, header, deadline)
-            if stream is not None:
-                return stream, endpoint.named
+        tried: set[Address] = set()
+        for is_again in (False, True):
+            if is_again or not self._pool.ready:
+                await self._renew(deadline)
+            for endpoint in self._pool.candidates(self._clock()):
+                if endpoint.address not in tried:
+                    tried.add(endpoint.address)
+                    stream = await self._attempt(*endpoint, header, deadline)
+                    if stream is not None:
+                        return stream, endpoint.named
         return self._none
 
     async def _dial_target(
@@ -196,6 +204,23 @@ class Brokers:
         ips = await self._target_ips(target.host)
         if ips is None:
             return _TOO_SLOW
+        found = await self._dial_ips(target, ips, header, deadline)
+        if found is not None:
+            return found
+        renewed: tuple[str, ...] = ()
+        with trio.move_on_after(max(0.0, deadline - self._clock())):
+            renewed = await self._resolver_of(target.host).renew(target.host, ips)
+        others = [ip for ip in renewed if ip not in ips]
+        if others:
+            found = await self._dial_ips(target, others, header, deadline)
+        if found is not None:
+            return found
+        return _TOO_SLOW if self._clock() >= deadline else _UNREACHABLE
+
+    async def _dial_ips(
+        self, target: Address, ips: Sequence[str], header: bytes, deadline: float
+    ) -> tuple[Stream, Address] | Denial | None:
+        """Connect to one of a target's IP addresses. Return None if none is reached."""
         allowed = self._allowed(target, ips)
         if isinstance(allowed, Denial):
             return allowed
@@ -204,12 +229,15 @@ class Brokers:
             if stream is not None:
                 self._learned.learn_dialled(target.host, *ips)
                 return stream, target
-        return _TOO_SLOW if self._clock() >= deadline else _UNREACHABLE
+        return None
+
+    def _resolver_of(self, host: str) -> Resolver:
+        is_configured = any(host == address.host for address in self._addresses)
+        return self._resolver if is_configured else self._target_resolver
 
     async def _target_ips(self, host: str) -> Sequence[str] | None:
         """Return the IP addresses of a host, or None if the look-up takes too long."""
-        is_configured = any(host == address.host for address in self._addresses)
-        resolver = self._resolver if is_configured else self._target_resolver
+        resolver = self._resolver_of(host)
         ips = resolver.cached(host)
         if ips is None:
             with trio.move_on_after(self._timing.dial_timeout):
@@ -296,6 +324,7 @@ class Brokers:
 
     def _record_down(self, address: Address, error: str) -> None:
         if self._pool.record_failure(address, self._clock()):
+            self._is_missing.set()
             self._log("broker_down", broker=str(address), error=error)
 
     def unanswered(self, stream: Stream) -> None:
@@ -319,9 +348,14 @@ class Brokers:
     async def _keep_resolved(self) -> None:
         while True:
             await self._resolve()
+            if self._pool.misses_any:
+                await self._renew(inf)
             failing = any(self._resolver.is_failing(address.host) for address in self._addresses)
+            is_soon = failing or self._pool.misses_any
             timing = self._timing
-            await trio.sleep(timing.resolve_retry if failing else timing.resolve_interval)
+            with trio.move_on_after(timing.resolve_retry if is_soon else timing.resolve_interval):
+                await self._is_missing.wait()
+            self._is_missing = trio.Event()
 
     async def _keep_probed(self) -> None:
         while True:
@@ -342,7 +376,21 @@ class Brokers:
 
     async def _resolve_one(self, address: Address) -> None:
         """Resolve one configured address; if that fails, keep its endpoints."""
-        ips = await self._resolver.resolve(address.host)
+        self._adopt(address, await self._resolver.resolve(address.host))
+
+    async def _renew(self, deadline: float) -> None:
+        """Resolve the configured addresses again whose endpoints are not reached."""
+        with trio.move_on_after(max(0.0, deadline - self._clock())):
+            async with trio.open_nursery() as nursery:
+                for address in self._addresses:
+                    nursery.start_soon(self._renew_one, address)
+
+    async def _renew_one(self, address: Address) -> None:
+        known = [endpoint.address.host for endpoint in self._endpoints[address]]
+        if not self._pool.reaches_any(self._endpoints[address]):
+            self._adopt(address, await self._resolver.renew(address.host, known))
+
+    def _adopt(self, address: Address, ips: Sequence[str]) -> None:
         if not ips:
             return
         self._learned.learn(address.host, *ips)

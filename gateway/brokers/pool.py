@@ -90,6 +90,20 @@ class BrokerPool:
             members.setdefault(endpoint.address, known or _Member(endpoint))
         self._members = members
 
+    def reaches_any(self, endpoints: Iterable[Endpoint]) -> bool:
+        """Return True if one of these endpoints is healthy."""
+        known = (self._members.get(it.address) for it in endpoints)
+        return any(member is not None and member.healthy for member in known)
+
+    @property
+    def misses_any(self) -> bool:
+        """Return True if a configured address has endpoints, and all of them are down."""
+        down: dict[Address, bool] = {}
+        for member in self._members.values():
+            named = member.endpoint.named
+            down[named] = down.get(named, True) and bool(member.failures)
+        return any(down.values())
+
     def candidates(self, now: float) -> tuple[Endpoint, ...]:
         """Return all endpoints in the order to try them: up, then down, then waiting or silent.
 

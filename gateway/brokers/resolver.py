@@ -23,6 +23,10 @@ FRESH_FOR = 5.0
 FAILED_FOR = 1.0
 """Seconds. Callers that waited for a failed look-up fail with it, instead of each repeating it."""
 
+RENEWED_AFTER = 0.2
+"""Seconds between two look-ups of a name whose addresses cannot be reached: a storm of clients that
+fail to connect brings a few, and one at a time."""
+
 KEPT_FOR = 60.0
 """Seconds for which the last good answer replaces failed look-ups. Name servers restart within that
 time; much later the address may belong to an unrelated pod."""
@@ -50,12 +54,12 @@ def no_log(event: str, **values: object) -> None:
 
 
 class _Answer:
-    __slots__ = ("expires_at", "failing", "ips", "kept_until", "lock")
+    __slots__ = ("expires_at", "failing", "ips", "kept_until", "lock", "looked_up_at")
 
     def __init__(self) -> None:
         self.lock = trio.Lock()
         self.ips: tuple[str, ...] = ()
-        self.expires_at = self.kept_until = -inf
+        self.expires_at = self.kept_until = self.looked_up_at = -inf
         self.failing = False
 
 
@@ -80,6 +84,18 @@ class Resolver:
         answer = self._answer(host) or self._remember(self._unresolved, host, _Answer())
         async with answer.lock:
             if self._clock() >= answer.expires_at:
+                await self._refresh(host, answer)
+        return answer.ips
+
+    async def renew(self, host: str, unreachable: Sequence[str]) -> tuple[str, ...]:
+        """Return the IP literals of a host of which those known could not be reached: newer ones if
+        there are some, by a look-up if need be. They may be the same."""
+        answer = self._answer(host)
+        if answer is None:
+            return await self.resolve(host)
+        async with answer.lock:
+            is_due = self._clock() >= answer.looked_up_at + RENEWED_AFTER
+            if is_due and answer.ips == tuple(unreachable):
                 await self._refresh(host, answer)
         return answer.ips
 
@@ -108,6 +124,7 @@ class Resolver:
     async def _refresh(self, host: str, answer: _Answer) -> None:
         ips, error = await self._look_up_in_time(host)
         failing, now = not ips, self._clock()
+        answer.looked_up_at = now
         if failing != answer.failing:
             event = "name_unresolved" if failing else "name_resolved"
             self._log(event, host=host, error=error)

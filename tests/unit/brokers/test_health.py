@@ -5,7 +5,7 @@ import errno
 import gc
 import socket
 import warnings
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ import trio.testing
 from gateway.brokers import health
 from gateway.brokers.health import Brokers, Failure, Timing, connect, start_connecting
 from gateway.brokers.learned import MOST_HOSTS, LearnedHosts
-from gateway.brokers.resolver import MOST_NAMES
+from gateway.brokers.resolver import MOST_NAMES, RENEWED_AFTER
 from gateway.brokers.targets import REFUSED, TargetList
 from gateway.plane.stream import has_records
 from gateway.tls.handshake import shake
@@ -155,6 +155,11 @@ async def denied(brokers: Brokers, target: Address | None = None) -> Denial:
     answer = await brokers.dial(target)
     assert isinstance(answer, Denial)
     return answer
+
+
+async def until(reached: Callable[[], bool]) -> None:
+    while not reached():  # noqa: ASYNC110 - nobody sets an event
+        await trio.sleep(0.1)
 
 
 # -- dialling any broker --
@@ -548,11 +553,102 @@ async def test_names_that_clients_invent_do_not_evict_configured_names() -> None
     setting = Setting(Address("broker.svc", 1), targets=TargetList(["*"], [], PORTS))
     setting.ips["broker.svc"] = ["127.0.0.1"]
     await denied(setting.brokers)
+    before = setting.asked.count("broker.svc")
     for number in range(MOST_NAMES + 1):
         setting.ips[f"{number}.svc"] = []
         await denied(setting.brokers, Address(f"{number}.svc", 1))
-    await denied(setting.brokers, Address("broker.svc", 1))
-    assert setting.asked.count("broker.svc") == 1
+    assert await setting.brokers._target_ips("broker.svc") == ("127.0.0.1",)
+    assert setting.asked.count("broker.svc") == before
+
+
+# -- names that get another address --
+
+
+@contextlib.contextmanager
+def moved(setting: Setting, name: str = "broker.svc") -> Iterator[FakeBroker]:
+    """Have a broker listen at another address, which its name has from now on."""
+    broker = FakeBroker("127.0.0.5")
+    broker.stop()
+    broker.socket = socket.create_server(("127.0.0.5", setting_port(setting)))
+    setting.ips[name] = ["127.0.0.5"]
+    yield broker
+    broker.stop()
+
+
+def setting_port(setting: Setting) -> int:
+    return setting.brokers._addresses[0].port
+
+
+async def test_a_broker_with_a_new_address_is_found_by_the_next_dial(broker: FakeBroker) -> None:
+    setting = Setting(Address("broker.svc", broker.address.port))
+    setting.ips["broker.svc"] = [broker.address.host]
+    await dialled(setting.brokers)
+    broker.stop()
+    await trio.sleep(RENEWED_AFTER)
+    with moved(setting) as again:
+        await dialled(setting.brokers)
+        assert again.connections() == 1
+        await dialled(setting.brokers)
+    assert setting.asked == ["broker.svc"] * 2
+
+
+async def test_a_target_with_a_new_address_is_found_by_the_next_dial(broker: FakeBroker) -> None:
+    """As Kafka's and TubeMQ's nodes are dialled, by the names that brokers tell."""
+    named = Address("broker.svc", broker.address.port)
+    targets = TargetList(["broker.svc"], [], [named.port])
+    setting = Setting(Address("first.svc", named.port), targets=targets)
+    setting.ips["broker.svc"] = [broker.address.host]
+    assert await dialled(setting.brokers, named) == named
+    broker.stop()
+    await trio.sleep(RENEWED_AFTER)
+    with moved(setting) as again:
+        assert await dialled(setting.brokers, named) == named
+        assert again.connections() == 1
+    assert setting.asked == ["broker.svc"] * 2
+
+
+async def test_a_new_address_is_checked_like_the_first(broker: FakeBroker) -> None:
+    named = Address("broker.svc", broker.address.port)
+    targets = TargetList([], ["127.0.0.1/32"], [named.port])
+    setting = Setting(Address("first.svc", named.port), targets=targets)
+    setting.ips["broker.svc"] = [broker.address.host]
+    await dialled(setting.brokers, named)
+    broker.stop()
+    await trio.sleep(RENEWED_AFTER)
+    with moved(setting) as again:
+        assert await denied(setting.brokers, named) is REFUSED
+        assert again.connections() == 0
+
+
+async def test_a_probe_that_fails_brings_a_look_up(
+    broker: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(Address("broker.svc", broker.address.port))
+    setting.ips["broker.svc"] = [broker.address.host]
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(setting.brokers.watch)
+        await until(setting.ready)
+        broker.stop()
+        with moved(setting):
+            began = trio.current_time()
+            await until(lambda: not setting.ready())
+            await until(setting.ready)
+            found = trio.current_time() - began
+        nursery.cancel_scope.cancel()
+    assert found < TIMING.probe_interval + 3 * TIMING.resolve_retry
+
+
+async def test_a_broker_that_stays_away_is_looked_up_now_and_then(
+    broker: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(Address("broker.svc", broker.address.port))
+    setting.ips["broker.svc"] = [broker.address.host]
+    broker.stop()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(setting.brokers.watch)
+        await trio.sleep(60)
+        nursery.cancel_scope.cancel()
+    assert 20 < len(setting.asked) < 40
 
 
 # -- sockets --

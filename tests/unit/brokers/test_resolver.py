@@ -13,6 +13,7 @@ from gateway.brokers.resolver import (
     LOOK_UP_TIMEOUT,
     MOST_NAMES,
     MOST_NEW_LOOK_UPS,
+    RENEWED_AFTER,
     Resolver,
 )
 
@@ -180,3 +181,53 @@ async def test_a_flood_of_new_names_leaves_room_for_known_ones(
         began = trio.current_time()
         await resolver.resolve("a")
         assert trio.current_time() == began + names.seconds
+
+
+# -- names whose addresses cannot be reached --
+
+
+async def test_an_unreachable_name_is_looked_up_again_at_once(
+    resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
+) -> None:
+    before = await resolver.resolve("a")
+    await trio.sleep(RENEWED_AFTER)
+    names.ips["a"] = ["10.0.0.9"]
+    assert await resolver.renew("a", before) == ("10.0.0.9",)
+    assert await resolver.resolve("a") == ("10.0.0.9",)
+    assert names.asked == ["a", "a"]
+
+
+async def test_a_storm_of_callers_brings_one_look_up(
+    resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
+) -> None:
+    before = await resolver.resolve("a")
+    await trio.sleep(RENEWED_AFTER)
+    names.seconds = 1.0
+    async with trio.open_nursery() as nursery:
+        for _ in range(100):
+            nursery.start_soon(resolver.renew, "a", before)
+    assert names.asked == ["a", "a"]
+    assert await resolver.renew("a", before) == before
+    assert names.asked == ["a", "a"], "the name was looked up a moment ago"
+    await trio.sleep(RENEWED_AFTER)
+    await resolver.renew("a", before)
+    assert names.asked == ["a", "a", "a"]
+
+
+async def test_who_knows_an_older_answer_gets_the_newer_one(
+    resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
+) -> None:
+    before = await resolver.resolve("a")
+    await trio.sleep(FRESH_FOR)
+    names.ips["a"] = ["10.0.0.9"]
+    await resolver.resolve("a")
+    await trio.sleep(RENEWED_AFTER)
+    assert await resolver.renew("a", before) == ("10.0.0.9",)
+    assert names.asked == ["a", "a"]
+
+
+async def test_an_unreachable_literal_is_not_looked_up(
+    resolver: Resolver, names: FakeNames
+) -> None:
+    assert await resolver.renew("10.0.0.1", ["10.0.0.1"]) == ("10.0.0.1",)
+    assert names.asked == []
