@@ -29,6 +29,7 @@ from gateway.identity.credential import (
 )
 from gateway.identity.each_principal import EachPrincipal
 from gateway.plane.state import PlaneSettings
+from gateway.protocols import PLUGINS
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures
 from gateway.verifiers import Needs, explained, fresh_secret
@@ -206,6 +207,22 @@ def make_rate_limiting(
 
         sharing = Sharing(store, Supplier(store, supply, shaper.supplied, timeout))
     return RateLimiting(shaper, access, reloader, figures, sharing)
+
+
+def largest_held(
+    configuration: model.Configuration, listeners: Sequence[model.Listener]
+) -> int | None:
+    """Return the largest message, in bytes, that clients of these listeners may send, if some have
+    to be held whole and clients are told so; None: all pass. Raises `ConfigurationError`."""
+    telling = [it for it in listeners if PLUGINS[it.protocol].tells_largest]
+    holds = any(it.checksums == "verify" for it in telling)
+    if telling and not holds and configuration.rules:
+        from gateway.policy.matching import RuleSet
+        from gateway.rules import files
+
+        rules = files.rules_of(files.load(configuration.rules))
+        holds = RuleSet.compile(rules, time.time()).limits_sends
+    return frame_bounds(configuration.limits).largest_message if holds else None
 
 
 def make_agent(settings: model.PolicyAgent, log: Callable[..., object]) -> PolicyAgent:

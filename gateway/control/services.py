@@ -86,6 +86,9 @@ class RateLimits(Protocol):
     @property
     def paced(self) -> Collection[Action]: ...
 
+    @property
+    def limits_sends(self) -> bool: ...
+
     def wait(
         self, action: Action, subject: Subject, again: Again | None
     ) -> float | Again | Denial: ...
@@ -296,6 +299,10 @@ class ListenerServices:
     def paced(self) -> Collection[Action]:
         return () if self._limits is None else self._limits.paced
 
+    @property
+    def limits_sends(self) -> bool:
+        return self._limits is not None and self._limits.limits_sends
+
     def complete(self, caller: Caller) -> Caller:
         return Caller(caller.protocol, self._name, self._cluster.name, *caller[3:])
 
@@ -314,6 +321,9 @@ class ListenerServices:
 
     def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
         return _on_all if self._access is None else self._access.which(right, client)
+
+    def forbid_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
+        return None if self._access is None else self._access.refuse_all(right, client, place)
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None

@@ -55,6 +55,11 @@ class Shaper:
         """Return the actions that any rule limits as requests."""
         return self.shaping.paced
 
+    @property
+    def limits_sends(self) -> bool:
+        """Return whether any rule limits the messages or bytes of producers."""
+        return self.shaping.limits_sends
+
     def wait(self, action: Action, subject: Subject, again: Again | None) -> float | Again | Denial:
         """See `wire.services.Services`."""
         return self.shaping.wait(action, subject, self._reactor.clock(), again)

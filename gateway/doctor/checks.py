@@ -27,7 +27,8 @@ class Plan:
     `modes`: identity modes of its listeners. `own`: the gateway's credential for these brokers,
     None if unusable. `role`: the role that it states. `names`: of the template, if any. `tls`:
     makes TLS streams to brokers; None if none speaks TLS, or its files are wrong. `listeners`:
-    those that lead there.
+    those that lead there. `largest`: bytes of the largest message that may pass where some are held
+    whole; None: none is.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Plan:
     network: Network
     tls: ClientSide | None = None
     listeners: Sequence[model.Listener] = ()
+    largest: int | None = None
 
     def secure(self, broker: Address) -> Secure | None:
         """Return what puts TLS over a socket to a broker; None if it is dialled without."""

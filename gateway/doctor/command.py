@@ -11,7 +11,7 @@ from pathlib import Path
 
 import trio
 
-from gateway.assembly import make_client_side
+from gateway.assembly import largest_held, make_client_side
 from gateway.brokers.names import TemplateNames
 from gateway.config import model
 from gateway.config.load import load
@@ -127,7 +127,8 @@ async def _plan(configuration: model.Configuration, name: str, network: Network)
     role, protocol = held.role if held else None, configuration.protocol_of(name)
     names = _template_names(cluster.names, protocol)
     tls = _client_side(cluster)
-    return Plan(name, protocol, cluster, modes, own, role, names, network, tls, listeners)
+    largest = largest_held(configuration, listeners)
+    return Plan(name, protocol, cluster, modes, own, role, names, network, tls, listeners, largest)
 
 
 def _template_names(names: model.Names, protocol: str) -> TemplateNames | None:

@@ -15,7 +15,7 @@ from gateway.wire.account import Right
 from gateway.wire.contract import Denial, Refusal
 
 if TYPE_CHECKING:
-    from gateway.policy.matching import RuleSet
+    from gateway.policy.matching import Narrowed, RuleSet
     from gateway.policy.rules import Rule
     from gateway.wire.services import Undecided
     from gateway.wire.subject import Subject, TopicName
@@ -95,6 +95,17 @@ class Access:
 
     def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
         """Return the test of topics on which rules give a client a right. Nothing is counted."""
+        return self._narrowed(right, client)
+
+    def refuse_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
+        """Return why rules do not give a client a right on each topic of a namespace; None: they
+        do. `place`: any topic of the namespace. The agent is not asked, who judges one topic."""
+        if self._narrowed(right, client).has_all(place):
+            return None
+        self._count(Refused(client, right, "", shadow=False))
+        return Denial(Refusal.UNAUTHORIZED, f"this client may not {right} all topics here")
+
+    def _narrowed(self, right: Right, client: Subject) -> Narrowed:
         default = self._defaults.get(client.listener or "", "open")
         return self._rules.narrowed(client, right, closed=default in ("closed", "opa"))
 

@@ -386,6 +386,14 @@ class _Names:
         # To compare a name with many beginnings at once is a hundred times as fast.
         self._heads = {form: tuple(found) for form, found in heads.items()}
 
+    @property
+    def are_none(self) -> bool:
+        return not (self._all or self._exact or self._heads or self._tests)
+
+    @property
+    def are_all(self) -> bool:
+        return self._all or any("" in heads for heads in self._heads.values())
+
     def have(self, forms: Mapping[_Form, str]) -> bool:
         return (
             self._all
@@ -410,11 +418,20 @@ class Narrowed:
         self._closed = closed
         self._namespaces: dict[str, tuple[_Names, _Names]] = {}
 
-    def __call__(self, topic: TopicName) -> bool:
+    def has_all(self, place: TopicName) -> bool:
+        """Return whether the client has the right on each topic of a namespace, of which `place` is
+        any. Expressions are not understood: one that denies may deny, and none allows all."""
+        denied, allowed = self._names(place)
+        return denied.are_none and (not self._closed or allowed.are_all)
+
+    def _names(self, topic: TopicName) -> tuple[_Names, _Names]:
         found = self._namespaces.get(topic.namespace)
         if found is None:
             found = self._namespaces[topic.namespace] = self._within(topic)
-        denied, allowed = found
+        return found
+
+    def __call__(self, topic: TopicName) -> bool:
+        denied, allowed = self._names(topic)
         forms = dict(zip(_WHOLE, _name_forms(topic.whole, topic.namespace), strict=True))
         return not denied.have(forms) and (not self._closed or allowed.have(forms))
 
@@ -504,6 +521,11 @@ class RuleSet:
     def dimensions(self) -> frozenset[Dimension]:
         """Return all dimensions that these rules limit."""
         return frozenset(self._dimensions)
+
+    @property
+    def limits_sends(self) -> bool:
+        """Return whether any of these rules limits the messages or bytes of producers."""
+        return any(it.action == "produce" and it.unit is not None for it in self._dimensions)
 
     def limits(self, subject: Subject, action: str) -> tuple[AppliedLimit, ...]:
         """Return all limits that apply, by dimension, then in the order of their rules.

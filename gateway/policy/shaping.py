@@ -36,7 +36,8 @@ class Shaping:
     """One for a process. All listeners that a rule matches share its limits; with a `supply` other
     processes share them too.
 
-    `paced`: the actions that some rule limits as requests.
+    `paced`: the actions that some rule limits as requests. `limits_sends`: some rule limits the
+    messages or bytes of producers.
     """
 
     def __init__(self, rules: RuleSet, supply: Supply | None = None) -> None:
@@ -121,6 +122,7 @@ class Shaping:
         self._rules = rules
         limited = rules.dimensions()
         self.paced = frozenset(it.action for it in limited if it.longest_wait is not None)
+        self.limits_sends = rules.limits_sends
 
     def _place(self, account: Account, limits: AppliedLimits, now: float) -> None:
         account.generation = self.generation

@@ -26,6 +26,10 @@ class Mode(StrEnum):
     VERIFY_AND_FORWARD = "verify-and-forward"
 
 
+FRAME_PADDING = 64 * 1024
+"""Bytes of a frame beside its message, which the broker's `max_message_size` bounds."""
+
+
 @dataclass(frozen=True, slots=True)
 class FrameBounds:
     """Bounds of the frames of one connection, from the configuration.
@@ -48,6 +52,11 @@ class FrameBounds:
         """Return the largest stop frame, in bytes, if the broker allows frames of `broker` bytes.
         One frame gets no more memory than all frames together, whatever the broker allows."""
         return max(self.collected, min(broker, self.all_collected))
+
+    @property
+    def largest_message(self) -> int:
+        """Return the largest message, in bytes, whose frame may be held whole."""
+        return max(self.collected, self.all_collected) - FRAME_PADDING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +100,8 @@ class Plugin:
     `numbers_brokers`: brokers have ids, and clients reach each at an address of its own, which a
     listener advertises; otherwise by a name in the protocol. `groups_apart`: a consumer names its
     group, which rules call a subscription, without a topic, and topics without it; so does a
-    producer with its transactional id.
+    producer with its transactional id. `tells_largest`: a client is told how large a message may
+    be when it connects.
     """
 
     name: str
@@ -103,3 +113,4 @@ class Plugin:
     checks: str
     numbers_brokers: bool = False
     groups_apart: bool = False
+    tells_largest: bool = False

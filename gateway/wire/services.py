@@ -121,6 +121,11 @@ class Services(Protocol):
         """Return the actions that rules limit by rate; call `wait` before each of these."""
         ...
 
+    @property
+    def limits_sends(self) -> bool:
+        """Return whether a rule limits the messages or bytes of producers."""
+        ...
+
     def setback(self, host: str) -> float:
         """Count a failed authentication of an address; return the seconds that its answer waits."""
         ...
@@ -141,6 +146,11 @@ class Services(Protocol):
     def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
         """Return the test of topics on which a client has a right, for many at once; nothing is
         counted."""
+        ...
+
+    def forbid_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
+        """Return why a client may not do something to some topic of a namespace, and count it;
+        None: it may to each. `place`: any topic of the namespace, whose name has no part in it."""
         ...
 
     def wait(

@@ -69,6 +69,7 @@ class FakeServices:
         self.completed: list[Caller] = []
         self.tenants: ListenerLatencies | None = None  # durations, if they are read
         self.paced: set[Action] = set()
+        self.limits_sends = False
         self.delay: float | Again | Denial = 0.0  # answer for paced actions
         self.again: list[Again | None] = []  # previous answers for the requests in `counted`
         self.counted: list[Asked] = []  # paced requests that were counted
@@ -147,6 +148,10 @@ class FakeServices:
 
     def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
         return lambda topic: (right, topic.whole) not in (self.forbidden or ())
+
+    def forbid_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
+        """Forbid it if any topic is forbidden."""
+        return FORBIDDEN if any(it[0] is right for it in self.forbidden or ()) else None
 
     def left(self, principal: Principal) -> float:
         """All credentials that expire do so in 100 seconds."""

@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from gateway.wire.contract import Denial, Direction, EndReason, Refusal, Refused
-from gateway.wire.plugin import Mode
+from gateway.wire.plugin import FRAME_PADDING, Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.opening import open_pair
-from gateway.wire.pulsar.session import FRAME_PADDING
 from gateway.wire.subject import Caller, Subject
 from tests.support.subjects import CONNECTION, HOST, topic_of
 
@@ -453,6 +452,37 @@ def test_a_brokers_message_size_never_lowers_what_may_be_collected(size: int) ->
     said = connected(max_message_size=size)
     session = greeted().broker_says(said).tells_client(said).opens()
     assert session.collected_bound == Bounds().collected
+
+
+MOST = (32 << 20) - FRAME_PADDING
+SMALL = Bounds(collected=1 << 20, all_collected=1 << 20)
+
+
+@pytest.mark.parametrize("verifies", [True, False])
+@pytest.mark.parametrize(
+    ("bounds", "said", "promised"),
+    [
+        (Bounds(), {"max_message_size": 50 << 20}, MOST),
+        (Bounds(), {"max_message_size": MOST}, MOST),
+        (Bounds(), {"max_message_size": 5 << 20}, 5 << 20),
+        (SMALL, {}, (1 << 20) - FRAME_PADDING),
+        (SMALL, {"max_message_size": 0}, (1 << 20) - FRAME_PADDING),
+    ],
+)
+def test_a_client_is_promised_no_larger_message_than_may_be_held(
+    bounds: Bounds, said: dict[str, int], promised: int, verifies: bool
+) -> None:
+    """It would send a larger one again without end, and all else of its connection would suffer."""
+    services = FakeServices()
+    services.limits_sends = not verifies
+    talk = opening(services=services, bounds=bounds, checksums=verifies).client_says(connect())
+    talk.dials(None).said_to_broker()
+    talk.broker_says(connected(**said)).tells_client(connected(max_message_size=promised)).opens()
+
+
+def test_where_nothing_is_held_a_client_is_promised_what_the_broker_takes() -> None:
+    said = connected(max_message_size=100 << 20)
+    greeted().broker_says(said).tells_client(said).opens()
 
 
 def test_unknown_flags_are_masked_both_ways() -> None:

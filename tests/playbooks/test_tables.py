@@ -12,14 +12,13 @@ from google.protobuf.descriptor import Descriptor
 
 from gateway.wire.account import Action
 from gateway.wire.contract import Direction
-from gateway.wire.plugin import Mode
+from gateway.wire.plugin import FRAME_PADDING, Mode
 from gateway.wire.pulsar import frames, rights
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
 from gateway.wire.pulsar.chase import HOPS
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
 from gateway.wire.pulsar.incarnations import UNANSWERED
-from gateway.wire.pulsar.session import FRAME_PADDING
 from gateway.wire.pulsar.states import State
 from tests.support.commands import COUNTED, LIMITS, STOPS
 

@@ -1,12 +1,15 @@
 """Messages beyond Pulsar's usual 5 MiB at a broker that accepts them: the limit is the broker's,
 not the gateway's."""
 
+from pathlib import Path
+
 import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from .brokers.standalone import Standalone
 from .clients import Client, fresh_topic, payloads, receive
 from .fixtures import Connect, Reach, StartBroker
+from .gateways import Plan
 
 LIMIT = 10 * 1024 * 1024
 
@@ -52,3 +55,35 @@ def test_the_broker_s_own_limit_still_applies(broad_client: Client) -> None:
     producer = broad_client.create_producer(fresh_topic())
     with pytest.raises(client_library.MessageTooBig):
         producer.send(bytes(LIMIT + 1))
+
+
+WIDE = """
+version: 1
+rules:
+  - {id: wide, limit: {publish: {bytes: 20GB/s}}, per: topic}
+"""
+
+
+@pytest.mark.gateway_only
+@pytest.mark.parametrize("checksums", ["pass", "verify"])
+def test_a_message_that_may_not_be_held_is_refused_by_its_client(
+    broad_broker: Standalone, reach: Reach, connect: Connect, tmp_path: Path, checksums: str
+) -> None:
+    """It ended the connection before, and was sent again without end: other producers suffered."""
+    rules = None
+    if checksums == "pass":
+        rules = tmp_path / "rules.yaml"
+        rules.write_text(WIDE)
+    plan = Plan(rules=rules, checksums=checksums, limits={"collected": "6MiB"})
+    route = reach(broad_broker, plan)
+    client, topic = connect(route.url), fresh_topic()
+    consumer = client.subscribe(topic, "s")
+    other, producer = client.create_producer(topic), client.create_producer(fresh_topic())
+    with pytest.raises(client_library.MessageTooBig):
+        producer.send(bytes(8 * 1024 * 1024))
+    largest = content(6 * 1024 * 1024 - 128 * 1024)
+    producer.send(largest)
+    other.send(b"other")
+    assert payloads(receive(consumer, 1)) == [b"other"]
+    assert route.gateway is not None
+    assert "frame_too_large" not in route.gateway.log.read_text()

@@ -62,6 +62,19 @@ def judge_broker(
             assert_never(answer)
 
 
+def judge_size(check: str, answer: Answer, largest: int | None) -> Finding | None:
+    """Return a warning if the broker takes larger messages than the gateway may hold whole.
+    `largest`: see `Plan`."""
+    if largest is None or not isinstance(answer, Accepted) or answer.largest <= largest:
+        return None
+    return warn(
+        check,
+        f"takes messages up to {answer.largest / MIB:.3g} MiB, and clients are promised "
+        f"{largest / MIB:.3g}, as a limit of what is sent, or checksums: verify, holds some whole",
+        f"Raise limits.collected to {-(-answer.largest // MIB) + 1}MiB where larger ones are sent.",
+    )
+
+
 def describe(error: Rejected) -> str:
     """Return a broker's ERROR in words."""
     names: dict[int | None, str] = {value: name for name, value in ServerError.items()}

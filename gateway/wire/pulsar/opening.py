@@ -59,6 +59,9 @@ _LEGACY_METHODS = {1: "ycav1", 2: "athens"}
 LONGEST_LIBRARY = 128
 """Characters of a client's library name and version. Real ones have up to 40."""
 
+USUAL_LARGEST = 5 * 1024 * 1024
+"""Bytes of the largest message at a broker that names none; clients believe the same."""
+
 _UNNAMED = Principal("", verified=False)
 """The principal of a client that the gateway does not verify, or has refused."""
 
@@ -227,8 +230,8 @@ def _await_connected(listener: ListenerContext, client: Client, broker: Address 
         except PeerError as violation:
             return _refused(EndReason.BROKER_VIOLATION, _NOT_READY, str(violation))
         if kind_of(frame) == BaseCommand.CONNECTED:
-            yield Transmit(Peer.CLIENT, _connected(command, frame, listener))
             most = command.connected.max_message_size
+            yield Transmit(Peer.CLIENT, _connected(command, frame, listener))
             return Opened(PulsarSession(listener, client, broker, most))
         outcome = yield from _answered(listener, client, command, frame)
         if outcome is not None:
@@ -271,9 +274,19 @@ def _challenged(
 
 
 def _connected(command: BaseCommand, frame: bytes, listener: ListenerContext) -> bytes:
-    """Return the broker's CONNECTED; under `unknown: mask` without flags unknown to the gateway."""
+    """Return the broker's CONNECTED; under `unknown: mask` without flags unknown to the gateway.
+
+    A message that may have to wait, or whose checksum is verified, is held whole. So the client is
+    promised no larger ones than fit, and refuses others itself: it would send one again without
+    end.
+    """
     if not listener.unknown_pass:
         command.DiscardUnknownFields()
+    most = listener.bounds.largest_message
+    holds = listener.checksums or listener.services.limits_sends
+    if holds and (command.connected.max_message_size or USUAL_LARGEST) > most:
+        command.connected.max_message_size = most
+        return encode(command)
     return as_read(command, frame)
 
 

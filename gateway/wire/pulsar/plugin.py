@@ -30,4 +30,5 @@ PLUGIN = Plugin(
     actions=frozenset(Action),
     enter=_enter,
     checks="gateway.doctor.pulsar.checks",
+    tells_largest=True,
 )

@@ -29,7 +29,7 @@ from gateway.wire.contract import (
     Refuse,
     Replace,
 )
-from gateway.wire.plugin import Mode
+from gateway.wire.plugin import FRAME_PADDING, Mode
 from gateway.wire.pulsar import auth_refresh, rights, send_errors
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
@@ -62,9 +62,6 @@ GIVEN_UP = 30.05
 """Seconds after which Go and Java have given up on a SEND, by their defaults: 30, and the delay of
 timers. If this were longer, given-up frames would use up the limit: half a second more lowers the
 clients' rate by 3 %. A client that has not given up yet sends its frames once more."""
-
-FRAME_PADDING = 64 * 1024
-"""Bytes of a frame beside its message, which the broker's `max_message_size` bounds."""
 
 
 MOST_LISTED = 1_000_000

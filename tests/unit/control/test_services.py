@@ -219,6 +219,7 @@ class FakeLimits:
     def __init__(self, denial: Denial | None = None) -> None:
         self.denial = denial
         self.paced = {Action.LOOKUP}
+        self.limits_sends = False
         self.asked: list[tuple[Action, str | None]] = []
         self.again: list[bool] = []
         self.released: list[Account] = []
