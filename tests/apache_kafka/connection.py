@@ -9,11 +9,11 @@ from tests.apache_kafka.broker import HOST
 
 
 class Connection:
-    """A connection to the broker at a port of `HOST`."""
+    """A connection to a broker, or to a gateway before one."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = HOST) -> None:
         self.port = port
-        self._socket = socket.create_connection((HOST, port), timeout=30)
+        self._socket = socket.create_connection((host, port), timeout=60)
 
     def ask(self, frame: bytes) -> bytes:
         """Return the answer to a frame. Raises `EOFError` if the broker closes the connection."""

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from random import Random
 
 from gateway.compiled import COMPILED
 from gateway.wire.account import Account, Action, Right
@@ -73,7 +74,14 @@ FETCHES, MORE_FETCHES = _versions(known(FETCH).response)
 WITH_LEADERS = 16
 
 _ERROR = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-_DENIED_ID = bytes(255 - byte for byte in id_of(DENIED))
+
+
+def _substitutes() -> Substitutes:
+    """Return substitutes whose ids are random, and the same each time."""
+    return Substitutes(Watch(), TopicIds(), Random(1).randbytes)
+
+
+_DENIED_ID = Random(1).randbytes(16)
 _NAME = DENIED.encode()
 _DENIED_NAME = b"/" + _NAME[1:]
 """What stands for the denied topic towards brokers."""
@@ -130,7 +138,7 @@ def _book(action: Action, substitutes: Substitutes) -> tuple[Book, dict[str, Acc
 
 
 def _to_broker(*, raw: bool = False, compiled: bool = False) -> Subject:
-    substitutes, services, watch = Substitutes(Watch()), KafkaServices(), Watch()
+    substitutes, services, watch = _substitutes(), KafkaServices(), Watch()
     book, accounts = _book(Action.PRODUCE, substitutes)
     parts = book, Pending(), substitutes, Throttle(services, watch)
     scanner = directions(services, *parts, watch)[0] if compiled else Requests(*parts)
@@ -139,7 +147,7 @@ def _to_broker(*, raw: bool = False, compiled: bool = False) -> Subject:
 
 
 def _to_client(*, raw: bool = False) -> Subject:
-    substitutes = Substitutes(Watch())
+    substitutes = _substitutes()
     book, accounts = _book(Action.CONSUME, substitutes)
     services = KafkaServices()
     scanner = Answers(services, book, AnyAnswers(), substitutes, Throttle(services, Watch()))
@@ -195,12 +203,14 @@ def _huge(one: Frame, records: bytes) -> Frame:
 
 
 def _several(versions: Versions, /, **records: bytes) -> tuple[Frame, ...]:
-    """Return requests with several topics, of which the denied one is written over."""
+    """Return requests with several topics, of which the denied one is written over, and its
+    records too."""
     found = []
+    blanked = {it: bytes(len(data)) if it == DENIED else data for it, data in records.items()}
     for version in versions:
-        data = produce(version, 7, **records)
         its, other = (id_of(DENIED), _DENIED_ID) if version >= BY_ID else (_NAME, _DENIED_NAME)
-        found.append(Frame(data, becomes=data.replace(its, other)))
+        becomes = produce(version, 7, **blanked).replace(its, other)
+        found.append(Frame(produce(version, 7, **records), becomes=becomes))
     return tuple(found)
 
 
@@ -387,6 +397,26 @@ def _restored(versions: Versions) -> tuple[Frame, ...]:
     return tuple(found)
 
 
+def _without_right(version: int) -> Frame:
+    """Return an answer of which the client has no right to one topic, as a broker gives one whose
+    session has that topic."""
+    said = {"x": batch(1), "y": batch(2), DENIED: batch(3)}
+    responses = [
+        {
+            **named(version, name, "Topic"),
+            "Partitions": [
+                {"ErrorCode": _ERROR, "Records": bytes(len(records))}
+                if name == DENIED
+                else {"Records": records}
+            ],
+        }
+        for name, records in said.items()
+    ]
+    correlation = to(FETCH, version)
+    becomes = tell(FETCH, version, correlation, Responses=responses)
+    return Frame(fetched(version, correlation, **said), becomes=becomes)
+
+
 def _with_leaders(versions: Versions, hosts: int) -> tuple[Frame, ...]:
     """Return answers that name leaders, which clients do not see."""
     found = []
@@ -460,13 +490,7 @@ def _answers(fetches: Versions) -> tuple[Sample, ...]:
             ),
         ),
         Sample("large ones", tuple(_answer(it, "a", batch(5, 70_000), 5) for it in fetches)),
-        Sample(
-            "several topics",
-            tuple(
-                Frame(fetched(it, to(FETCH, it), x=batch(1), y=batch(2), denied=batch(3)))
-                for it in fetches
-            ),
-        ),
+        Sample("several topics", tuple(map(_without_right, fetches))),
         Sample("no topic", tuple(map(_empty, fetches))),
         Sample("all fields", tuple(map(_rich, fetches))),
         Sample("a denied topic", _restored(fetches)),

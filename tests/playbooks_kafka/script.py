@@ -51,7 +51,7 @@ from gateway.wire.kafka.opening import open_pair
 from gateway.wire.kafka.session import KafkaSession
 from gateway.wire.plugin import EntrySettings, Mode
 from gateway.wire.services import Undecided
-from gateway.wire.subject import Caller, Subject
+from gateway.wire.subject import Caller, Subject, TopicName
 from tests.playbooks.services import BROKER_1, FORBIDDEN, ORIGIN
 from tests.support.scanners import scan_as_the_pump
 from tests.unit.wire.kafka.sasl.doubles import SaslServices
@@ -65,6 +65,9 @@ NOW = 1000.0
 
 CLUSTER = ""
 """What `forbidden` says for the right on the cluster."""
+
+EVERY = "*"
+"""What `judged` says for a right to all topics."""
 
 
 class KafkaServices(SaslServices):
@@ -89,6 +92,13 @@ class KafkaServices(SaslServices):
 
             return Undecided(ask)
         return FORBIDDEN if (right, name) in (self.forbidden or ()) else None
+
+    def forbid_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
+        """See `Services`. What is forbidden of groups and of the cluster is of no topic."""
+        self.judged.append((right, EVERY))
+        names = [name for it, name in self.forbidden or () if it is right]
+        of_topics = [it for it in names if it != CLUSTER and not it.startswith("group:")]
+        return FORBIDDEN if of_topics else None
 
     def _principal(self, credential: Credential) -> Principal | Denial:
         if credential.method == "":

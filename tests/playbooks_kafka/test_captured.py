@@ -7,12 +7,24 @@ from typing import Any
 import pytest
 
 from gateway.wire.address import Address
-from gateway.wire.kafka.addresses import EMPTIED, REWRITTEN
+from gateway.wire.kafka.addresses import EMPTIED, REWRITTEN, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from gateway.wire.kafka.hiding import SETTINGS
 from gateway.wire.kafka.versions import is_offered
 
 from .captured import TOPIC, Captured, captured
-from .frames import API_VERSIONS, DESCRIBE_CONFIGS, FETCH, METADATA, PRODUCE, Fields, known, told
+from .frames import (
+    API_VERSIONS,
+    DESCRIBE_CONFIGS,
+    FETCH,
+    METADATA,
+    PRODUCE,
+    Fields,
+    ask,
+    asked,
+    known,
+    tell,
+    told,
+)
 from .script import Play
 
 CHANGED = sorted({*REWRITTEN, *EMPTIED, DESCRIBE_CONFIGS, API_VERSIONS})
@@ -54,6 +66,10 @@ def test_each_version_was_captured() -> None:
 @pytest.mark.parametrize("it", captured(), ids=names)
 def test_an_answer_is_what_the_broker_said_but_for_addresses(it: Captured, piece: int) -> None:
     play = begun()
+    if it.key == SHARE_ACKNOWLEDGE:  # of a session that the connection has begun
+        names = {name: asked(it.request)[name] for name in ("GroupId", "MemberId")}
+        play.client(ask(SHARE_FETCH, it.version, 0, ShareSessionEpoch=0, **names))
+        play.broker(tell(SHARE_FETCH, it.version, 0))
     assert play.client(it.request) == it.request
     heard = b"".join(
         play.broker(it.answer[at : at + piece]) for at in range(0, len(it.answer), piece)

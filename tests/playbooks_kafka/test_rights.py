@@ -13,15 +13,19 @@ from gateway.wire.contract import EndReason
 from gateway.wire.kafka import frames
 from gateway.wire.kafka.codec import encode
 from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.hiding import MESSAGES
+from gateway.wire.kafka.lists import LISTS
 from gateway.wire.kafka.refusing import refused
 from gateway.wire.kafka.rights import NEEDS
 from gateway.wire.kafka.schema import Field, of
+from gateway.wire.kafka.shown import FILTERED_APIS, NAMELESS, SHOWN, Why
 from tests.apache_kafka.encoding import body
 from tests.support.versions import by_version, case
 
 from .frames import (
     EVERY_VERSION,
     FETCH,
+    METADATA,
     OFFERED,
     PRODUCE,
     ask,
@@ -29,9 +33,10 @@ from .frames import (
     correlations,
     id_of,
     known,
+    tell,
     told,
 )
-from .script import CLUSTER, KafkaServices, Play
+from .script import CLUSTER, EVERY, KafkaServices, Play
 
 GROUP, TRANSACTION = (
     ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -39,6 +44,27 @@ GROUP, TRANSACTION = (
 )
 ON_CLUSTER = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 SEEDS = range(12)
+
+
+def _has(fields: tuple[Field, ...], version: int, path: str) -> bool:
+    """Return whether a version has a field at a path."""
+    first, _, rest = path.partition("/")
+    here = [it for it in of(fields, version) if it.name == first]
+    return bool(here) and (not rest or _has(here[0].fields, version, rest))
+
+
+def _listed(fields: tuple[Field, ...], path: str, names: list[Any]) -> dict[str, Any]:
+    """Return fields with these names at a path, each in an element of its own of the last list."""
+    first, _, rest = path.partition("/")
+    (it,) = [it for it in fields if it.name == first]
+    if not rest:
+        return {first: names}
+    if "/" not in rest and it.kind == "[]{}":
+        (inner,) = [field for field in it.fields if field.name == rest]
+        if not inner.kind.startswith("[]"):
+            return {first: [{rest: name} for name in names]}
+    inner_fields = _listed(it.fields, rest, names)
+    return {first: [inner_fields] if it.kind == "[]{}" else inner_fields}
 
 
 def guarded(*forbidden: tuple[Right, str]) -> KafkaServices:
@@ -144,11 +170,133 @@ def test_what_concerns_the_cluster_needs_the_right_to_administer(key: int, versi
     assert Play().client(frame) == frame
 
 
+# -- lists that name nothing -----------------------------------------------------------------------
+
+
+def _lists(fields: tuple[Field, ...], at: str = "") -> Iterator[str]:
+    for it in fields:
+        if it.kind.startswith("[]"):
+            yield at + it.name
+        yield from _lists(it.fields, f"{at}{it.name}/")
+
+
+@pytest.mark.parametrize("key", [it.key for it in OFFERED if not NEEDS[it.key].cluster])
+def test_it_is_known_what_each_list_asks_for_that_names_nothing(key: int) -> None:
+    assert {*_lists(known(key).request.fields)} == LISTS.get(key, {}).keys()
+
+
 @pytest.mark.parametrize("topics", [None, []])
-def test_listing_all_reassignments_needs_the_right_to_administer(topics: object) -> None:
+@pytest.mark.parametrize(
+    ("key", "version", "field"), [(43, 2, "TopicPartitions"), (46, 0, "Topics")]
+)
+def test_what_is_done_to_all_topics_needs_the_right_to_administer(
+    key: int, version: int, field: str, topics: object
+) -> None:
+    """Kafka elects the leaders of all partitions for a client that names none."""
     play = Play(guarded((Right.ADMINISTER, CLUSTER)))
-    assert play.client(ask(46, 0, Topics=topics)) == b""
-    assert told(46, 0, play.client_got())["ErrorCode"] == ON_CLUSTER
+    frame = ask(key, version, **{field: topics})
+    assert play.client(frame) == b""
+    assert told(key, version, play.client_got())["ErrorCode"] == ON_CLUSTER
+    assert Play(guarded()).client(frame) == frame
+
+
+def test_an_election_of_named_topics_needs_the_right_to_these() -> None:
+    frame = ask(43, 2, TopicPartitions=[{"Topic": "a", "Partitions": [0]}])
+    assert Play(guarded((Right.ADMINISTER, CLUSTER))).client(frame) == frame
+
+
+def test_describing_all_topics_needs_the_right_to_look_all_of_them_up() -> None:
+    """The cursor of the answer would name the hidden topic where the next part begins."""
+    play = Play(guarded((Right.LOOKUP, "secret")))
+    frame = ask(75, 0, Topics=[], ResponsePartitionLimit=1)
+    assert play.client(frame) == b""
+    assert told(75, 0, play.client_got()) == {"ThrottleTimeMs": 0, "Topics": [], "NextCursor": None}
+    assert play.services.judged == [(Right.LOOKUP, EVERY)]
+    assert Play(guarded()).client(frame) == frame
+
+
+@pytest.mark.parametrize(("expression", "refused"), [("sec.*", True), ("", False), (None, False)])
+def test_an_expression_needs_the_right_to_look_all_topics_up(
+    expression: str | None, refused: bool
+) -> None:
+    """Brokers tell the ids of all topics that it fits."""
+    frame = ask(68, 1, GroupId="g", SubscribedTopicRegex=expression)
+    play = Play(guarded((Right.LOOKUP, "secret")))
+    assert (play.client(frame) == b"") is refused
+    if refused:
+        code = told(68, 1, play.client_got())["ErrorCode"]
+        assert code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert Play(guarded()).client(frame) == frame
+
+
+# -- what answers tell -----------------------------------------------------------------------------
+
+TEXTS = ("string", "bytes", "records", "uuid")
+
+
+def _tells(fields: tuple[Field, ...], at: str = "") -> Iterator[str]:
+    """Yield the fields of an answer that may name somebody or something."""
+    for it in fields:
+        if it.kind.removeprefix("[]") in TEXTS:
+            yield at + it.name
+        yield from _tells(it.fields, f"{at}{it.name}/")
+
+
+@pytest.mark.parametrize("key", [it.key for it in OFFERED if not NEEDS[it.key].cluster])
+def test_it_is_known_why_clients_may_know_what_an_answer_names(key: int) -> None:
+    paths = {*_tells(known(key).response.fields)}
+    nameless = {it for it in paths if it in NAMELESS or it.rpartition("/")[2] in NAMELESS}
+    shown = SHOWN.get(key, {}).keys()
+    assert paths == shown | nameless
+    assert not shown & nameless
+
+
+@pytest.mark.parametrize("key", [it.key for it in OFFERED if not NEEDS[it.key].cluster])
+def test_what_names_a_topic_is_never_nameless(key: int) -> None:
+    entities = {"topicName", "groupId", "transactionalId"}
+
+    def named(fields: tuple[Field, ...], at: str = "") -> Iterator[str]:
+        for it in fields:
+            if it.entity in entities or it.name in ("TopicId", "Host", "ClientHost"):
+                yield at + it.name
+            yield from named(it.fields, f"{at}{it.name}/")
+
+    assert {*named(known(key).response.fields)} <= SHOWN.get(key, {}).keys()
+
+
+def test_every_text_of_an_error_is_cleaned() -> None:
+    texts = {name for name, why in NAMELESS.items() if "Message" in name}
+    assert texts <= MESSAGES
+
+
+IN_LISTS = [
+    case(known(key).response, version, key, version, path)
+    for key in sorted(FILTERED_APIS)
+    for version in range(known(key).response.first, known(key).response.last + 1)
+    for path, why in SHOWN[key].items()
+    if not (key == METADATA and path.endswith("TopicId"))  # which has a name beside it
+    if why is Why.FILTERED and _has(known(key).response.fields, version, path)
+]
+
+
+@pytest.mark.parametrize(("key", "version", "path"), IN_LISTS)
+def test_an_answer_loses_the_topics_that_may_not_be_looked_up(
+    key: int, version: int, path: str
+) -> None:
+    by_id = path.endswith("TopicId")
+    of = (lambda name: id_of(name)) if by_id else (lambda name: name)  # noqa: PLW0108
+    both, one = (
+        tell(key, version, 1, **_listed(known(key).response.fields, path, [of(it) for it in names]))
+        for names in (["plain", "secret", "other"], ["plain", "other"])
+    )
+    play = Play(guarded((Right.LOOKUP, "secret")), known=("plain", "secret", "other"))
+    play.client(
+        ask(key, version, 1, Topics=[{"Name": "plain"}]) if key == 75 else ask(key, version)
+    )
+    assert play.broker(both) == one
+    free = Play(known=("plain", "secret", "other"))
+    free.client(ask(key, version))
+    assert free.broker(both) == both
 
 
 # -- groups and transactions -----------------------------------------------------------------------
@@ -174,7 +322,8 @@ def _filled(path: str, value: object) -> dict[str, Any]:
     """Return fields in which this stands at a path."""
     first, _, rest = path.partition("/")
     if rest:
-        return {first: [_filled(rest, value)]}
+        inner = _filled(rest, value)
+        return {first: inner if first == "Cursor" else [inner]}
     return {first.removesuffix("[]"): [value] if first.endswith("[]") else value}
 
 
@@ -237,7 +386,10 @@ def test_a_topic_without_the_right_becomes_another_one(
 ) -> None:
     by_id = path.endswith("TopicId")
     value: object = id_of("secret") if by_id else "secret"
-    frame = ask(key, version, 1, **_filled(path, value))
+    fields = _filled(path, value)
+    if path == "Cursor/TopicName":  # a request that names no topic is about all of them
+        fields["Topics"] = [{"Name": "plain"}]
+    frame = ask(key, version, 1, **fields)
     play = Play(guarded((right, "secret")), known=("secret",))
     reached = play.client(frame)
     assert len(reached) == len(frame)
@@ -246,7 +398,8 @@ def test_a_topic_without_the_right_becomes_another_one(
     allowed = Play(guarded((right, "public")), known=("secret",))
     assert allowed.client(frame) == frame
     of_topics = [it for it in allowed.services.judged if not it[1].startswith("group:")]
-    assert of_topics == [(right, "secret")]
+    assert (right, "secret") in of_topics
+    assert {*of_topics} <= {(right, "secret"), (right, "plain")}
 
 
 def test_every_api_that_is_offered_has_its_needs() -> None:
@@ -270,7 +423,6 @@ NOT_JUDGED = {
 }
 
 UNASKED = {
-    "Cursor/TopicName": "where a list that was asked for goes on",
     "TopicPartitions/TopicId": "what a member of a group has already",
 }
 """Places of topics of which an answer tells nothing."""

@@ -14,6 +14,9 @@ from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.replicas import OF_REPLICAS as OF_REPLICAS_LISTED
 from gateway.wire.kafka.schema import Field
 from gateway.wire.kafka.session import LONGEST_QUESTION, SWEPT
+from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.topics import TopicIds
+from gateway.wire.kafka.watch import Watch
 from tests.support.versions import by_version, versions
 
 from .frames import (
@@ -120,7 +123,7 @@ def test_a_client_produces_in_no_transaction_of_somebody_else(
     play = Play(guarded(f"group:{theirs}"), known=("a",))
     said = produce(version, 1, 1, theirs, a=batch(3))
     (topic,) = asked(in_pieces(play, said, piece))["TopicData"]
-    assert topic["PartitionData"][0]["Records"] == batch(3)
+    assert topic["PartitionData"][0]["Records"] == bytes(len(batch(3)))
     substitute = {key: topic[key] for key in named(version, "a")}
     assert substitute != named(version, "a")
     answer = {**substitute, "PartitionResponses": [{"ErrorCode": 3}]}
@@ -185,20 +188,43 @@ def test_a_question_of_our_own_waits_until_a_request_that_passes_has_its_place()
     """It would reach the broker behind the request, whose answer comes first."""
     play = Play()
     said = produce(BY_ID, 2, a=batch(1, 500))
-    play.client(metadata(12, 1), said[:300])
+    passed = play.client(metadata(12, 1), said[:300])
+    first = passed[len(metadata(12, 1)) :]
     heard = play.broker(described(12, 1))
     reached = play.client(said[300:])
     assert len(reached) == len(said) - 300
-    other = {"TopicId": _other(id_of("a")), "PartitionResponses": [{"ErrorCode": 100}]}
+    (topic,) = asked(first + reached)["TopicData"]
+    assert topic["TopicId"] != id_of("a")
+    other = {"TopicId": topic["TopicId"], "PartitionResponses": [{"ErrorCode": 100}]}
     heard += play.broker(tell(PRODUCE, BY_ID, 2, Responses=[other]))
     assert [it["TopicId"] for it in asked(play.broker_got())["Topics"]] == [id_of("a")]
     heard += play.broker(described(12, -1, "a"))
     assert correlations(heard) == [1, 2]
 
 
-def _other(id: bytes) -> bytes:
-    """Return what stands for an id."""
-    return bytes(255 - byte for byte in id)
+def test_no_client_foresees_the_substitute_of_an_id() -> None:
+    """Whoever foresaw it would ask for the id whose substitute is that of a hidden topic."""
+    secret = id_of("secret")
+    foreseen = bytes(255 - byte for byte in secret)
+    drawn = set()
+    for _ in range(3):
+        play = Play(guarded("secret", right=Right.CONSUME), known=("secret",))
+        topics = [{"TopicId": it, "Partitions": [{}]} for it in (secret, foreseen)]
+        said = ask(FETCH, 16, 1, Topics=topics)
+        play.client(said)
+        play.after(LONGEST_QUESTION)  # nobody knows the other one
+        drawn |= {it["TopicId"] for it in asked(play.broker_got())["Topics"]}
+    assert len(drawn) == 6
+    assert not drawn & {secret, foreseen}
+
+
+def test_no_substitute_is_the_id_of_a_topic() -> None:
+    ids, drawn = TopicIds(), iter([bytes(16), id_of("a"), id_of("x"), id_of("x"), id_of("y")])
+    ids._add(id_of("a"), b"a")
+    substitutes = Substitutes(Watch(), ids, lambda _size: next(drawn))
+    assert substitutes.id(id_of("secret"), 29) == id_of("x")
+    assert substitutes.id(id_of("secret"), 29) == id_of("x")
+    assert substitutes.id(id_of("other"), 29) == id_of("y")
 
 
 # -- Fetch -----------------------------------------------------------------------------------------

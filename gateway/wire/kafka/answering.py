@@ -7,7 +7,7 @@ ApiVersions, and topics that the client may not use get their names and errors b
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection
 
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
@@ -30,12 +30,13 @@ from gateway.wire.kafka.hiding import cleaned
 from gateway.wire.kafka.names import read_topic
 from gateway.wire.kafka.pending import Asked
 from gateway.wire.kafka.records import counted
-from gateway.wire.kafka.restoring import restored, told, without
+from gateway.wire.kafka.restoring import Hidden, restored, told, without
 from gateway.wire.kafka.schema import Api, Schema, api
+from gateway.wire.kafka.shown import FILTERED_APIS
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle, has_throttle, throttled
 from gateway.wire.kafka.versions import offered
-from gateway.wire.kafka.walk import plan, unsigned
+from gateway.wire.kafka.walk import Place, plan, splice, unsigned
 
 WITH_IDS = 10
 """The first version of Metadata that tells ids of topics."""
@@ -47,10 +48,12 @@ LARGEST_LESSON = 256 * 1024
 """Bytes of an answer from which ids of topics are learned. A larger one tells of all topics of a
 large cluster; what of them is used then is asked for."""
 
-LISTS = frozenset({METADATA, 75})
-"""APIs that tell of all topics, of which a client may know some alone."""
+UNCOUNTED = frozenset({METADATA, 75})
+"""APIs whose answers have an error for each topic of a cluster that is moving."""
 
-_SHARED = frozenset({"TopicId", "Records"})
+_SHARED_TOPIC, _SHARED_RECORDS = "Responses/TopicId", "Responses/Partitions/Records"
+_SHARED = frozenset({_SHARED_TOPIC, "Responses/Partitions/ErrorCode", _SHARED_RECORDS})
+_NO_RECORDS = unsigned(1)
 _PRODUCED = frozenset({"Name", "TopicId", "ErrorCode"})
 _ERRORS = frozenset({"ErrorCode"})
 _NO_ERROR = bytes(2)
@@ -106,8 +109,8 @@ class Answering:
         if asked.key == PRODUCE:
             self._count(known, asked, frame, start)
         elif asked.key == SHARE_FETCH:
-            counted = tuple(self._count_shared(schema, version, frame, start))
-        if asked.key in LISTS and self._services.guarded:
+            frame, counted = self._count_shared(schema, version, frame, start)
+        if asked.key in FILTERED_APIS and self._services.guarded:
             frame = without(schema, version, frame, start, self._hidden())
         if len(self._substitutes):
             frame = restored(schema, version, frame, start, self._substitutes)
@@ -128,7 +131,7 @@ class Answering:
 
     def _note(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
         """Count the errors of an answer, and keep what it says of groups."""
-        if asked.key not in LISTS:
+        if asked.key not in UNCOUNTED:
             self._count_errors(known, asked.version, frame, start)
         if asked.key in COMMITS:
             self._committed(asked, known.response, frame, start)
@@ -184,23 +187,33 @@ class Answering:
 
     def _count_shared(
         self, schema: Schema, version: int, frame: bytes, start: int
-    ) -> Iterator[Account]:
-        """Count what a member of a share group gets; yield the accounts that have no allowance
-        left."""
+    ) -> tuple[bytes, tuple[Account, ...]]:
+        """Count what a member of a share group gets. Return the answer without the messages of
+        topics that have no account, and the accounts that have no allowance left."""
         found = plan(schema, version, _SHARED).walk(frame, start, len(frame))
         account: Account | ErrorCode = STRAY
+        error: Place | None = None
+        held: list[Account] = []
+        changes: list[tuple[Place, bytes]] = []
         for place in found.places:
-            if place.name == "TopicId":
+            if place.name == _SHARED_TOPIC:
                 id = frame[place.start : place.end]
                 account = self._used(Action.CONSUME, id, by_id=True)
-            elif isinstance(account, Account) and account is not STRAY:
+            elif place.name != _SHARED_RECORDS:
+                error = place
+            elif isinstance(account, ErrorCode) or account is STRAY:
+                code = ErrorCode.UNKNOWN_TOPIC_ID if isinstance(account, Account) else account
+                assert error is not None
+                changes += [(error, code.to_bytes(2)), (place, _NO_RECORDS)]
+            else:
                 size, told = counted(frame, place)
                 if told:
                     account.count(told)
                     account.bytes += size
                 if account.held:
                     self._throttle.used_up(account)
-                    yield account
+                    held.append(account)
+        return (splice(frame, found, changes) if changes else frame), tuple(held)
 
     def _used(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
         if self._substitutes.original(topic) is not None:
@@ -213,13 +226,16 @@ class Answering:
             told if whole else told[: self._listener.settings.bounds.text]
         ).encode()
 
-    def _hidden(self) -> Callable[[bytes], bool]:
-        """Return whether the client may not know of a topic."""
+    def _hidden(self) -> Hidden:
+        """Return whether the client may not know of a topic, by its name or its id. An id that
+        nobody here knows tells nothing."""
         may_know = self._services.which(Right.LOOKUP, self._client.subject)
+        ids = self._listener.ids
 
-        def hidden(name: bytes) -> bool:
-            topic = read_topic(name.decode(errors="replace"))
-            return topic is not None and not may_know(topic)
+        def hidden(topic: bytes, *, by_id: bool) -> bool:
+            name = (ids.name(topic) or b"") if by_id else topic
+            known = read_topic(name.decode(errors="replace"))
+            return known is not None and not may_know(known)
 
         return hidden
 

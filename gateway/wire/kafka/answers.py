@@ -23,6 +23,7 @@ from gateway.wire.kafka.alike import (
     learn_giving,
 )
 from gateway.wire.kafka.book import STRAY, Book
+from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import SIZE
 from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.records import FORMAT, HEAD
@@ -37,6 +38,7 @@ from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle, tell
 from gateway.wire.kafka.traffic import (
     BY_ID,
+    Original,
     Portion,
     Traffic,
     fetched,
@@ -241,6 +243,8 @@ class Answers(FrameScanner):
             return 0
         at, until, version = pos + ANSWER.size, pos + SIZE.size + size, asked.version
         head = quick.head(chunk, at, end, until, version)
+        if head is not None:
+            self._book.sessions.gave(quick.session_given(chunk, at))
         if head is not None and head.batches >= HEAD:
             self._giving = learn_giving(chunk, at, version, head)
             passed = self._give(self._giving, chunk, pos, end)
@@ -297,8 +301,9 @@ class Answers(FrameScanner):
         if found is None:
             return False
         table = self._book.consumed[version >= quick.BY_ID]
-        if not all(it.topic in table for it in found if it.messages):
+        if not all(it.topic in table for it in found):
             return False
+        self._book.sessions.gave(quick.session_given(chunk, at))
         self._fetched(found, table)
         held = [
             account
@@ -354,22 +359,33 @@ class Answers(FrameScanner):
     def _read(self, version: int) -> Reader:
         if version >= _ANSWER.flexible:
             yield from skip_tags()
-        yield from fetched(version, self._traffic, self._substitutes.original)
+        yield from fetched(version, self._traffic, self._restore)
+
+    def _restore(self, topic: bytes) -> Original | None:
+        """Return what the client gets in place of a topic; None: it has an account. A broker goes
+        on with the topics of a session, whatever has become of the client's rights since."""
+        original = self._substitutes.original(topic)
+        if original is not None:
+            return original
+        found = self._book.use(Action.CONSUME, topic, by_id=self._version >= BY_ID[FETCH])
+        if isinstance(found, ErrorCode):
+            return Original(topic, found)
+        return Original(topic, ErrorCode.UNKNOWN_TOPIC) if found is STRAY else None
 
     def _passed(self, chunk: bytearray) -> None:
-        by_id = self._version >= BY_ID[FETCH]
-        for error in self._traffic.errors:
+        by_id, traffic = self._version >= BY_ID[FETCH], self._traffic
+        self._book.sessions.gave(traffic.session)
+        for error in traffic.errors:
             self._services.answered_by_error(_FETCH_NAME, error)
         held: list[Account] = []
-        for portion in self._traffic.portions:
-            if not portion.messages:
-                continue
+        for portion in traffic.portions:
+            # Mostly the account that `_restore` has opened; it may have been closed since.
             account = self._book.use(Action.CONSUME, portion.topic, by_id=by_id)
-            if not isinstance(account, Account) or account is STRAY:
+            if not portion.messages or not isinstance(account, Account):
                 continue
             if self._counted(account, portion.messages, portion.size):
                 held.append(account)
-        self._fetched(self._traffic.portions, self._book.consumed[by_id])
+        self._fetched(traffic.portions, self._book.consumed[by_id])
         self._tell(chunk, held, len(chunk))
         self._traffic = NOTHING
         self._says_at = 0

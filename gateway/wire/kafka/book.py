@@ -15,7 +15,8 @@ from gateway.wire.account import Account, Action, Right
 from gateway.wire.contract import Denial
 from gateway.wire.kafka.context import Client
 from gateway.wire.kafka.errors import ErrorCode, of_topic
-from gateway.wire.kafka.names import is_name, read_topic, readable
+from gateway.wire.kafka.names import EVERY_TOPIC, is_name, read_topic, readable
+from gateway.wire.kafka.sessions import Sessions
 from gateway.wire.kafka.topics import TopicIds
 from gateway.wire.kafka.watch import Watch
 from gateway.wire.services import Services, Undecided
@@ -49,7 +50,8 @@ _NO_TABLES: Tables = ({}, {})
 class Book:
     """`produced`, `consumed`: open accounts, to which the book alone adds some. `wanted`: ids whose
     names have to be asked for. `undecided`: questions about rights that have to be asked.
-    `has_new`: an account was opened since the session last decided anything."""
+    `has_new`: an account was opened since the session last decided anything. `sessions`: those that
+    the connection may use."""
 
     __slots__ = (
         "_client",
@@ -61,6 +63,7 @@ class Book:
         "consumed",
         "has_new",
         "produced",
+        "sessions",
         "undecided",
         "wanted",
     )
@@ -82,6 +85,7 @@ class Book:
         self.produced = self.consumed = _NO_TABLES
         self._seen: Mapping[Account, int] = _NONE  # frames at the last look, of accounts
         self.has_new = False
+        self.sessions = Sessions()
         self.wanted: Collection[bytes] = ()
         self.undecided: Sequence[Callable[[], Awaitable[None]]] = ()
 
@@ -175,6 +179,10 @@ class Book:
                 self.undecided = []
             self.undecided.append(refused.ask)
         return refused
+
+    def forbid_all(self, right: Right, subject: Subject) -> Denial | None:
+        """Return why the client may not do something to some topic of the cluster."""
+        return self._services.forbid_all(right, subject, EVERY_TOPIC)
 
     def close_idle(self) -> list[Account]:
         """Close accounts that have counted nothing since the last look; return them."""

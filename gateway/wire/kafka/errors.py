@@ -14,6 +14,7 @@ class ErrorCode(IntEnum):
     """What an answer says of a topic, a partition, or all of a request."""
 
     NONE = 0
+    UNKNOWN_TOPIC = 3
     LEADER_NOT_AVAILABLE = 5  # clients ask for metadata, and try again
     NOT_LEADER = 6  # the same, where brokers say it of a partition; consumers know no 5 there
     INVALID_TOPIC = 17
@@ -23,8 +24,10 @@ class ErrorCode(IntEnum):
     UNSUPPORTED_VERSION = 35
     POLICY_VIOLATION = 44
     TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53
+    FETCH_SESSION_ID_NOT_FOUND = 70  # clients name their topics again
     THROTTLING_QUOTA_EXCEEDED = 89  # clients try again
     UNKNOWN_TOPIC_ID = 100  # clients ask for metadata, and try again
+    SHARE_SESSION_NOT_FOUND = 122  # clients begin one again
     REBOOTSTRAP_REQUIRED = 129
 
 

@@ -1,4 +1,5 @@
-"""Judges the topics of a Fetch request: each has an account, or another name towards the broker."""
+"""Judges requests of Fetch: each of their topics has an account, or another name towards the
+broker, and their session is the connection's own."""
 
 from __future__ import annotations
 
@@ -8,25 +9,32 @@ from gateway.wire.kafka.addresses import FETCH
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import Head
-from gateway.wire.kafka.schema import api
+from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.traffic import BY_ID
 from gateway.wire.kafka.walk import Place, plan, text_at
 
-_WANTED = frozenset({"Topic", "TopicId"})
+_SESSION = "SessionId"
+_WANTED = frozenset({"Topic", "TopicId", _SESSION})
 
 
-def fetch_of(head: Head, frame: bytes, book: Book, substitutes: Substitutes) -> bytes:
-    """Return the request as the broker gets it: the same, if the client may use all its topics.
-    Raises `PeerError` if it is torn."""
-    known = api(FETCH)
-    assert known is not None
-    schema, by_id = known.request, head.version >= BY_ID[FETCH]
+def fetch_of(
+    schema: Schema, head: Head, frame: bytes, book: Book, substitutes: Substitutes
+) -> bytes | ErrorCode:
+    """Return a request of Fetch or ShareFetch as the broker gets it: the same, if the client may
+    use all its topics. Return the error that refuses it if it names a fetch session of another
+    connection. Raises `PeerError` if it is torn."""
+    by_id = head.key != FETCH or head.version >= BY_ID[FETCH]
     flexible = head.version >= schema.flexible
     changed: bytearray | None = None
     for place in (
         plan(schema, head.version, _WANTED, whole=True).walk(frame, head.body, len(frame)).places
     ):
+        if place.name == _SESSION:
+            session = int.from_bytes(frame[place.start : place.end], signed=True)
+            if not book.sessions.may_fetch(session):
+                return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            continue
         topic = _topic(frame, place, by_id=by_id, flexible=flexible)
         used = book.use(Action.CONSUME, topic, by_id=by_id)
         if isinstance(used, ErrorCode):

@@ -26,8 +26,11 @@ SETTINGS = frozenset(
 )
 """Settings of brokers whose values are addresses. Clients get none."""
 
-_MESSAGES = frozenset({"ErrorMessage", "BatchIndexErrorMessage"})
-_OF_CONFIGS = _MESSAGES | {"Name", "Value"}
+MESSAGES = frozenset(
+    {"ErrorMessage", "AcknowledgeErrorMessage", "BatchIndexErrorMessage", "StatusDetail"}
+)
+"""Texts of brokers."""
+_OF_CONFIGS = MESSAGES | {"Name", "Value"}
 
 LONGEST = 2**15 - 1
 """Bytes of a text whose length has two bytes. Without addresses it may be longer than with them."""
@@ -44,7 +47,7 @@ def cleaned(
 ) -> bytes:
     """Return an answer whose body begins at `start`, whose texts name no broker. Raises
     `PeerError` if it is torn."""
-    wanted = _OF_CONFIGS if key == DESCRIBE_CONFIGS else _MESSAGES
+    wanted = _OF_CONFIGS if key == DESCRIBE_CONFIGS else MESSAGES
     if not _has(schema, version, wanted):
         return frame
     flexible = version >= schema.flexible

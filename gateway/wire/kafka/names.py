@@ -15,6 +15,9 @@ from gateway.wire.subject import TopicName
 TENANT = "kafka"
 NAMESPACE = "kafka/default"
 
+EVERY_TOPIC = TopicName(TENANT, NAMESPACE, "")
+"""Stands for all topics of a cluster."""
+
 _CACHED = 4096
 """Names that are read again and again; an entry takes some 300 bytes."""
 

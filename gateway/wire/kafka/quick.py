@@ -23,6 +23,7 @@ from gateway.wire.kafka.traffic import Portion
 from gateway.wire.kafka.walk import unsigned
 
 _short = struct.Struct(">h").unpack_from
+_int = struct.Struct(">i").unpack_from
 _batch = struct.Struct(">8xi4xb40xi").unpack_from  # length, format, number of messages
 _end = struct.Struct(">i2xq").unpack_from  # a partition's index, an error, and where it ends
 
@@ -139,6 +140,19 @@ class Wanted(NamedTuple):
     begin: int
     topics: list[bytes]
     partitions: list[int]
+
+
+def session_asked(chunk: bytearray, wanted: Wanted) -> int:
+    """Return the fetch session that a request names. It stands before the session's epoch."""
+    found: int = _int(chunk, wanted.begin - 8)[0]
+    return found
+
+
+def session_given(chunk: bytearray, at: int) -> int:
+    """Return the fetch session of an answer whose head ends at `at`, which `fetched` or `head` has
+    read."""
+    found: int = _int(chunk, at + 7)[0]
+    return found
 
 
 WANTED = 32

@@ -26,6 +26,13 @@ def refused(known: Api, head: Head, frame: bytes, error: ErrorCode) -> bytes:
     return answer(known, head.version, head.correlation, encode(known.response, head.version, body))
 
 
+def no_session(known: Api, head: Head) -> bytes:
+    """Return the answer to a request of Fetch whose session the broker would not know: the error is
+    that of the whole, and no topic has one."""
+    body = {ERROR: ErrorCode.FETCH_SESSION_ID_NOT_FOUND}
+    return answer(known, head.version, head.correlation, encode(known.response, head.version, body))
+
+
 def _struct(fields: tuple[Field, ...], asked: Struct, version: int, error: ErrorCode) -> Struct:
     """Return a struct with the error, and with what it has in common with what was asked."""
     found: Struct = {}

@@ -271,6 +271,9 @@ class Requests(FrameScanner):
         table = self._book.consumed[version >= quick.BY_ID]
         if wanted is None or not all(topic in table for topic in wanted.topics):
             return False
+        session = quick.session_asked(chunk, wanted)
+        if not self._book.sessions.may_fetch(session):
+            return False
         self._asking = learn_asking(chunk, pos, version, wanted)
         self._pending.ask(Asked(FETCH, version, correlation))
         return True

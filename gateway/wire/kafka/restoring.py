@@ -3,15 +3,21 @@ client may not know of are left out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from gateway.wire.kafka.schema import Field, Schema, of
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.walk import Found, Place, plan, splice, text_at, unsigned
 
 _ID, _ERROR, _TOPIC = "TopicId", "ErrorCode", "topicName"
+
+
+class Hidden(Protocol):
+    """Returns whether a client may not know of a topic, which is told by its name or its id."""
+
+    def __call__(self, topic: bytes, *, by_id: bool) -> bool: ...
 
 
 class Element(NamedTuple):
@@ -22,6 +28,14 @@ class Element(NamedTuple):
     errors: tuple[Place, ...]
 
 
+class Listed(NamedTuple):
+    """One list of topics of an answer: the place of its length, and its elements. `number`: None of
+    a topic that stands in no list."""
+
+    number: Place | None
+    elements: list[Element]
+
+
 def restored(
     schema: Schema, version: int, frame: bytes, start: int, substitutes: Substitutes
 ) -> bytes:
@@ -29,7 +43,8 @@ def restored(
     that had a substitute has the error for which it got one. Raises `PeerError` if it is torn."""
     flexible = version >= schema.flexible
     changed: bytearray | None = None
-    for element in _elements(schema, version, frame, start)[0]:
+    lists, _ = _lists(schema, version, frame, start)
+    for element in (it for listed in lists for it in listed.elements):
         for place in element.names:
             other = told(frame, place, flexible=flexible)
             original = substitutes.original(other)
@@ -41,27 +56,26 @@ def restored(
     return frame if changed is None else bytes(changed)
 
 
-def without(
-    schema: Schema, version: int, frame: bytes, start: int, hidden: Callable[[bytes], bool]
-) -> bytes:
-    """Return an answer without the topics whose names are hidden. Raises `PeerError` if it is
+def without(schema: Schema, version: int, frame: bytes, start: int, hidden: Hidden) -> bytes:
+    """Return an answer whose lists have no topics that are hidden. Raises `PeerError` if it is
     torn."""
     flexible = version >= schema.flexible
-    elements, found = _elements(schema, version, frame, start)
-    gone = [
-        element
-        for element in elements
-        if any(
-            not place.name.endswith(_ID) and hidden(told(frame, place, flexible=flexible))
-            for place in element.names
-        )
-    ]
-    if not gone:
-        return frame
-    (number,) = [it for it in found.places if it.name.endswith("#")]
-    left = len(elements) - len(gone)
-    count = unsigned(left + 1) if flexible else left.to_bytes(4)
-    return splice(frame, found, [(number, count), *((it.place, b"") for it in gone)])
+    lists, found = _lists(schema, version, frame, start)
+    changes: list[tuple[Place, bytes]] = []
+    for number, elements in lists:
+        gone = [
+            it.place
+            for it in elements
+            if any(
+                hidden(told(frame, name, flexible=flexible), by_id=name.name.endswith(_ID))
+                for name in it.names
+            )
+        ]
+        if number is not None and gone:
+            left = len(elements) - len(gone)
+            changes.append((number, unsigned(left + 1) if flexible else left.to_bytes(4)))
+            changes += [(place, b"") for place in gone]
+    return splice(frame, found, changes) if changes else frame
 
 
 def told(frame: bytes, place: Place, *, flexible: bool) -> bytes:
@@ -71,22 +85,25 @@ def told(frame: bytes, place: Place, *, flexible: bool) -> bytes:
     return text_at(frame, place, flexible=flexible) or b""
 
 
-def _elements(
-    schema: Schema, version: int, frame: bytes, start: int
-) -> tuple[list[Element], Found]:
+def _lists(schema: Schema, version: int, frame: bytes, start: int) -> tuple[list[Listed], Found]:
+    """Return the lists of topics of an answer. No such list is in an element of another one."""
     found = plan(schema, version, _wanted(schema, version)).walk(frame, start, len(frame))
-    elements: list[Element] = []
+    lists: list[Listed] = []
     names: list[Place] = []
     errors: list[Place] = []
     for place in found.places:
-        if place.name.endswith("[]"):
-            elements.append(Element(place, tuple(names), tuple(errors)))
+        if place.name.endswith("#"):
+            lists.append(Listed(place, []))
+        elif place.name.endswith("[]"):
+            # An element without fields is a name itself.
+            lists[-1].elements.append(Element(place, tuple(names or [place]), tuple(errors)))
             names, errors = [], []
         elif place.name.endswith(_ERROR):
             errors.append(place)
-        elif not place.name.endswith("#"):
+        else:
             names.append(place)
-    return elements, found
+    alone = [Listed(None, [Element(it, (it,), ())]) for it in names]
+    return [*lists, *alone], found
 
 
 @cache
@@ -99,13 +116,21 @@ def _of_topics(fields: tuple[Field, ...], version: int, at: str) -> Iterator[str
     for it in of(fields, version):
         path = at + it.name
         inner = tuple(of(it.fields, version))
-        names = [field.name for field in inner if field.entity == _TOPIC or field.name == _ID]
-        if it.kind == "[]{}" and names:
+        names = [field.name for field in inner if _names_topic(field)]
+        if it.kind == "[]string" and it.entity == _TOPIC:
+            yield from (path + "[]", path + "#")
+        elif it.kind == "{}" and names:
+            yield from (f"{path}/{name}" for name in names)
+        elif it.kind == "[]{}" and names:
             yield from (path + "[]", path + "#")
             yield from (f"{path}/{name}" for name in names)
             yield from _errors(inner, version, path + "/")
         else:
             yield from _of_topics(inner, version, path + "/")
+
+
+def _names_topic(it: Field) -> bool:
+    return it.kind in ("string", "uuid") and (it.entity == _TOPIC or it.name == _ID)
 
 
 def _errors(fields: tuple[Field, ...], version: int, at: str) -> Iterator[str]:

@@ -9,6 +9,8 @@ the error in the answer (`substitutes`). All else is refused as a whole (`refusi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
 from typing import NamedTuple
 
 from gateway.wire.account import Right
@@ -18,6 +20,7 @@ from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.context import Client
 from gateway.wire.kafka.errors import ErrorCode, of_topic
 from gateway.wire.kafka.frames import Head
+from gateway.wire.kafka.lists import of_all
 from gateway.wire.kafka.names import read_topic, readable
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.substitutes import Substitutes
@@ -101,7 +104,7 @@ NEEDS = {
     71: _NOTHING,
     72: _NOTHING,
     74: _CLUSTER,
-    75: Needs(Right.LOOKUP, _NAME),
+    75: Needs(Right.LOOKUP, (*_NAME, "Cursor/TopicName")),
     76: Needs(Right.LOOKUP, ("SubscribedTopicNames[]",), _GROUP),
     77: Needs(groups=("GroupIds[]",)),
     78: Needs(Right.CONSUME, (*_IDS, "ForgottenTopicsData/TopicId"), _GROUP),
@@ -114,8 +117,8 @@ NEEDS = {
 }
 """By API. A new release of Kafka with an API that is not here fails a test."""
 
-LISTING = {46: "Topics#"}
-"""APIs that tell of all topics if they name none, which needs the right to administer."""
+EXPRESSIONS = {68: "SubscribedTopicRegex"}
+"""Fields by which a broker finds topics itself, among all of the cluster."""
 
 
 class Rights:
@@ -133,13 +136,15 @@ class Rights:
         """Return a request as the broker gets it, or the error that refuses it. Raises `PeerError`
         if it is torn."""
         needs = NEEDS[head.key]
-        wanted = {*needs.names, *needs.groups, *needs.transactions}
-        found = plan(schema, head.version, frozenset(wanted), whole=True)
+        found = plan(schema, head.version, _wanted(head.key), whole=True)
         places = found.walk(frame, head.body, len(frame)).places
         flexible = head.version >= schema.flexible
-        if needs.cluster or (head.key in LISTING and not places):
-            error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-            return self._whole(Right.ADMINISTER, self._client.subject, error) or frame
+        if needs.cluster:
+            return self._on_cluster() or frame
+        if any(_names_none(path, places) for path in of_all(head.key)):
+            refused = self._on_all(needs)
+            if refused is not None:
+                return refused
         for place in places:
             if place.name not in needs.names:
                 refused = self._named(place, frame, flexible=flexible, needs=needs)
@@ -157,14 +162,28 @@ class Rights:
     def _named(
         self, place: Place, frame: bytes, *, flexible: bool, needs: Needs
     ) -> ErrorCode | None:
-        """Return why a client may not use a group or a transactional id."""
+        """Return why a client may not use a group, a transactional id, or an expression."""
         name = text_at(frame, place, flexible=flexible)
+        if place.name in EXPRESSIONS.values():
+            return self._on_all(needs) if name else None  # an empty one finds nothing
         if name is None:
             return None  # an idempotent producer, or a consumer without a group
         subject = Subject(self._client.subject.caller, None, readable(name))
         if place.name in needs.groups:
             return self._whole(Right.CONSUME, subject, _OF_GROUPS)
         return self._whole(Right.PRODUCE, subject, _OF_TRANSACTIONS)
+
+    def _on_cluster(self) -> ErrorCode | None:
+        error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return self._whole(Right.ADMINISTER, self._client.subject, error)
+
+    def _on_all(self, needs: Needs) -> ErrorCode | None:
+        """Return why a client may not do to all topics what the API does."""
+        assert needs.topics is not None
+        if needs.topics is Right.ADMINISTER:
+            return self._on_cluster()
+        refused = self._book.forbid_all(needs.topics, self._client.subject)
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED if refused is not None else None
 
     def _whole(self, right: Right, subject: Subject, error: ErrorCode) -> ErrorCode | None:
         return None if self._book.forbid(right, subject) is None else error
@@ -193,6 +212,17 @@ class Rights:
         if isinstance(refused, Undecided):
             return ErrorCode.LEADER_NOT_AVAILABLE
         return of_topic(refused.refusal) if isinstance(refused, Denial) else None
+
+
+@cache
+def _wanted(key: int) -> frozenset[str]:
+    needs = NEEDS[key]
+    expression = (EXPRESSIONS[key],) if key in EXPRESSIONS else ()
+    return frozenset((*needs.names, *needs.groups, *needs.transactions, *expression))
+
+
+def _names_none(path: str, places: Iterable[Place]) -> bool:
+    return not any(place.name.startswith(f"{path}/") for place in places)
 
 
 _OF_GROUPS = ErrorCode.GROUP_AUTHORIZATION_FAILED

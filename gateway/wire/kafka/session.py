@@ -35,7 +35,7 @@ from gateway.wire.contract import (
     Scanner,
     Start,
 )
-from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_FETCH
+from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from gateway.wire.kafka.again import Reauthentication, Settling
 from gateway.wire.kafka.answering import Answering, metadata_of
 from gateway.wire.kafka.authenticating import credential_of
@@ -47,7 +47,7 @@ from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.fetching import fetch_of
 from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, request
 from gateway.wire.kafka.pending import Asked, Pending
-from gateway.wire.kafka.refusing import refused
+from gateway.wire.kafka.refusing import no_session, refused
 from gateway.wire.kafka.renewal import Renewal, due_in
 from gateway.wire.kafka.replicas import OF_REPLICAS, refuse_replica
 from gateway.wire.kafka.rights import Rights
@@ -62,7 +62,7 @@ from gateway.wire.kafka.sasl.handshake import (
     token_of,
 )
 from gateway.wire.kafka.scanning import ANSWER, REQUEST
-from gateway.wire.kafka.schema import Api, api
+from gateway.wire.kafka.schema import Api, Schema, api
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.versions import is_offered, unsupported
@@ -96,6 +96,9 @@ SWEPT = 120.0
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 11, 12, 14
 OF_GROUPS = frozenset({JOIN_GROUP, HEARTBEAT, SYNC_GROUP, 68, 76, 88})
 """APIs that members of groups ask, of all kinds of groups."""
+
+OF_SHARE = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
+"""APIs of share sessions."""
 
 LONG = frozenset({JOIN_GROUP, SYNC_GROUP})
 """APIs whose answers may take minutes, and are asked for again without harm."""
@@ -156,7 +159,7 @@ class KafkaSession:
         self._client = client
         self._pending = Pending()
         self._watch = Watch()
-        self._substitutes = Substitutes(self._watch)
+        self._substitutes = Substitutes(self._watch, listener.ids)
         self.stopwatch = Stopwatch() if self._services.timed else None
         self._book = Book(self._services, client, listener.ids, self._watch, self.stopwatch)
         self._rights = Rights(client, self._book, self._substitutes)
@@ -268,18 +271,14 @@ class KafkaSession:
             return (Postpone(self._asks_until),)  # something else has resumed it
         if head.key in OF_REPLICAS:
             refuse_replica(known.request, head, frame)
-        judged: bytes | ErrorCode = frame
-        if head.key == FETCH:
-            judged = fetch_of(head, frame, self._book, self._substitutes)
-        elif self._services.guarded:
-            judged = self._rights.judge(known.request, head, frame)
-        else:
-            plan(known.request, head.version, whole=True).walk(frame, head.body, len(frame))
+        judged = self._decided_by(known.request, head, frame)
         if self._asks_first(now):
             # Brokers keep the topics of a fetch session, and the answers to others are kept too:
             # none of them may get a substitute that is out of date a moment later.
             return (*self._found_out(), Postpone(self._asks_until))
         self._paced_until = None
+        if judged is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+            return self._own(no_session(known, head))
         if isinstance(judged, ErrorCode):
             return self._own(refused(known, head, frame, judged))
         asked = Asked(head.key, head.version, head.correlation, since=now)
@@ -287,6 +286,18 @@ class KafkaSession:
             self._answering.commits(known, head, frame, asked)
         self._pending.ask(asked)
         return FORWARD if judged is frame else (Replace(judged),)
+
+    def _decided_by(self, schema: Schema, head: Head, frame: bytes) -> bytes | ErrorCode:
+        """Return a request as the broker gets it, or the error that refuses it."""
+        if head.key in OF_SHARE and not self._book.sessions.may_share(schema, head, frame):
+            return ErrorCode.SHARE_SESSION_NOT_FOUND
+        guarded = self._services.guarded
+        if head.key == FETCH or (head.key == SHARE_FETCH and not guarded):
+            return fetch_of(schema, head, frame, self._book, self._substitutes)
+        if guarded:
+            return self._rights.judge(schema, head, frame)
+        plan(schema, head.version, whole=True).walk(frame, head.body, len(frame))
+        return frame
 
     def _looked_up(self, since: float, now: float) -> None:
         times = LookupTimes(self._client.subject, since, now, proven=True)
@@ -589,7 +600,7 @@ class KafkaSession:
         closed = self._book.close_idle()
         for account in closed:
             self._throttle.forget(account)
-        if self._is_at_rest:
+        if self._is_at_rest and not self._book.sessions.any_fetch:
             self._substitutes.clear()
         # An account that is still open has to be looked at again.
         self._book.has_new |= any(True for _ in self._book)

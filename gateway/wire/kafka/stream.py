@@ -195,13 +195,21 @@ def skip(count: int) -> Reader:
         yield -count
 
 
-def blank(count: int) -> Reader:
-    """Set bytes to zero, in parts, as all of them need not be in one chunk."""
-    while count > 0:
-        part = min(count, LONGEST)
-        yield part
-        yield bytes(part)
-        count -= part
+class Blank:
+    """A `Run` that sets bytes to zero."""
+
+    __slots__ = ("left",)
+
+    skips = 0
+
+    def __init__(self, count: int) -> None:
+        self.left = count
+
+    def take(self, chunk: bytearray, at: int, end: int) -> int:
+        """See `Run`."""
+        chunk[at:end] = bytes(end - at)
+        self.left -= end - at
+        return end
 
 
 def skip_tags() -> Reader:

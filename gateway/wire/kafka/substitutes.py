@@ -2,7 +2,8 @@
 
 A frame may name allowed and denied topics, and is passed on while it comes. So a denied name is
 not taken out of it: it becomes a name of the same length that no broker accepts, and an id becomes
-one that no topic has. The broker answers with an error for this topic alone, and the answer gets
+a random one. No client foresees it, so none can ask for an id whose substitute is a topic's. The
+broker answers with an error for this topic alone, and the answer gets
 the name back, with the error that says why. Nothing has to be held, and nothing of the other topics
 changes.
 
@@ -12,12 +13,14 @@ is answered. So it has a substitute for each error.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import secrets
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from types import MappingProxyType
 from typing import Any
 
 from gateway.errors import PeerError
+from gateway.wire.kafka.topics import ID, NONE, TopicIds
 from gateway.wire.kafka.traffic import Original
 from gateway.wire.kafka.watch import Watch
 
@@ -31,16 +34,20 @@ _NO_NAMES = b"/:;,+=*?!#$%&@~^"
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 """What connections have that no topic is denied to: they are many."""
 
-_INVERTED = bytes(255 - byte for byte in range(256))
-
 
 class Substitutes:
     """The substitutes of one connection, by what they stand for, and the other way round."""
 
-    __slots__ = ("_originals", "_others", "_watch")
+    __slots__ = ("_draw", "_ids", "_originals", "_others", "_watch")
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(
+        self, watch: Watch, ids: TopicIds, draw: Callable[[int], bytes] = secrets.token_bytes
+    ) -> None:
+        """`ids`: those that are known, of which none is a substitute. `draw`: returns as many
+        random bytes."""
         self._watch = watch
+        self._ids = ids
+        self._draw = draw
         self._others: Mapping[tuple[bytes, int], bytes] = _NONE
         self._originals: Mapping[bytes, Original] = _NONE
 
@@ -69,12 +76,18 @@ class Substitutes:
         if other is None:
             if len(self._others) >= MOST:
                 raise PeerError(f"more than {MOST} topics without a right to them")
-            choices = _other_ids(topic) if by_id else _other_names(topic)
+            choices = self._other_ids() if by_id else _other_names(topic)
             other = next((it for it in choices if it not in self._originals), None)
             if other is None:
                 raise PeerError("too many topics of like names without a right to them")
             self._keep(topic, error, other)
         return other
+
+    def _other_ids(self) -> Iterator[bytes]:
+        while True:
+            other = self._draw(ID)
+            if other != NONE and other not in self._ids:
+                yield other
 
     def _keep(self, topic: bytes, error: int, other: bytes) -> None:
         if not (isinstance(self._others, dict) and isinstance(self._originals, dict)):
@@ -88,8 +101,3 @@ def _other_names(topic: bytes) -> Iterator[bytes]:
     yield from (bytes([first]) + topic[1:] for first in _NO_NAMES)
     if len(topic) > 1:
         yield from (bytes(two) + topic[2:] for two in product(_NO_NAMES, repeat=2))
-
-
-def _other_ids(topic: bytes) -> Iterator[bytes]:
-    other = topic.translate(_INVERTED)
-    return (other[:-1] + bytes([other[-1] ^ change]) for change in range(256))

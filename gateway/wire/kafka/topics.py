@@ -36,6 +36,9 @@ class TopicIds:
     def __len__(self) -> int:
         return len(self._names)
 
+    def __contains__(self, id: bytes) -> bool:
+        return id in self._names
+
     def name(self, id: bytes) -> bytes | None:
         """Return the name of a topic; None: it is not known."""
         found = self._names.get(id)

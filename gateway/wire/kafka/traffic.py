@@ -6,7 +6,7 @@ tells. Both are told as they came; partitions of one topic are told together.
 What has to be different for the other peer is written in place, so nothing of a frame is held:
 
 - A topic that the client may not use gets another name of the same length, which no broker has; its
-  answer gets the name back, and the error (`substitutes`).
+  answer gets the name back, and the error (`substitutes`). Its batches become zeros, both ways.
 - The addresses of new leaders stand at the end of an answer, in a tagged field (KIP-951), and the
   gateway's may be longer or shorter. So the field becomes one that no client knows, full of zeros.
   The client asks for metadata then, as it did before it could be told.
@@ -24,10 +24,10 @@ from gateway.wire.kafka.addresses import FETCH, PRODUCE
 from gateway.wire.kafka.records import Batches
 from gateway.wire.kafka.schema import api
 from gateway.wire.kafka.stream import (
+    Blank,
     Read,
     Reader,
     Reading,
-    blank,
     compact,
     length,
     number,
@@ -66,15 +66,18 @@ class Portion(NamedTuple):
 @dataclass(slots=True)
 class Traffic:
     """What a frame carries. `acks` (of a request): replicas that must have it; with 0 the broker
-    sends no answer. `errors` (of an answer): codes other than 0."""
+    sends no answer. `session` (of an answer): the fetch session. `errors` (of an answer): codes
+    other than 0."""
 
     acks: int = 0
+    session: int = 0
     portions: list[Portion] = field(default_factory=list)
     errors: list[int] = field(default_factory=list)
 
 
 class Original(NamedTuple):
-    """A topic that had another name towards the broker, and the error of its partitions."""
+    """A topic as its client names it, of which the client gets no messages, and the error that says
+    why."""
 
     topic: bytes
     error: int
@@ -87,7 +90,7 @@ Note = Callable[[bytes], None]
 """Is told the transactional id of a request, before its topics are judged."""
 
 Restore = Callable[[bytes], Original | None]
-"""Returns what stood in the place of a topic; None: this one."""
+"""Returns what an answer has in place of a topic; None: the client may have its messages."""
 
 
 def _as_it_is(_told: bytes) -> None:
@@ -129,7 +132,7 @@ def produced(
         other = judge(topic)
         if other is not None:
             yield other
-        portion = yield from _partitions(form, topic, None, traffic)
+        portion = yield from _partitions(form, topic, None, traffic, passes=other is None)
         if other is None:
             traffic.portions.append(portion)
 
@@ -140,14 +143,15 @@ def fetched(version: int, traffic: Traffic, restore: Restore = _as_it_is) -> Rea
     yield from skip(4)  # the time of throttling
     if version >= 7:
         yield from _error(traffic)
-        yield from skip(4)  # the session
+        traffic.session = yield from number(4)
     for _ in range((yield from _count(form))):
         topic = yield from _topic(form)
         original = restore(topic)
-        if original is not None:
+        if original is not None and original.topic != topic:
             yield original.topic
-        portion = yield from _partitions(form, topic, original, traffic)
-        if original is None:
+        passes = original is None
+        portion = yield from _partitions(form, topic, original, traffic, passes=passes)
+        if passes:
             traffic.portions.append(portion)
     if version >= WITH_LEADERS:
         yield from _without_leaders()
@@ -178,9 +182,10 @@ def _topic(form: _Form) -> Reading[bytes]:
 
 
 def _partitions(
-    form: _Form, topic: bytes, original: Original | None, traffic: Traffic
+    form: _Form, topic: bytes, original: Original | None, traffic: Traffic, *, passes: bool
 ) -> Reading[Portion]:
-    """Read what a frame has of one topic."""
+    """Read what a frame has of one topic. `passes`: its batches go on; otherwise they become
+    zeros."""
     size = told = 0
     ends: dict[int, int] = {}
     for _ in range((yield from length(form.array))):
@@ -190,10 +195,13 @@ def _partitions(
             if end is not None:
                 ends[index] = end
         here = max(0, (yield from length(form.array)))
-        batches = Batches(here, whole=form.key == PRODUCE)
-        yield batches
-        told += batches.messages
-        size += here
+        if passes:
+            batches = Batches(here, whole=form.key == PRODUCE)
+            yield batches
+            told += batches.messages
+            size += here
+        else:
+            yield Blank(here)
         if form.has_tags:
             yield from skip_tags()
     if form.has_tags:
@@ -240,4 +248,7 @@ def _without_leaders() -> Reader:
         if tag == LEADERS:
             yield bytes([NOBODYS])
         size = yield from compact()
-        yield from blank(size) if tag == LEADERS else skip(size)
+        if tag == LEADERS:
+            yield Blank(size)
+        else:
+            yield from skip(size)

@@ -103,6 +103,44 @@ def test_a_denial_comes_first_whatever_the_order(default: Default, order: tuple[
     assert not found.refuses(PRODUCE, client("persistent://acme/other/orders"))
 
 
+ALL = {
+    "nothing": ((), "closed", False),
+    "open": ((), "open", True),
+    "shadow": ((), "shadow", True),
+    "opa": ((), "opa", False),
+    "all topics": (({"allow": "consume"},), "closed", True),
+    "a pattern for all": (({"match": {"topic": "*"}, "allow": "lookup"},), "closed", True),
+    "the namespace": (({"match": {"namespace": "acme/web"}, "allow": "lookup"},), "closed", True),
+    "another namespace": (
+        ({"match": {"namespace": "acme/x"}, "allow": "lookup"},),
+        "closed",
+        False,
+    ),
+    "many topics": (({"match": {"topic": "o*"}, "allow": "lookup"},), "closed", False),
+    "an expression": (({"match": {"topic": "/.*/"}, "allow": "lookup"},), "closed", False),
+    "another client": (({"match": {"principal": "x"}, "allow": "lookup"},), "closed", False),
+    "one denied": (
+        ({"allow": "lookup"}, {"id": "b", "match": {"topic": "orders"}, "deny": "lookup"}),
+        "open",
+        False,
+    ),
+    "denied to others": (({"match": {"principal": "x"}, "deny": "lookup"},), "open", True),
+    "denied on trial": (({"deny": "lookup", "mode": "shadow"},), "open", True),
+}
+
+
+@pytest.mark.parametrize(("rules", "default", "expected"), ALL.values(), ids=ALL)
+def test_a_right_to_all_topics_needs_rules_that_name_none(
+    rules: tuple[dict[str, Any], ...], default: Default, expected: bool
+) -> None:
+    found = house(*(rule(**it) for it in rules), default=default)
+    denial = found.access.refuse_all(LOOKUP, client()._replace(topic=None), topic_of(TOPIC))
+    assert (denial is None) is expected
+    assert len(found.told) == (0 if expected else 1)
+    if denial is not None:
+        assert denial.text == "this client may not lookup all topics here"
+
+
 def test_who_is_denied_by_nobody_is_told_that_no_rule_allows_it() -> None:
     denial = house(default="closed").access.refuse(CONSUME, client())
     assert isinstance(denial, Denial)
@@ -393,3 +431,4 @@ def test_rights_are_as_the_page_says(
         assert found.judge(subject, right, closed=closed).allowed == expected
         assert subject.topic is not None
         assert narrowed(subject.topic) == expected
+        assert expected or not narrowed.has_all(subject.topic)

@@ -1,0 +1,322 @@
+"""What a client without a right tried at a closed edge before a real broker, and does not get."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import crc32c
+import pytest
+import yaml
+
+from gateway.wire.contract import Credential
+from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.sasl.client import client as proving
+from tests.apache_kafka.broker import HOST as BROKERS_HOST
+from tests.apache_kafka.broker import Kafka
+from tests.apache_kafka.connection import Connection
+from tests.apache_kafka.gateways import KafkaPlan
+from tests.apache_kafka.secured import users_file
+from tests.apache_kafka.working import create
+from tests.playbooks_kafka.frames import ask, told
+from tests.real.artifacts import Artifacts
+from tests.real.clients import wait_until
+from tests.real.gateways import HOST, Gateway
+
+pytestmark = [pytest.mark.real, pytest.mark.tier("test")]
+
+MECHANISM = "SCRAM-SHA-256"
+ALICE, MALLORY = Credential("basic", b"alice:wonder"), Credential("basic", b"mallory:malice")
+RIGHTS = ["produce", "consume", "lookup", "administer"]
+OF_MALLORY = {"id": "mallory", "match": {"principal": "mallory", "topic": "pub*"}}
+RULES: list[dict[str, Any]] = [
+    {"id": "alice", "match": {"principal": "alice"}, "allow": RIGHTS},
+    {**OF_MALLORY, "allow": ["produce", "consume"]},
+    {
+        "id": "groups",
+        "match": {"principal": "mallory", "subscription": "m-*"},
+        "allow": ["consume"],
+    },
+]
+SECRET = b"TOP-SECRET-PAYROLL"
+DENIED = {ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID}
+
+PRODUCE, FETCH, METADATA, SASL_HANDSHAKE, CREATE, DELETE = 0, 1, 3, 17, 19, 20
+SASL_AUTHENTICATE, ELECT_LEADERS, GROUP_HEARTBEAT, DESCRIBE_TOPICS = 36, 43, 68, 75
+
+
+def batch_of(payload: bytes) -> bytes:
+    """Return a batch of one message, of some dozens of bytes (KIP-98)."""
+    size = len(payload)
+    # No attributes, no deltas, no key, the value, no headers; lengths are zigzag varints.
+    record = b"\0\0\0\1" + bytes([2 * size]) + payload + b"\0"
+    record = bytes([2 * len(record)]) + record
+    fields = struct.pack(">hiqqqhii", 0, 0, 0, 0, -1, -1, -1, 1) + record
+    checked = struct.pack(">ibI", -1, 2, crc32c.crc32c(fields)) + fields
+    return struct.pack(">qi", 0, len(checked)) + checked
+
+
+class Client:
+    """A connection, on which frames are sent by their fields."""
+
+    def __init__(self, port: int, host: str = HOST, shows: Credential | None = None) -> None:
+        self._connection = Connection(port, host)
+        if shows is not None:
+            self._show(shows)
+
+    def __call__(self, key: int, version: int, /, **fields: Any) -> dict[str, Any]:
+        """Return the answer to a request."""
+        return told(key, version, self._connection.ask(ask(key, version, **fields)))
+
+    def _show(self, credential: Credential) -> None:
+        assert not self(SASL_HANDSHAKE, 1, Mechanism=MECHANISM)["ErrorCode"]
+        tokens = proving(MECHANISM, credential)
+        token: bytes | None = next(tokens)
+        while token is not None:
+            answer = self(SASL_AUTHENTICATE, 2, AuthBytes=token)
+            assert not answer["ErrorCode"], answer
+            try:
+                token = tokens.send(answer["AuthBytes"])
+            except StopIteration:
+                token = None
+
+    def ids(self) -> dict[str, bytes]:
+        """Return the ids of all topics that the client may know of."""
+        return {it["Name"]: it["TopicId"] for it in self(METADATA, 12, Topics=None)["Topics"]}
+
+    def produce(self, topic: bytes, payload: bytes) -> dict[str, Any]:
+        """Return what the broker says of a message."""
+        data = [{"Index": 0, "Records": batch_of(payload)}]
+        topics = [{"TopicId": topic, "PartitionData": data}]
+        answer = self(PRODUCE, 13, Acks=-1, TimeoutMs=5000, TopicData=topics)
+        partition: dict[str, Any] = answer["Responses"][0]["PartitionResponses"][0]
+        return partition
+
+    def fetch(self, *topics: bytes, session: int = 0, epoch: int = -1) -> dict[str, Any]:
+        """Return an answer to Fetch, from the beginning of each topic."""
+        partition = {"PartitionMaxBytes": 1 << 20, "CurrentLeaderEpoch": -1}
+        return self(
+            FETCH,
+            13,
+            MaxWaitMs=100,
+            MinBytes=1,
+            MaxBytes=1 << 20,
+            SessionId=session,
+            SessionEpoch=epoch,
+            Topics=[{"TopicId": it, "Partitions": [partition]} for it in topics],
+        )
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@dataclass
+class Edge:
+    """A closed gateway before a broker that knows nobody. `rules`: its file."""
+
+    gateway: Gateway
+    broker: Kafka
+    rules: Path
+
+    def client(self, shows: Credential = MALLORY) -> Client:
+        return Client(self.gateway.port, shows=shows)
+
+    def direct(self) -> Client:
+        """Return a connection to the broker."""
+        return Client(self.broker.port, BROKERS_HOST)
+
+    def topic(self, prefix: str) -> tuple[str, bytes]:
+        """Return the name and the id of a new topic, which has a message."""
+        name = f"{prefix}-{uuid.uuid4().hex[:8]}"
+        create({"bootstrap.servers": f"{BROKERS_HOST}:{self.broker.port}"}, name)
+        with closing(self.direct()) as client:
+            id = client.ids()[name]
+            assert not client.produce(id, SECRET)["ErrorCode"]
+        return name, id
+
+
+def rewrite(path: Path, rules: list[dict[str, Any]]) -> None:
+    path.write_text(yaml.safe_dump({"version": 1, "rules": rules}))
+
+
+@pytest.fixture(scope="module")
+def edge(kafka: Kafka, artifacts: Artifacts) -> Iterator[Edge]:
+    folder = artifacts.directory("gateway-kafka-edge")
+    folder.mkdir(parents=True, exist_ok=True)
+    users = users_file(folder, {"alice": "wonder", "mallory": "malice"}, [MECHANISM])
+    rules = folder / "rules.yaml"
+    rewrite(rules, RULES)
+    identity = {"mode": "verify", "scram": {"credentials_file": str(users)}}
+    made = Gateway(kafka, KafkaPlan(identity=identity, rules=rules, access="closed"), folder)
+    made.start()
+    yield Edge(made, kafka, rules)
+    made.stop()
+
+
+def records(answer: dict[str, Any]) -> bytes:
+    """Return all messages of an answer to Fetch."""
+    parts = (part for topic in answer["Responses"] for part in topic["Partitions"])
+    return b"".join(it["Records"] or b"" for it in parts)
+
+
+def inverse(id: bytes) -> bytes:
+    return bytes(255 - byte for byte in id)
+
+
+def test_no_id_is_a_way_to_a_hidden_topic(edge: Edge) -> None:
+    """A substitute that can be foreseen is one: the broker served the inverse of an inverse."""
+    name, id = edge.topic("secret")
+    with closing(edge.client()) as mallory, closing(edge.client(ALICE)) as alice:
+        assert alice.ids()[name] == id  # the gateway knows it
+        assert name not in mallory.ids()
+        for asked in (id, inverse(id)):
+            answer = mallory.fetch(asked)
+            assert records(answer) == b""
+            assert answer["Responses"][0]["Partitions"][0]["ErrorCode"] in DENIED
+            assert mallory.produce(asked, b"forged")["ErrorCode"] in DENIED
+            gone = mallory(DELETE, 6, Topics=[{"Name": None, "TopicId": asked}], TimeoutMs=5000)
+            assert gone["Responses"][0]["ErrorCode"] in DENIED
+        assert alice.ids()[name] == id
+        assert records(alice.fetch(id)).count(SECRET) == 1
+        assert b"forged" not in records(alice.fetch(id))
+
+
+def test_nobody_goes_on_with_the_session_of_another(edge: Edge) -> None:
+    _, id = edge.topic("secret")
+    with closing(edge.client(ALICE)) as alice, closing(edge.client()) as mallory:
+        begun = alice.fetch(id, epoch=0)
+        assert begun["SessionId"]
+        for epoch in (0, 1, 2, -1):
+            answer = mallory.fetch(session=begun["SessionId"], epoch=epoch)
+            assert answer["ErrorCode"] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            assert records(answer) == b""
+        with closing(edge.direct()) as direct:
+            direct.produce(id, b"later")
+        assert b"later" in records(alice.fetch(session=begun["SessionId"], epoch=1))
+
+
+def test_a_session_ends_with_the_right_to_its_topic(edge: Edge) -> None:
+    name, id = edge.topic("pub")
+    mallory = edge.client()
+    session = mallory.fetch(id, epoch=0)["SessionId"]
+    assert session
+    try:
+        rewrite(edge.rules, [RULES[0], RULES[2]])
+
+        def is_over() -> bool:
+            try:
+                mallory.fetch(session=session, epoch=1)
+            except (EOFError, ConnectionError):
+                return True
+            return False
+
+        wait_until(is_over)
+        with closing(edge.direct()) as direct:
+            direct.produce(id, b"AFTER-THE-RIGHT-IS-GONE")
+        with closing(edge.client()) as again:
+            for epoch in (1, 2):
+                answer = again.fetch(session=session, epoch=epoch)
+                assert answer["ErrorCode"] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            assert records(again.fetch(id)) == b""
+    finally:
+        mallory.close()
+        rewrite(edge.rules, RULES)
+        wait_until(lambda: _knows(edge, name))
+
+
+def _knows(edge: Edge, name: str) -> bool:
+    with closing(edge.client()) as mallory:
+        return name in mallory.ids()
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_an_election_of_all_leaders_needs_the_right_to_administer(edge: Edge, kind: int) -> None:
+    name, _ = edge.topic("secret")
+    with closing(edge.client()) as mallory:
+        answer = mallory(ELECT_LEADERS, 2, ElectionType=kind, TopicPartitions=None, TimeoutMs=3000)
+    assert answer["ErrorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert answer["ReplicaElectionResults"] == []
+    assert name not in str(answer)
+
+
+def test_no_cursor_names_a_hidden_topic(edge: Edge) -> None:
+    edge.topic("secret")
+    cursor, told_of = None, set()
+    with closing(edge.client()) as mallory:
+        for _ in range(10):
+            answer = mallory(DESCRIBE_TOPICS, 0, Topics=[], ResponsePartitionLimit=1, Cursor=cursor)
+            told_of |= {it["Name"] for it in answer["Topics"]}
+            cursor = answer["NextCursor"]
+            if cursor is None:
+                break
+            told_of.add(cursor["TopicName"])
+    assert not [it for it in told_of if not it.startswith("pub")]
+
+
+def test_a_named_topic_is_described_beside_a_hidden_one(edge: Edge) -> None:
+    """Part by part: the cursor of the answer stands in the order of the broker."""
+    public, (secret, _) = edge.topic("pub")[0], edge.topic("secret")
+    cursor = None
+    told_of: dict[str, int] = {}
+    with closing(edge.client()) as mallory:
+        for _ in range(10):
+            answer = mallory(
+                DESCRIBE_TOPICS,
+                0,
+                Topics=[{"Name": public}, {"Name": secret}],
+                ResponsePartitionLimit=1,
+                Cursor=cursor,
+            )
+            told_of |= {it["Name"]: it["ErrorCode"] for it in answer["Topics"]}
+            cursor = answer["NextCursor"]
+            if cursor is None:
+                break
+    assert told_of == {public: 0, secret: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
+def test_no_expression_finds_a_hidden_topic(edge: Edge) -> None:
+    edge.topic("secret")
+    fields: dict[str, Any] = {
+        "GroupId": f"m-{uuid.uuid4().hex[:8]}",
+        "MemberId": str(uuid.uuid4()),
+        "MemberEpoch": 0,
+        "RebalanceTimeoutMs": 10_000,
+        "SubscribedTopicNames": [],
+        "SubscribedTopicRegex": "sec.*",
+        "TopicPartitions": [],
+    }
+    with closing(edge.client()) as mallory:
+        answer = mallory(GROUP_HEARTBEAT, 1, **fields)
+    assert answer["ErrorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert answer["Assignment"] is None
+
+
+def test_a_group_tells_of_the_topics_that_a_member_may_know(edge: Edge) -> None:
+    """Offsets of a group name its topics, also to those who may use the group and not the topic."""
+    public, secret = edge.topic("pub"), edge.topic("secret")
+    group = f"m-{uuid.uuid4().hex[:8]}"
+    topics = [
+        {"Name": name, "Partitions": [{"PartitionIndex": 0, "CommittedOffset": 1}]}
+        for name, _ in (public, secret)
+    ]
+    asked = {"Groups": [{"GroupId": group, "Topics": None, "MemberEpoch": -1}]}
+    with closing(edge.client(ALICE)) as alice, closing(edge.client()) as mallory:
+
+        def is_committed() -> bool:
+            """Return whether the broker is ready to coordinate the group, and has its offsets."""
+            alice(10, 4, KeyType=0, CoordinatorKeys=[group])
+            said = alice(8, 8, GroupId=group, GenerationIdOrMemberEpoch=-1, Topics=topics)
+            return not said["Topics"][0]["Partitions"][0]["ErrorCode"]
+
+        wait_until(is_committed)
+        assert _topics(alice(9, 8, **asked)) == {public[0], secret[0]}
+        assert _topics(mallory(9, 8, **asked)) == {public[0]}
+
+
+def _topics(answer: dict[str, Any]) -> set[str]:
+    return {it["Name"] for it in answer["Groups"][0]["Topics"]}
