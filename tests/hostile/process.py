@@ -134,7 +134,10 @@ class Gateway:
                 stderr=log if stderr is None else stderr,
                 env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
             )
-        assert until(self._is_ready), f"the gateway did not start:\n{self.log.read_text()}"
+        if not until(self._is_ready):
+            self.process.terminate()  # its workers too
+            self.process.wait(PATIENCE)
+            raise AssertionError(f"the gateway did not start:\n{self.log.read_text()}")
 
     def _settings(
         self, brokers: Sequence[Addressed], admin: int, secret: Path, deadlines: dict[str, str]

@@ -109,6 +109,28 @@ def test_a_new_subscription_begins_at_its_initial_position(
     assert client.received() == expected
 
 
+@pytest.mark.parametrize("kind", [EXCLUSIVE, SHARED, FAILOVER, KEY_SHARED])
+def test_a_topic_that_is_not_persistent_drops_what_nobody_may_get(
+    cluster: SandboxCluster, kind: int
+) -> None:
+    """As a broker does, which keeps no such message for later."""
+    topic = TOPIC.replace("persistent://", "non-persistent://")
+    broker, sender = next(
+        (it, client) for it in (0, 1) if _serves(client := Client(cluster, it), topic)
+    )
+    consumer = Client(cluster, broker)
+    sender.send(*numbered(2))
+    consumer.subscribe(topic=topic, permits=2, subType=kind, initialPosition=1)
+    sender.send(*numbered(3, start=2))
+    assert consumer.received() == numbered(2, start=2)
+    consumer.flow(10)
+    assert consumer.received() == []
+    sender.send(*numbered(1, start=5))
+    assert consumer.received() == numbered(1, start=5)
+    consumer.say(Kind.REDELIVER_UNACKNOWLEDGED_MESSAGES, consumer_id=1)
+    assert consumer.received() == []
+
+
 def test_subscriptions_do_not_share_their_messages(
     producer: Client, client: Client, other: Client
 ) -> None:
