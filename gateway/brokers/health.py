@@ -182,7 +182,7 @@ class Brokers:
                 await self._resolve()
         tried: set[Address] = set()
         for is_again in (False, True):
-            if is_again or not self._pool.ready:
+            if is_again:
                 await self._renew(deadline)
             for endpoint in self._pool.candidates(self._clock()):
                 if endpoint.address not in tried:

@@ -28,7 +28,7 @@ from gateway.telemetry.figures import ClusterFigures, ListenerFigures
 from gateway.telemetry.latency import ListenerLatencies
 from gateway.telemetry.progress import Position
 from gateway.telemetry.spans import CONNECTION, Span, Spans
-from gateway.wire.account import Account, Action, Right
+from gateway.wire.account import ENDLESS, Account, Action, Burst, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
 from gateway.wire.scram import ScramSecret
@@ -101,6 +101,8 @@ class RateLimits(Protocol):
 
     def due_in(self, account: Account) -> float: ...
 
+    def burst(self, account: Account) -> Burst: ...
+
     def release(self, account: Account) -> None: ...
 
 
@@ -146,6 +148,10 @@ def _never(_account: Account) -> bool:
 
 def _at_once(_account: Account) -> float:
     return 0.0
+
+
+def _endless(_account: Account) -> Burst:
+    return Burst(ENDLESS, ENDLESS)
 
 
 def _on_all(_topic: TopicName) -> bool:
@@ -217,6 +223,7 @@ class ListenerServices:
         self.wants = _always if limits is None else limits.wants
         self.is_in_debt = _never if limits is None else limits.is_in_debt
         self.due_in = _at_once if limits is None else limits.due_in
+        self.burst = _endless if limits is None else limits.burst
         self._age = age
         self._clock = clock
         self._generation = 0

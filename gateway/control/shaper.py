@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gateway.policy.matching import RuleSet
     from gateway.policy.supply import Supply
     from gateway.telemetry.figures import RuleFigures
-    from gateway.wire.account import Account
+    from gateway.wire.account import Account, Burst
     from gateway.wire.services import Again
     from gateway.wire.subject import Subject
 
@@ -86,6 +86,10 @@ class Shaper:
     def due_in(self, account: Account) -> float:
         """See `wire.services.Services`."""
         return self.shaping.limiter.due_in(account, self._reactor.clock())
+
+    def burst(self, account: Account) -> Burst:
+        """See `wire.services.Services`."""
+        return self.shaping.limiter.burst(account)
 
     def release(self, account: Account) -> None:
         """Forget an account that is closed."""

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 
 from gateway.policy.debts import Debts
 from gateway.policy.dimensions import Unit
-from gateway.policy.gcra import Meter
+from gateway.policy.gcra import MOST_DEBT, Meter
 from gateway.policy.keys import FORGOTTEN_AT_ONCE, LIMIT_SIZE, MOST_RESTING, Key
 from gateway.policy.limits import LEASE_SECONDS, Grant, Limit, LimitSpec, Member, grant_all
+from gateway.wire.account import ENDLESS, Burst
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
@@ -177,6 +178,17 @@ class Limiter:
             return 0.0
         member.settle(now)
         return max((limit.due_in(now) for limit in member.limits), default=0.0)
+
+    def burst(self, account: Account) -> Burst:
+        """Return what may come at once at the account's limits while nobody uses them. All accounts
+        of a limit together get no more than it may owe, as more would be forgiven."""
+        member = self._members.get(account)
+        least = {Unit.MESSAGES: ENDLESS, Unit.BYTES: ENDLESS}
+        for limit in () if member is None else member.limits:
+            spec = limit.spec
+            part = spec.rate * MOST_DEBT / limit.accounts
+            least[spec.unit] = min(least[spec.unit], int(min(spec.metered_burst, part)))
+        return Burst(least[Unit.MESSAGES], least[Unit.BYTES])
 
     def is_spent(self, spec: LimitSpec, now: float) -> bool:
         """Return whether a new account would have to wait at this limit: others wait, or no unit is

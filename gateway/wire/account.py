@@ -112,6 +112,13 @@ else:
     Counters = _Counters
 
 
+class Burst(NamedTuple):
+    """Messages and bytes that may come at once; `ENDLESS` without a limit."""
+
+    messages: int
+    bytes: int
+
+
 class Account(Counters):
     """The counters and the allowance of one open producer or consumer of a `subject`.
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from gateway.wire.account import Account, Action, Right
+from gateway.wire.account import Account, Action, Burst, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Origin, Principal, Settle
 from gateway.wire.scram import ScramSecret
@@ -183,6 +183,11 @@ class Services(Protocol):
 
     def due_in(self, account: Account) -> float:
         """Return the seconds until this account has allowance, about; 0: it has some."""
+        ...
+
+    def burst(self, account: Account) -> Burst:
+        """Return what may come at once at the account's limits while nobody uses them; less where
+        so many share a limit that all of it together would be more than the limit may owe."""
         ...
 
     def release(self, account: Account) -> None:

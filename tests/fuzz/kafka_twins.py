@@ -77,7 +77,9 @@ class Twins:
         self.plays: list[Play] = []
         for make in (_pure, directions):
             with patch("gateway.wire.kafka.session.directions", make):
-                self.plays.append(Play(KafkaServices(), known=TOPICS))
+                play = Play(KafkaServices(), known=TOPICS)
+            play.session._substitutes._draw = random.Random(1).randbytes  # type: ignore[attr-defined]
+            self.plays.append(play)
         self.is_over = False
         self._calm: int | None = None  # the API of the only requests for a while, which are alike
         self._number = 0

@@ -12,7 +12,7 @@ import trio
 from gateway.control.seats import Seat, Seats
 from gateway.telemetry.latency import ListenerLatencies, TenantLatencies
 from gateway.telemetry.progress import Position, Progress
-from gateway.wire.account import ENDLESS, Account, Action, Right
+from gateway.wire.account import ENDLESS, Account, Action, Burst, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
 from gateway.wire.scram import ScramSecret
@@ -70,6 +70,7 @@ class FakeServices:
         self.tenants: ListenerLatencies | None = None  # durations, if they are read
         self.paced: set[Action] = set()
         self.limits_sends = False
+        self.bursts = Burst(10_000, ENDLESS)
         self.delay: float | Again | Denial = 0.0  # answer for paced actions
         self.again: list[Again | None] = []  # previous answers for the requests in `counted`
         self.counted: list[Asked] = []  # paced requests that were counted
@@ -192,6 +193,9 @@ class FakeServices:
 
     def is_in_debt(self, account: Account) -> bool:
         return account in self.in_debt
+
+    def burst(self, account: Account) -> Burst:
+        return self.bursts
 
     def release(self, account: Account) -> None:
         self.released.append(account)

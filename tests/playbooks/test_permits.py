@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.account import Account, Action
+from gateway.wire.account import ENDLESS, Account, Action, Burst
 from gateway.wire.contract import (
     Attend,
     Await,
@@ -25,6 +25,7 @@ from gateway.wire.pulsar.counts import MOST
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.permits import (
     AT_ONCE,
+    LEAST_SIZE,
     MOST_PERMITS,
     QUIET,
     ConsumerPermits,
@@ -743,8 +744,30 @@ def test_a_limit_of_bytes_holds_no_permit_back_either(unkept: Play) -> None:
     asks(unkept, 500).gives(Forward(), Attend())
 
 
-def test_no_more_permits_run_ahead_than_the_brake_lets_come(unkept: Play) -> None:
-    asks(unkept, 1_000_000).gives(Replace(flow(1, FAR_MESSAGES)), Attend())
+def test_no_more_permits_run_ahead_than_may_come_at_once(unkept: Play) -> None:
+    """Whatever a client asks for: its limit forgives what it cannot owe."""
+    unkept.services.bursts = Burst(300, ENDLESS)
+    asks(unkept, 1_000_000).gives(Replace(flow(1, 300)), Attend())
     unkept.account.grant(100)
     gets(unkept, 60)
     assert delivered(unkept) == [60]
+
+
+def test_a_limit_without_a_burst_lets_one_permit_go(unkept: Play) -> None:
+    unkept.services.bursts = Burst(0, ENDLESS)
+    asks(unkept, 1000).gives(Replace(flow(1, 1)), Attend())
+
+
+def test_under_a_limit_of_bytes_so_many_run_ahead_as_fit(unkept: Play) -> None:
+    unkept.services.bursts = Burst(ENDLESS, 100 * LEAST_SIZE)
+    asks(unkept, 1000).gives(Replace(flow(1, 100)), Attend())
+    unkept.account.grant(1 << 30, 1 << 30)
+    gets(unkept, 100, 10 * LEAST_SIZE)
+    unkept.account.messages_ceiling = unkept.account.messages + 1
+    assert delivered(unkept) == [10]
+
+
+def test_who_got_nothing_runs_no_further_ahead_while_its_limit_owes_much(unkept: Play) -> None:
+    asks(unkept, 1000).happens()
+    unkept.services.in_debt.add(unkept.account)
+    asks(unkept, 500).gives(Drop(), Await(unkept.account), Attend())

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway.errors import PeerError
 from gateway.wire.account import Right
 from gateway.wire.contract import EndReason
 from gateway.wire.kafka.errors import ErrorCode
@@ -19,11 +20,13 @@ from .frames import (
     ask,
     asked,
     batch,
+    described,
     fetch,
     fetched,
     id_of,
     known,
     named,
+    produce,
     tell,
     told,
 )
@@ -183,6 +186,7 @@ def test_substitutes_are_kept_as_long_as_a_session_may_have_them() -> None:
 # -- share sessions --------------------------------------------------------------------------------
 
 MEMBER = {"GroupId": "g", "MemberId": "a-member"}
+LONG_GROUP = "g" * 500
 SHARES = [
     (key, version)
     for key in (SHARE_FETCH, SHARE_ACKNOWLEDGE)
@@ -207,16 +211,28 @@ def test_a_share_session_of_another_connection_is_not_found(
     assert heard["ErrorCode"] == ErrorCode.SHARE_SESSION_NOT_FOUND
 
 
+@pytest.mark.parametrize("group", ["g", LONG_GROUP])
 @pytest.mark.parametrize(("key", "version"), SHARES)
-def test_a_connection_uses_the_share_session_that_it_has_begun(key: int, version: int) -> None:
+def test_a_connection_uses_the_share_session_that_it_has_begun(
+    key: int, version: int, group: str
+) -> None:
     play = Play(guarded())
-    fetching = known(SHARE_FETCH).request
-    first = share(SHARE_FETCH, min(version, fetching.last), 0)
+    first = share(SHARE_FETCH, version, 0, GroupId=group)
     assert play.client(first) == first
-    said = share(key, version, 1, 2)
+    play.broker(tell(SHARE_FETCH, version, 1))
+    said = share(key, version, 1, 2, GroupId=group)
     assert play.client(said) == said
     assert play.client(share(key, version, 1, 3, MemberId="another")) == b""
     assert play.client(share(key, version, 1, 4, GroupId="another")) == b""
+
+
+def test_a_session_that_the_broker_refused_to_begin_is_not_found() -> None:
+    """It may be another member's, which goes on."""
+    play = Play(guarded())
+    play.client(share(SHARE_FETCH, 1, 0))
+    play.broker(tell(SHARE_FETCH, 1, 1, ErrorCode=42))
+    assert play.client(share(SHARE_FETCH, 1, 7, 2)) == b""
+    assert told(SHARE_FETCH, 1, play.client_got())["ErrorCode"] == 122
 
 
 @pytest.mark.parametrize("services", [KafkaServices, guarded])
@@ -252,3 +268,60 @@ def test_an_answer_about_a_topic_without_a_name_passes(version: int) -> None:
     partitions = [{"PartitionIndex": 0, "ErrorCode": 3}]
     answer = tell(FETCH, version, 1, Responses=[{"Topic": "", "Partitions": partitions}])
     assert play.broker(answer) == answer
+
+
+# -- what nobody knows yet -------------------------------------------------------------------------
+
+
+def test_a_session_goes_on_when_it_is_known_again_who_may_use_its_topics() -> None:
+    """Rights that others decide may be asked for again after a pause; until then the client gets
+    an error, after which it asks again, and the next request waits for the answer."""
+    services = guarded()
+    play = begun(16, services)
+    for _ in range(3):
+        play.after(SWEPT)
+    services.undecided = {"a"}
+    play.client(within(16, SESSION, 1, 2))
+    heard = told(FETCH, 16, play.broker(given(16, 2, SESSION, a=batch(3))))
+    assert heard["Responses"][0]["Partitions"][0]["ErrorCode"] == ErrorCode.NOT_LEADER
+    said = within(16, SESSION, 2, 3)
+    assert play.client(said) == b""
+    play.finish()
+    assert play.broker_got() == said
+    answer = given(16, 3, SESSION, a=batch(3))
+    assert play.broker(answer) == answer
+    assert play.account("a").messages == 3
+
+
+def test_a_session_goes_on_when_the_name_of_an_id_is_known_again() -> None:
+    play = begun(16)
+    for _ in range(3):
+        play.after(SWEPT)
+    play.listener.ids._names.clear()
+    play.client(within(16, SESSION, 1, 2))
+    heard = told(FETCH, 16, play.broker(given(16, 2, SESSION, a=batch(3))))
+    assert heard["Responses"][0]["Partitions"][0]["ErrorCode"] == ErrorCode.UNKNOWN_TOPIC_ID
+    said = within(16, SESSION, 2, 3)
+    own = play.broker_got() + play.client(said)
+    assert [it["TopicId"] for it in asked(own)["Topics"]] == [id_of("a")]
+    play.broker(described(12, -1, "a"))
+    assert play.broker_got() == said
+    answer = given(16, 3, SESSION, a=batch(3))
+    assert play.broker(answer) == answer
+
+
+def test_a_topic_without_a_name_in_the_transaction_of_somebody_else_is_a_violation() -> None:
+    services = KafkaServices()
+    services.forbidden = {(Right.PRODUCE, "group:theirs")}
+    with pytest.raises(PeerError, match="without a name"):
+        Play(services).client(produce(9, 1, 1, "theirs", **{"": batch(1)}))
+
+
+def test_no_substitute_is_made_for_a_request_that_waits() -> None:
+    """It would stand in the way of the next answers for as long as the session lasts."""
+    play = Play()
+    said = fetch(16, 1, "a")
+    play.client(said)
+    play.broker(described(12, -1, "a"))
+    assert play.broker_got().endswith(said)
+    assert len(play.session._substitutes) == 0  # type: ignore[attr-defined]

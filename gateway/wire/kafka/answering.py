@@ -52,7 +52,10 @@ UNCOUNTED = frozenset({METADATA, 75})
 """APIs whose answers have an error for each topic of a cluster that is moving."""
 
 _SHARED_TOPIC, _SHARED_RECORDS = "Responses/TopicId", "Responses/Partitions/Records"
-_SHARED = frozenset({_SHARED_TOPIC, "Responses/Partitions/ErrorCode", _SHARED_RECORDS})
+_SHARED_ERROR = "ErrorCode"
+_SHARED = frozenset(
+    {_SHARED_ERROR, _SHARED_TOPIC, "Responses/Partitions/ErrorCode", _SHARED_RECORDS}
+)
 _NO_RECORDS = unsigned(1)
 _PRODUCED = frozenset({"Name", "TopicId", "ErrorCode"})
 _ERRORS = frozenset({"ErrorCode"})
@@ -196,7 +199,10 @@ class Answering:
         held: list[Account] = []
         changes: list[tuple[Place, bytes]] = []
         for place in found.places:
-            if place.name == _SHARED_TOPIC:
+            if place.name == _SHARED_ERROR:
+                refused = any(frame[place.start : place.end])
+                self._book.sessions.shared(refused=refused)
+            elif place.name == _SHARED_TOPIC:
                 id = frame[place.start : place.end]
                 account = self._used(Action.CONSUME, id, by_id=True)
             elif place.name != _SHARED_RECORDS:

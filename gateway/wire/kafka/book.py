@@ -30,7 +30,7 @@ CLOSED_AT_ONCE = 256
 """Accounts that are given back in one step."""
 
 MOST_WANTED = 1000
-"""Ids that are asked for at once. A client that names more of them tries again for the others."""
+"""Ids, and rights, that are asked for at once. Who names more tries again for the others."""
 
 RIGHTS = {Action.PRODUCE: Right.PRODUCE, Action.CONSUME: Right.CONSUME}
 
@@ -96,6 +96,11 @@ class Book:
     def _tables(self) -> Tables:
         return (*self.produced, *self.consumed)
 
+    @property
+    def has_questions(self) -> bool:
+        """Return whether anything has to be asked."""
+        return bool(self.wanted or self.undecided)
+
     def name(self, id: bytes, *, wanted: bool = True) -> bytes | None:
         """Return the name of a topic; None: it is not known. `wanted`: it is asked for then."""
         name = self._ids.name(id)
@@ -103,6 +108,7 @@ class Book:
             if not isinstance(self.wanted, dict):
                 self.wanted = dict[bytes, None]()
             self.wanted[id] = None
+            self._watch.edition += 1  # the next request stops, and the session asks
         return name
 
     def use(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
@@ -177,7 +183,9 @@ class Book:
         if isinstance(refused, Undecided):
             if not isinstance(self.undecided, list):
                 self.undecided = []
-            self.undecided.append(refused.ask)
+            if len(self.undecided) < MOST_WANTED:
+                self.undecided.append(refused.ask)
+            self._watch.edition += 1
         return refused
 
     def forbid_all(self, right: Right, subject: Subject) -> Denial | None:

@@ -117,7 +117,7 @@ class CompiledRequests(_Walked, Requests):
     def _may_fetch(self, like: Asking) -> bool:
         walker = self.walker
         walker.asking = None
-        if like is NOT_ASKING or self._throttle.consumed:
+        if like is NOT_ASKING or self._throttle.consumed or self._book.has_questions:
             return False
         if like.name and like.name not in self._book.consumed[like.version >= quick.BY_ID]:
             return False

@@ -3,6 +3,8 @@ broker, and their session is the connection's own."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gateway.errors import PeerError
 from gateway.wire.account import Action
 from gateway.wire.kafka.addresses import FETCH
@@ -18,15 +20,20 @@ _SESSION = "SessionId"
 _WANTED = frozenset({"Topic", "TopicId", _SESSION})
 
 
-def fetch_of(
-    schema: Schema, head: Head, frame: bytes, book: Book, substitutes: Substitutes
-) -> bytes | ErrorCode:
-    """Return a request of Fetch or ShareFetch as the broker gets it: the same, if the client may
-    use all its topics. Return the error that refuses it if it names a fetch session of another
-    connection. Raises `PeerError` if it is torn."""
-    by_id = head.key != FETCH or head.version >= BY_ID[FETCH]
-    flexible = head.version >= schema.flexible
-    changed: bytearray | None = None
+class Refused(NamedTuple):
+    """A topic that the client may not use: where it stands, as what, and why."""
+
+    place: Place
+    topic: bytes
+    error: ErrorCode
+
+
+def refused_in(schema: Schema, head: Head, frame: bytes, book: Book) -> list[Refused] | ErrorCode:
+    """Return the topics of a request of Fetch or ShareFetch that the client may not use, or the
+    error that refuses all of it: it names a fetch session of another connection. Raises `PeerError`
+    if it is torn."""
+    by_id, flexible = names_ids(head), head.version >= schema.flexible
+    found: list[Refused] = []
     for place in (
         plan(schema, head.version, _WANTED, whole=True).walk(frame, head.body, len(frame)).places
     ):
@@ -38,10 +45,24 @@ def fetch_of(
         topic = _topic(frame, place, by_id=by_id, flexible=flexible)
         used = book.use(Action.CONSUME, topic, by_id=by_id)
         if isinstance(used, ErrorCode):
-            other = (substitutes.id if by_id else substitutes.name)(topic, used)
-            changed = bytearray(frame) if changed is None else changed
-            changed[place.end - len(other) : place.end] = other
-    return frame if changed is None else bytes(changed)
+            found.append(Refused(place, topic, used))
+    return found
+
+
+def names_ids(head: Head) -> bool:
+    """Return whether a request of Fetch or ShareFetch names topics by their ids."""
+    return head.key != FETCH or head.version >= BY_ID[FETCH]
+
+
+def without(
+    frame: bytes, refused: list[Refused], substitutes: Substitutes, *, by_id: bool
+) -> bytes:
+    """Return a request with substitutes for the topics that the client may not use."""
+    changed = bytearray(frame)
+    for place, topic, error in refused:
+        other = (substitutes.id if by_id else substitutes.name)(topic, error)
+        changed[place.end - len(other) : place.end] = other
+    return bytes(changed) if refused else frame
 
 
 def _topic(frame: bytes, place: Place, *, by_id: bool, flexible: bool) -> bytes:

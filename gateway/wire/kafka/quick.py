@@ -79,6 +79,10 @@ def lead(chunk: bytearray, at: int, end: int, version: int) -> Lead | None:
 _ONE = 2
 """The compact length of one element."""
 
+_MOST = 126
+"""Elements of an array whose length takes one byte. A byte from 128 on begins a longer length: a
+broker would read another number than the byte is."""
+
 
 @lru_cache(_LENGTHS)
 def length_of(size: int) -> bytes:
@@ -86,7 +90,9 @@ def length_of(size: int) -> bytes:
     return unsigned(size + 1)
 
 
-def produced(chunk: bytearray, at: int, end: int, version: int) -> Produced | None:
+def produced(  # noqa: C901 - flat, as it runs for many requests
+    chunk: bytearray, at: int, end: int, version: int
+) -> Produced | None:
     """Return what a request has whose client id begins at `at`; None: read it otherwise."""
     try:
         client = _short(chunk, at)[0]
@@ -98,6 +104,8 @@ def produced(chunk: bytearray, at: int, end: int, version: int) -> Produced | No
             return None
         acks = _short(chunk, at + 2)[0]
         count = chunk[at + 8] - 1
+        if count > _MOST:
+            return None
         at += 9
         topics: list[Portion] = []
         while count > 0:
@@ -178,6 +186,8 @@ def fetches(  # noqa: C901 - flat, as it runs for many requests
         at += 22
         begin = at
         count = chunk[at] - 1
+        if count > _MOST:
+            return None
         at += 1
         topics: list[bytes] = []
         places: list[int] = []
@@ -221,6 +231,8 @@ def accepted(chunk: bytearray, at: int, end: int, version: int) -> bool:
         if chunk[at]:  # tagged fields of the head
             return False
         count = chunk[at + 1] - 1
+        if count > _MOST:
+            return False
         at += 2
         while count > 0:
             count -= 1
@@ -267,6 +279,8 @@ def fetched(chunk: bytearray, at: int, end: int, version: int) -> list[Portion] 
         if chunk[at] or chunk[at + 5] or chunk[at + 6]:  # tagged fields of the head; an error
             return None
         count = chunk[at + 11] - 1  # behind the time of throttling, the error and the session
+        if count > _MOST:
+            return None
         at += 12
         topics: list[Portion] = []
         while count > 0:

@@ -225,6 +225,8 @@ class Requests(FrameScanner):
     def _judge(self, topic: bytes, *, by_id: bool) -> bytes | None:
         found = self._transacts or self._book.use(Action.PRODUCE, topic, by_id=by_id)
         if isinstance(found, ErrorCode):
+            if not topic:
+                raise PeerError("a topic without a name")
             other = self._substitutes.id if by_id else self._substitutes.name
             return other(topic, found)
         self._accounts.append(found)
@@ -264,6 +266,8 @@ class Requests(FrameScanner):
         until = pos + SIZE.size + size
         if until > end or self.stops or self._throttle.consumed or self._pending.is_full:
             return False
+        if self._book.has_questions:
+            return False
         _, _, version, correlation = REQUEST.unpack_from(chunk, pos)
         if not quick.FLEXIBLE[FETCH] <= version <= _LAST_FETCH:
             return False
@@ -283,7 +287,7 @@ class Requests(FrameScanner):
         behind them; `pos`: none is."""
         size, kind, version, lead, topic, rest, name, unpack = like
         last = end - SIZE.size - size
-        if size < 0 or pos > last or self._throttle.consumed:
+        if size < 0 or pos > last or self._throttle.consumed or self._book.has_questions:
             return pos
         if name and name not in self._book.consumed[version >= quick.BY_ID]:
             return pos

@@ -44,7 +44,7 @@ from gateway.wire.kafka.commits import COMMITS
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.directions import directions
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.fetching import fetch_of
+from gateway.wire.kafka.fetching import Refused, names_ids, refused_in, without
 from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, request
 from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.refusing import no_session, refused
@@ -276,6 +276,8 @@ class KafkaSession:
             # Brokers keep the topics of a fetch session, and the answers to others are kept too:
             # none of them may get a substitute that is out of date a moment later.
             return (*self._found_out(), Postpone(self._asks_until))
+        if isinstance(judged, list):
+            judged = without(frame, judged, self._substitutes, by_id=names_ids(head))
         self._paced_until = None
         if judged is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             return self._own(no_session(known, head))
@@ -287,13 +289,16 @@ class KafkaSession:
         self._pending.ask(asked)
         return FORWARD if judged is frame else (Replace(judged),)
 
-    def _decided_by(self, schema: Schema, head: Head, frame: bytes) -> bytes | ErrorCode:
-        """Return a request as the broker gets it, or the error that refuses it."""
+    def _decided_by(
+        self, schema: Schema, head: Head, frame: bytes
+    ) -> bytes | list[Refused] | ErrorCode:
+        """Return a request as the broker gets it, or which topics it must not have there, or the
+        error that refuses it."""
         if head.key in OF_SHARE and not self._book.sessions.may_share(schema, head, frame):
             return ErrorCode.SHARE_SESSION_NOT_FOUND
         guarded = self._services.guarded
         if head.key == FETCH or (head.key == SHARE_FETCH and not guarded):
-            return fetch_of(schema, head, frame, self._book, self._substitutes)
+            return refused_in(schema, head, frame, self._book)
         if guarded:
             return self._rights.judge(schema, head, frame)
         plan(schema, head.version, whole=True).walk(frame, head.body, len(frame))

@@ -19,9 +19,9 @@ MOST = 8
 """Sessions of each kind that a connection may use at a time; clients have one. Of more, those that
 it was given first are forgotten."""
 
-LONGEST = 256
-"""Bytes of the names of a group and its member whose share session is kept. Brokers take 249 for a
-group; members are named by ids of 22 bytes."""
+LONGEST = 1024
+"""Bytes of the names of a group and its member whose share session is kept. Members are named by
+ids of 22 bytes, and groups by names of some dozens."""
 
 NO_SESSION = 0
 """Of a fetch request without a session, or that asks for one."""
@@ -29,17 +29,21 @@ NO_SESSION = 0
 _BEGINS = 0
 """The epoch of a request that begins a share session."""
 
+Member = tuple[bytes, bytes]
+"""A group and its member, who names a share session by both."""
+
 _OF_SHARE = ("GroupId", "MemberId", "ShareSessionEpoch")
 
 
 class Sessions:
     """What one connection may use."""
 
-    __slots__ = ("_fetch", "_share")
+    __slots__ = ("_beginning", "_fetch", "_share")
 
     def __init__(self) -> None:
         self._fetch: tuple[int, ...] = ()
-        self._share: tuple[tuple[bytes, bytes], ...] = ()
+        self._share: tuple[Member, ...] = ()
+        self._beginning: Member | None = None  # named by the last request that begins one
 
     @property
     def any_fetch(self) -> bool:
@@ -57,7 +61,7 @@ class Sessions:
 
     def may_share(self, schema: Schema, head: Head, frame: bytes) -> bool:
         """Return whether a request of a share group may use the session that it names, and note the
-        one that it begins. Raises `PeerError` if it is torn."""
+        one that it begins, until its answer comes. Raises `PeerError` if it is torn."""
         flexible = head.version >= schema.flexible
         epoch, names = _BEGINS, [b"", b""]
         found = plan(schema, head.version, frozenset(_OF_SHARE)).walk(frame, head.body, len(frame))
@@ -69,6 +73,12 @@ class Sessions:
         group, member = names
         if epoch != _BEGINS:
             return (group, member) in self._share
-        if len(group) + len(member) <= LONGEST and (group, member) not in self._share:
-            self._share = (*self._share, (group, member))[-MOST:]
+        self._beginning = (group, member) if len(group) + len(member) <= LONGEST else None
         return True
+
+    def shared(self, *, refused: bool) -> None:
+        """Note the answer to a request of ShareFetch. Members wait for the answer to the one that
+        begins their session, before which they know of none."""
+        begun, self._beginning = self._beginning, None
+        if begun is not None and not refused and begun not in self._share:
+            self._share = (*self._share, begun)[-MOST:]

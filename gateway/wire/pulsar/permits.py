@@ -21,9 +21,10 @@ consumers would take up the allowance of busy ones. Later the broker knows how l
 
 A topic that is not persistent is another matter: its broker drops what comes while a consumer has
 no permits, and a permit that waits here would lose a message that no limit stands against. So such
-a consumer's permits run *ahead*: as long as its limits have allowance, all go on, and what comes is
-charged. Without allowance they wait, and the broker drops what is above the limit. The broker may
-have as many permits then as the brake lets come beyond an allowance anyway.
+a consumer's permits run *ahead*: as long as its limits have allowance, the broker has as many as
+may come at once at a limit that nobody uses, its burst, and what comes is charged. Without
+allowance they wait, and the broker drops what is above the limit. All consumers of a limit together
+have no more ahead than a limit may owe, so that it holds over time.
 
 After each delivery of messages the session asks at once whether more permits may go, because a
 consumer with a queue of one asks after each message.
@@ -49,7 +50,7 @@ from collections import OrderedDict
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gateway.wire.account import ENDLESS, Account
+from gateway.wire.account import ENDLESS, Account, Burst
 from gateway.wire.contract import (
     DROP,
     FORWARD,
@@ -65,7 +66,7 @@ from gateway.wire.contract import (
     Replace,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.brake import FAR_BYTES, FAR_MESSAGES, Brake, is_far_beyond
+from gateway.wire.pulsar.brake import FAR_BYTES, Brake, is_far_beyond
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import MOST
 from gateway.wire.pulsar.handles import Handle
@@ -90,6 +91,11 @@ that has messages sends them within milliseconds, from its disks within a second
 RECENT = 100
 """Messages over which sizes are averaged: older ones count half as much or less. A consumer of
 small messages forgets a large one after some hundreds."""
+
+
+LEAST_SIZE = 1024
+"""Bytes of a message of a topic that is not persistent, as long as none has come, or only smaller
+ones: a limit of bytes says by it how many may come at once."""
 
 
 class Sizes:
@@ -118,6 +124,11 @@ class Sizes:
         self._largest = max(size, self._largest * kept)
         return True
 
+    @property
+    def average(self) -> float:
+        """Return the bytes of a recent message; 0 before the first."""
+        return self._average
+
     def fitting(self, account: Account) -> int:
         """Return how many messages fit into the allowance of bytes. Needs a message seen before."""
         left = account.bytes_ceiling - account.bytes
@@ -128,7 +139,8 @@ class ConsumerPermits:
     """The permits of one incarnation of a consumer.
 
     `wanted`: permits that wait here. `passed`: permits that the broker got. `ahead`: how many it
-    may have whatever the allowance, as long as there is any. `parked`: no permit may go now.
+    may have whatever the allowance, as long as there is any. `is_kept`: of a topic whose messages
+    wait for permits. `parked`: no permit may go now.
     `queue`: the most permits that the client asked for at once, which is the room that it has.
     `quiet_since`: time of the last delivery, or of the last moment when none was possible.
     `probed`: permits passed on since then because nothing came. `braked_at`: see `Brake.ask`.
@@ -140,6 +152,7 @@ class ConsumerPermits:
         "ahead",
         "braked_at",
         "id",
+        "is_kept",
         "parked",
         "passed",
         "probed",
@@ -151,7 +164,8 @@ class ConsumerPermits:
     def __init__(self, id: int, account: Account) -> None:
         self.id = id
         self.account = account
-        self.ahead = 1 if is_kept(account.topic) else FAR_MESSAGES
+        self.is_kept = is_kept(account.topic)
+        self.ahead = 1
         self.parked = False
         self.wanted = self.queue = self.probed = 0
         self.quiet_since = 0.0
@@ -174,6 +188,11 @@ class ConsumerPermits:
         """Add permits that the client asks for."""
         self.wanted += permits
         self.queue = max(self.queue, permits)
+
+    def run_ahead(self, burst: Burst) -> None:
+        """Note how many permits may run ahead. `burst`: what may come at once."""
+        fitting = burst.bytes // max(LEAST_SIZE, round(self._sizes.average))
+        self.ahead = max(1, min(burst.messages, fitting))
 
     def see(self, now: float) -> None:
         """Take note of the messages delivered since the last call."""
@@ -359,6 +378,8 @@ class Permits:
         if consumer.parked:
             return 0, ()
         consumer.see(now)
+        if not consumer.is_kept:
+            consumer.run_ahead(self._services.burst(account))
         if self._waits(consumer):
             consumer.quiet_since = now
             return 0, (Await(account),)
@@ -377,7 +398,7 @@ class Permits:
         account = consumer.account
         if not consumer.is_first:
             return account.held and not self._services.wants(account)
-        if consumer.passed:
+        if consumer.passed and consumer.is_kept:
             return False
         return self._services.is_in_debt(account) and not self._services.wants(account)
 

@@ -104,6 +104,7 @@ class Setting:
         header: bytes = b"",
     ) -> None:
         self.ips: dict[str, list[str]] = {}
+        self.is_silent = False  # the name server
         self.asked: list[str] = []  # hosts that the name server was asked for
         self.events: list[tuple[str, dict[str, object]]] = []
         self.learned = LearnedHosts(PULSAR)
@@ -122,6 +123,8 @@ class Setting:
     async def look_up(self, host: str) -> Sequence[str]:
         await trio.lowlevel.checkpoint()
         self.asked.append(host)
+        if self.is_silent:
+            await trio.sleep_forever()
         if host not in self.ips:
             raise OSError(-2, "Name or service not known")
         return self.ips[host]
@@ -636,6 +639,21 @@ async def test_a_probe_that_fails_brings_a_look_up(
             found = trio.current_time() - began
         nursery.cancel_scope.cancel()
     assert found < TIMING.probe_interval + 3 * TIMING.resolve_retry
+
+
+async def test_a_silent_name_server_delays_nobody_whose_broker_is_back(
+    broker: FakeBroker, autojump_clock: trio.testing.MockClock
+) -> None:
+    setting = Setting(Address("broker.svc", broker.address.port))
+    setting.ips["broker.svc"] = [broker.address.host]
+    await dialled(setting.brokers)
+    broker.stop()
+    await denied(setting.brokers)
+    broker.start()
+    setting.is_silent = True
+    began = trio.current_time()
+    await dialled(setting.brokers)
+    assert trio.current_time() - began < 1.0
 
 
 async def test_a_broker_that_stays_away_is_looked_up_now_and_then(

@@ -21,7 +21,7 @@ from gateway.policy.accounts import AccountBook
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rule
 from gateway.telemetry.figures import ClusterFigures
-from gateway.wire.account import Account, Action, Right
+from gateway.wire.account import ENDLESS, Account, Action, Burst, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Principal, Refusal, Settle
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
@@ -242,6 +242,9 @@ class FakeLimits:
     def due_in(self, account: Account) -> float:
         return 7.0
 
+    def burst(self, account: Account) -> Burst:
+        return Burst(3, 300)
+
     def release(self, account: Account) -> None:
         self.released.append(account)
 
@@ -278,6 +281,8 @@ def test_an_account_without_limits_is_due_at_once() -> None:
     account = Account(Action.CONSUME, subject_of("orders"))
     assert Setting(limits=FakeLimits()).services.due_in(account) == 7.0
     assert Setting().services.due_in(account) == 0.0
+    assert Setting(limits=FakeLimits()).services.burst(account) == Burst(3, 300)
+    assert Setting().services.burst(account) == Burst(ENDLESS, ENDLESS)
 
 
 def test_rules_decide_the_waiting_time() -> None:

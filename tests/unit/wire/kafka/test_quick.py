@@ -215,3 +215,49 @@ def test_what_is_not_of_the_usual_form_is_read_in_pieces() -> None:
     in_transaction = CLIENT + b"\x02t" + usual[len(CLIENT) + 1 :]
     for other in (tagged, in_transaction, usual[:-1], usual + b"\0"):
         assert quick.produced(bytearray(other), 0, len(other), 9) is None
+
+
+# -- lengths of several bytes ----------------------------------------------------------------------
+
+
+def many(topics: int, version: int = 12) -> dict[str, bytes]:
+    """Frames of so many topics without partitions, by what reads them."""
+    count = unsigned(topics + 1)
+    asked = b"".join(named(version, b"t%d" % it) + b"\1\0" for it in range(topics))
+    of_fetch = CLIENT + b"\xff" * 4 + bytes(21)  # no replica, up to the session's epoch
+    return {
+        "produced": CLIENT + b"\0" + struct.pack(">hi", 1, 1000) + count + asked + b"\0",
+        "fetches": of_fetch + count + asked + b"\1\1\0",
+        "fetched": b"\0" + bytes(10) + count + asked + b"\0",
+        "accepted": b"\0" + count + asked + bytes(4) + b"\0",
+    }
+
+
+READERS = {
+    "produced": quick.produced,
+    "fetches": quick.fetches,
+    "fetched": quick.fetched,
+    "accepted": quick.accepted,
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    ("topics", "is_read"), [(1, True), (126, True), (127, False), (128, False), (639, False)]
+)
+def test_a_number_of_topics_that_takes_two_bytes_is_read_otherwise(
+    reader: str, topics: int, is_read: bool
+) -> None:
+    """One byte of it is another number: what is a topic to a broker would be a message here."""
+    data = bytearray(many(topics)[reader])
+    assert bool(READERS[reader](data, 0, len(data), 12)) is is_read
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_no_byte_that_begins_a_longer_number_is_a_number(reader: str) -> None:
+    data = many(126)[reader]
+    at = data.index(unsigned(127) + named(12, b"t0"))
+    for first in range(128, 256):
+        lying = bytearray(data)
+        lying[at] = first
+        assert not READERS[reader](lying, 0, len(lying), 12)
