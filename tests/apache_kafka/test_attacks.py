@@ -191,10 +191,12 @@ def test_nobody_goes_on_with_the_session_of_another(edge: Edge) -> None:
     with closing(edge.client(ALICE)) as alice, closing(edge.client()) as mallory:
         begun = alice.fetch(id, epoch=0)
         assert begun["SessionId"]
-        for epoch in (0, 1, 2, -1):
+        for epoch in (1, 2):
             answer = mallory.fetch(session=begun["SessionId"], epoch=epoch)
             assert answer["ErrorCode"] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
             assert records(answer) == b""
+        for epoch in (0, -1):  # which would close it
+            assert records(mallory.fetch(session=begun["SessionId"], epoch=epoch)) == b""
         with closing(edge.direct()) as direct:
             direct.produce(id, b"later")
         assert b"later" in records(alice.fetch(session=begun["SessionId"], epoch=1))

@@ -70,10 +70,9 @@ def begun(version: int, services: KafkaServices | None = None, piece: int = 100_
 
 
 @pytest.mark.parametrize(("key", "version"), by_version(WITH_SESSIONS))
-@pytest.mark.parametrize("epoch", [-1, 0, 1, 5])
+@pytest.mark.parametrize("epoch", [-2, 1, 5])
 def test_a_session_of_another_connection_is_not_found(key: int, version: int, epoch: int) -> None:
-    """The broker knows the gateway alone, and would serve the session's topics to anybody; epoch 0
-    and -1 would end the session."""
+    """The broker knows the gateway alone, and would serve the session's topics to anybody."""
     play = Play()
     assert play.client(within(version, SESSION, epoch)) == b""
     heard = told(key, version, play.client_got())
@@ -81,6 +80,20 @@ def test_a_session_of_another_connection_is_not_found(key: int, version: int, ep
     assert heard["SessionId"] == 0
     assert heard["Responses"] == []
     assert play.ended is None
+
+
+@pytest.mark.parametrize(("key", "version"), by_version(WITH_SESSIONS))
+@pytest.mark.parametrize("epoch", [0, -1])
+def test_a_client_that_comes_back_begins_anew_and_closes_no_session(
+    key: int, version: int, epoch: int
+) -> None:
+    """It names the session of its last connection, and all topics: a broker closes that session.
+    Here it could be anybody's. An error would have franz-go ask again at once, and for ever."""
+    play = Play(known=("a",))
+    partitions = {**named(version, "a", "Topic"), "Partitions": [{"Partition": 0}]}
+    fields: dict[str, Any] = {"MaxWaitMs": 500, "SessionEpoch": epoch, "Topics": [partitions]}
+    said = ask(key, version, 1, SessionId=SESSION, **fields)
+    assert play.client(said) == ask(key, version, 1, SessionId=0, **fields)
 
 
 @pytest.mark.parametrize("piece", [1, 100_000])

@@ -35,6 +35,7 @@ from gateway.wire.contract import (
     Scanner,
     Start,
 )
+from gateway.wire.kafka import fetching
 from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from gateway.wire.kafka.again import Reauthentication, Settling
 from gateway.wire.kafka.answering import Answering, metadata_of
@@ -44,7 +45,6 @@ from gateway.wire.kafka.commits import COMMITS
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.directions import directions
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.fetching import Refused, names_ids, refused_in, without
 from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, request
 from gateway.wire.kafka.pending import Asked, Pending
 from gateway.wire.kafka.refusing import no_session, refused
@@ -276,8 +276,9 @@ class KafkaSession:
             # Brokers keep the topics of a fetch session, and the answers to others are kept too:
             # none of them may get a substitute that is out of date a moment later.
             return (*self._found_out(), Postpone(self._asks_until))
-        if isinstance(judged, list):
-            judged = without(frame, judged, self._substitutes, by_id=names_ids(head))
+        if isinstance(judged, fetching.Judged):
+            by_id = fetching.names_ids(head)
+            judged = fetching.without(frame, judged, self._substitutes, by_id=by_id)
         self._paced_until = None
         if judged is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             return self._own(no_session(known, head))
@@ -291,14 +292,14 @@ class KafkaSession:
 
     def _decided_by(
         self, schema: Schema, head: Head, frame: bytes
-    ) -> bytes | list[Refused] | ErrorCode:
-        """Return a request as the broker gets it, or which topics it must not have there, or the
+    ) -> bytes | fetching.Judged | ErrorCode:
+        """Return a request as the broker gets it, or what must not stand in it, or the
         error that refuses it."""
         if head.key in OF_SHARE and not self._book.sessions.may_share(schema, head, frame):
             return ErrorCode.SHARE_SESSION_NOT_FOUND
         guarded = self._services.guarded
         if head.key == FETCH or (head.key == SHARE_FETCH and not guarded):
-            return refused_in(schema, head, frame, self._book)
+            return fetching.judged(schema, head, frame, self._book)
         if guarded:
             return self._rights.judge(schema, head, frame)
         plan(schema, head.version, whole=True).walk(frame, head.body, len(frame))
