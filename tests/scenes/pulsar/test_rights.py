@@ -8,11 +8,13 @@ import pytest
 
 from tests.real.brokers.tokens import Authority, KeyPair
 from tests.real.clients import assert_works, fresh_topic
-from tests.real.fixtures import Route
+from tests.real.fixtures import Connect, Route
+from tests.real.frames import Connection, Kind, ServerError, Value
 from tests.real.probes import assert_refused, figure
 from tests.real.test_authentication import topic_for
 
-from .conftest import PROXY, ClientOf
+from .bounds import PATIENCE
+from .conftest import PROXY, USER, ClientOf
 
 pytestmark = pytest.mark.gateway_only
 
@@ -39,6 +41,39 @@ def test_a_false_token_is_refused(verified: Route, issuer: KeyPair, authority: A
     }
     for what, token in false.items():
         assert_refused(verified.url, token, what)
+
+
+ALL_TOPICS, HASH = 2, 4
+"""A mode of a list, and the field of an answer that has its hash."""
+
+
+def test_no_list_tells_that_a_hidden_topic_matches(
+    verified: Route,
+    issuer: KeyPair,
+    authority: Authority,
+    connect: Connect,
+    namespace: str,
+) -> None:
+    """A list without a hash, beside others that have one, spelled out names letter by letter."""
+    secret = fresh_topic("secret", namespace)
+    direct = connect(verified.broker.service_url, authority.token(USER), PATIENCE)
+    direct.create_producer(secret)
+    beginning = secret.rpartition("/")[2][:10]
+    with Connection(verified.url) as alice:
+        answer = alice.connect(issuer.token("alice"))
+        assert answer is not None
+        assert answer.kind == Kind.CONNECTED
+        for pattern in (f".*/{beginning}.*", ".*/nothing.*"):
+            asked: dict[int, Value] = {1: 1, 2: namespace, 3: ALL_TOPICS, 4: pattern}
+            alice.send(Kind.GET_TOPICS_OF_NAMESPACE, asked)
+            answer = alice.receive()
+            assert answer is not None
+            assert answer.kind == Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE
+            assert HASH not in answer.fields
+        alice.send(Kind.GET_TOPICS_OF_NAMESPACE, {1: 2, 2: "pulsar/system", 3: ALL_TOPICS})
+        answer = alice.receive()
+        assert answer is not None
+        assert (answer.kind, answer.fields[2]) == (Kind.ERROR, ServerError.AUTHORIZATION)
 
 
 def test_a_denied_topic_is_refused_though_the_broker_permits_it(
