@@ -32,7 +32,7 @@ RULES = """
 version: 1
 rules:
   - {id: users, match: {principal: [alice, bob]}, allow: [produce, consume]}
-  - {id: secret, match: {topic: "secret*"}, deny: [produce, consume]}
+  - {id: secret, match: {topic: "secret*"}, deny: [produce, consume, lookup]}
   - id: few
     match: {topic: "few*"}
     limit: {publish: {messages: 40/s}}
