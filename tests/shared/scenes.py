@@ -203,21 +203,21 @@ def stops(scene: Scene) -> None:
 
 
 def reads_what_brokers_tell_each_other(scene: Scene) -> None:
-    """Each broker writes its address into a topic."""
+    """Each broker writes its address into a topic, which keeps nothing for who comes later."""
     scene.brokers.create_partitioned(BROKERS_OWN, 0)
     owner = scene.brokers.urls.index(scene.brokers.topics()[BROKERS_OWN]["owner"])
-    with Peer.of(scene.brokers, owner) as broker:
+    with scene.peer() as client:
+        answer = client.ask(Kind.LOOKUP, topic=BROKERS_OWN, request_id=1, authoritative=False)
+    name = answer.brokerServiceUrl.removeprefix("pulsar://")
+    with scene.peer(proxy_to_broker_url=name) as client, Peer.of(scene.brokers, owner) as broker:
+        about = {"subscription": secrets.token_hex(4), "subType": 0}
+        client.ask(Kind.SUBSCRIBE, topic=BROKERS_OWN, consumer_id=1, request_id=2, **about)
+        client.say(Kind.FLOW, consumer_id=1, messagePermits=10)
+        hear(client)
         broker.connect()
         broker.ask(Kind.PRODUCER, topic=BROKERS_OWN, producer_id=1, request_id=1)
         broker.send(send(1, 0, f'{{"pulsarServiceUrl": "pulsar://{scene.address}"}}'.encode()))
         broker.read()
-    with scene.peer() as client:
-        answer = client.ask(Kind.LOOKUP, topic=BROKERS_OWN, request_id=1, authoritative=False)
-    name = answer.brokerServiceUrl.removeprefix("pulsar://")
-    with scene.peer(proxy_to_broker_url=name) as client:
-        about = {"subscription": secrets.token_hex(4), "subType": 0, "initialPosition": 1}
-        client.say(Kind.SUBSCRIBE, topic=BROKERS_OWN, consumer_id=1, request_id=2, **about)
-        client.say(Kind.FLOW, consumer_id=1, messagePermits=10)
         hear(client)
 
 
