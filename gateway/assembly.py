@@ -212,8 +212,8 @@ def make_rate_limiting(
 def largest_held(
     configuration: model.Configuration, listeners: Sequence[model.Listener]
 ) -> int | None:
-    """Return the largest message, in bytes, that clients of these listeners may send, if some have
-    to be held whole and clients are told so; None: all pass. Raises `ConfigurationError`."""
+    """Return the largest message, in bytes, that these listeners promise their clients where they
+    hold some messages whole; None: they hold none. Raises `ConfigurationError`."""
     telling = [it for it in listeners if PLUGINS[it.protocol].tells_largest]
     holds = any(it.checksums == "verify" for it in telling)
     if telling and not holds and configuration.rules:

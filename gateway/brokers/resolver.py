@@ -24,8 +24,8 @@ FAILED_FOR = 1.0
 """Seconds. Callers that waited for a failed look-up fail with it, instead of each repeating it."""
 
 RENEWED_AFTER = 0.2
-"""Seconds between two look-ups of a name whose addresses cannot be reached: a storm of clients that
-fail to connect brings a few, and one at a time."""
+"""Seconds between two look-ups of a name whose addresses cannot be reached. Thousands of clients
+that fail to connect bring five look-ups a second, one after the other."""
 
 KEPT_FOR = 60.0
 """Seconds for which the last good answer replaces failed look-ups. Name servers restart within that

@@ -93,21 +93,19 @@ class Access:
         self._count(Refused(subject, right, AGENT, shadow=False))
         return Denial(Refusal.UNAUTHORIZED, f"this client may not {right} here")
 
-    def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
+    def which(self, right: Right, client: Subject) -> Narrowed:
         """Return the test of topics on which rules give a client a right. Nothing is counted."""
-        return self._narrowed(right, client)
+        default = self._defaults.get(client.listener or "", "open")
+        return self._rules.narrowed(client, right, closed=default in ("closed", "opa"))
 
     def refuse_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
-        """Return why rules do not give a client a right on each topic of a namespace; None: they
-        do. `place`: any topic of the namespace. The agent is not asked, who judges one topic."""
-        if self._narrowed(right, client).has_all(place):
+        """Return a denial if rules leave a client without a right on some topic of a namespace, and
+        count it. `place`: any topic of the namespace. The agent is not asked: it judges one topic
+        at a time."""
+        if self.which(right, client).has_all(place):
             return None
         self._count(Refused(client, right, "", shadow=False))
         return Denial(Refusal.UNAUTHORIZED, f"this client may not {right} all topics here")
-
-    def _narrowed(self, right: Right, client: Subject) -> Narrowed:
-        default = self._defaults.get(client.listener or "", "open")
-        return self._rules.narrowed(client, right, closed=default in ("closed", "opa"))
 
     def _count(self, denied: Refused) -> None:
         mode = "shadow" if denied.shadow else "enforce"

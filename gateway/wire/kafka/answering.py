@@ -233,8 +233,8 @@ class Answering:
         ).encode()
 
     def _hidden(self) -> Hidden:
-        """Return whether the client may not know of a topic, by its name or its id. An id that
-        nobody here knows tells nothing."""
+        """Return the test of topics that the client may not look up. A topic whose id has no known
+        name passes: the id alone tells the client nothing."""
         may_know = self._services.which(Right.LOOKUP, self._client.subject)
         ids = self._listener.ids
 

@@ -20,8 +20,8 @@ _SESSION, _EPOCH = "SessionId", "SessionEpoch"
 _WANTED = frozenset({"Topic", "TopicId", _SESSION, _EPOCH})
 
 _WHOLE = (0, -1)
-"""Epochs of requests that name all their topics: one asks for a new session, the other for none.
-A session that they name is closed."""
+"""Epochs of requests that name all their topics. The broker closes the session that such a request
+names, and begins a new one for epoch 0."""
 
 
 class Refused(NamedTuple):
@@ -68,7 +68,7 @@ def names_ids(head: Head) -> bool:
     return head.key != FETCH or head.version >= BY_ID[FETCH]
 
 
-def without(frame: bytes, found: Judged, substitutes: Substitutes, *, by_id: bool) -> bytes:
+def replaced(frame: bytes, found: Judged, substitutes: Substitutes, *, by_id: bool) -> bytes:
     """Return a request without another connection's session, and with substitutes for the topics
     that the client may not use; the same object if it has neither."""
     if found.session is None and not found.topics:

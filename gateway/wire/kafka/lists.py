@@ -14,7 +14,7 @@ from enum import Enum
 
 
 class Without(Enum):
-    """What a list that names nothing asks for."""
+    """What a request asks for by an empty list, or by null."""
 
     NOTHING = "nothing"
     ALL = "all topics: the client needs its right to all of them"

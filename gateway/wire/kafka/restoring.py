@@ -15,7 +15,7 @@ _ID, _ERROR, _TOPIC = "TopicId", "ErrorCode", "topicName"
 
 
 class Hidden(Protocol):
-    """Returns whether a client may not know of a topic, which is told by its name or its id."""
+    """Returns whether an answer must not name a topic. `by_id`: `topic` is an id, not a name."""
 
     def __call__(self, topic: bytes, *, by_id: bool) -> bool: ...
 

@@ -178,7 +178,8 @@ class Rights:
         return self._whole(Right.ADMINISTER, self._client.subject, error)
 
     def _on_all(self, needs: Needs) -> ErrorCode | None:
-        """Return why a client may not do to all topics what the API does."""
+        """Return the error for a client without the API's right on some topic; None: it has the
+        right on all topics."""
         assert needs.topics is not None
         if needs.topics is Right.ADMINISTER:
             return self._on_cluster()

@@ -278,7 +278,7 @@ class KafkaSession:
             return (*self._found_out(), Postpone(self._asks_until))
         if isinstance(judged, fetching.Judged):
             by_id = fetching.names_ids(head)
-            judged = fetching.without(frame, judged, self._substitutes, by_id=by_id)
+            judged = fetching.replaced(frame, judged, self._substitutes, by_id=by_id)
         self._paced_until = None
         if judged is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             return self._own(no_session(known, head))
