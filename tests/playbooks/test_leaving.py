@@ -114,6 +114,22 @@ def test_a_broker_that_owes_receipts_for_too_long_is_not_awaited() -> None:
     assert close.type == BaseCommand.CLOSE_PRODUCER
 
 
+def test_a_broker_that_goes_on_sending_receipts_is_awaited() -> None:
+    """With a thousand messages without receipts, a busy broker needs longer than `PATIENCE`. If the
+    client heard of the close before, it would repeat what is stored."""
+    play = with_producer(Play(), sent=5)
+    play.leave(now=10.0)
+    for number in range(4):
+        play.broker(receipt(1, number)).passes()
+        assert play.leave(now=10.0 + (number + 1) * 0.9 * PATIENCE).effects == ()
+    (close,) = told(play.leave(now=10.0 + 4.7 * PATIENCE).effects, Direction.TO_BROKER)
+    assert close.type == BaseCommand.CLOSE_PRODUCER
+    play.broker(receipt(1, 4)).passes()
+    assert play.leave(now=10.0 + 5.7 * PATIENCE).effects == ()
+    (close,) = told(play.leave(now=10.0 + 6.7 * PATIENCE).effects, Direction.TO_CLIENT)
+    assert close.close_producer.assignedBrokerServiceUrl == ALIAS
+
+
 def test_a_broker_that_does_not_answer_a_close_is_not_awaited() -> None:
     play = with_producer(Play())
     play.leave(now=10.0)

@@ -117,8 +117,18 @@ class LateReceipts:
 
 
 PATIENCE = 2.0
-"""Seconds to wait for a producer's receipts, and again for the broker's answer to a close. Brokers
-need milliseconds; the clients of a broker that needs longer are better off elsewhere."""
+"""Seconds to wait for the next of a producer's receipts, and again for the broker's answer to a
+close. Brokers need milliseconds; the clients of a broker that is silent for longer are better off
+elsewhere. A broker that is slow with a thousand messages is not silent: if it were left with half
+of them stored, the client would repeat these."""
+
+
+class _Step(NamedTuple):
+    """A step of leaving. `since`: when it began, or when the last receipt came. `unanswered`:
+    frames without a receipt then."""
+
+    since: float
+    unanswered: int
 
 
 class Leaving:
@@ -126,23 +136,29 @@ class Leaving:
     next gateway chose one. `draw` returns the ids of the gateway's own requests.
     """
 
-    __slots__ = ("_broker", "_draw", "_revoked", "_since", "_veil", "_waiting")
+    __slots__ = ("_broker", "_draw", "_revoked", "_steps", "_veil", "_waiting")
 
     def __init__(self, veil: Veil, broker: Address | None, draw: Callable[[], int]) -> None:
         self._veil = veil
         self._broker = broker
         self._draw = draw
         self._waiting: dict[int, Handle] = {}  # by the gateway's request
-        self._since: dict[Handle, float] = {}
+        self._steps: dict[Handle, _Step] = {}
         self._revoked: set[Handle] = set()
 
     def begin(self, handle: Handle, now: float) -> None:
-        """Note the time of a handle's first step."""
-        self._since[handle] = now
+        """Note the time of a step of a handle."""
+        self._steps[handle] = _Step(now, handle.unanswered)
 
     def is_late(self, handle: Handle, now: float) -> bool:
-        """Return whether the handle's current step takes too long."""
-        return now >= self._since.get(handle, now) + PATIENCE
+        """Return whether the broker has been silent for too long in the handle's current step."""
+        step = self._steps.get(handle)
+        if step is None:
+            return False
+        if handle.unanswered < step.unanswered:
+            self.begin(handle, now)
+            return False
+        return now >= step.since + PATIENCE
 
     def close(self, handle: Handle, now: float, *, revoked: bool = False) -> bytes:
         """Return the frame that closes a handle at the broker. `revoked`: its client stays here."""
@@ -150,7 +166,7 @@ class Leaving:
             self._revoked.add(handle)
         request = self._draw()
         self._waiting[request] = handle
-        self._since[handle] = now
+        self.begin(handle, now)
         return encode(close_command(handle.action, handle.id, request))
 
     def answered(self, request_id: int) -> Handle | None:
@@ -159,7 +175,7 @@ class Leaving:
 
     def over(self, handle: Handle) -> None:
         """Forget a handle that is gone."""
-        self._since.pop(handle, None)
+        self._steps.pop(handle, None)
         self._revoked.discard(handle)
 
     def told(self, handle: Handle) -> bytes:
