@@ -296,7 +296,7 @@ class Pair:
         live = {handle.account for handle in handles if not handle.released}
         assert self._held.keys() <= live, "frames are kept for one who is gone"
         leaving = self.session.incarnations._leaving
-        assert leaving is None or leaving._since.keys() <= set(handles)
+        assert leaving is None or leaving._steps.keys() <= set(handles)
 
     def _check_lookups(self) -> None:
         lookups, bounds = self.session._lookups, self.session._listener.bounds
