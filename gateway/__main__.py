@@ -17,6 +17,7 @@ from gateway.pipeline import command as pipeline
 from gateway.rules import options as rules_options
 
 CONFIGURATION = "gateway.yaml"
+CONSOLE = "http://127.0.0.1:8090"
 """The file to read if neither the command line nor `GATEWAY_CONFIG` names one."""
 
 Options = argparse.Namespace
@@ -163,9 +164,9 @@ def _top_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "url",
         nargs="?",
-        default="http://127.0.0.1:8090",
+        default=CONSOLE,
         metavar="URL",
-        help="of the console (default: %(default)s)",
+        help=f"of the console (default: {CONSOLE})",
     )
     parser.add_argument(
         "--token-file", type=Path, metavar="FILE", help="the token that the console needs"

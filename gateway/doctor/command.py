@@ -70,13 +70,17 @@ def doctor(path: Path) -> int:
 async def examine(
     configuration: model.Configuration, folder: Path, network: Network
 ) -> list[Section]:
-    """Run all checks; `folder` is the configuration's own."""
+    """Run all checks; `folder` is the configuration's own. Raises `ConfigurationError` if a file of
+    rules is wrong."""
+    listeners = {name: _listeners_of(configuration, name) for name in configuration.clusters}
+    largest = {name: largest_held(configuration, own) for name, own in listeners.items()}
     listening = partial(_examine_ports, configuration, folder, network)
     stores = [partial(_examine_store, configuration.store, network)] if configuration.store else []
     asked = [partial(_examine_issuers, configuration)] if issuers.has_any(configuration) else []
     topics = [partial(_examine_records, configuration)] if records.has_any(configuration) else []
     clusters = [
-        partial(_examine_brokers, configuration, name, network) for name in configuration.clusters
+        partial(_examine_brokers, configuration, name, network, largest[name])
+        for name in configuration.clusters
     ]
     now = time.time()
     held = (
@@ -113,21 +117,27 @@ async def _examine_records(configuration: model.Configuration) -> Section:
 
 
 async def _examine_brokers(
-    configuration: model.Configuration, name: str, network: Network
+    configuration: model.Configuration, name: str, network: Network, largest: int | None
 ) -> Section:
-    return await brokers.examine(await _plan(configuration, name, network))
+    return await brokers.examine(await _plan(configuration, name, network, largest))
 
 
-async def _plan(configuration: model.Configuration, name: str, network: Network) -> Plan:
+def _listeners_of(configuration: model.Configuration, name: str) -> list[model.Listener]:
+    """Return the listeners in front of a cluster."""
+    return [it for it in configuration.listeners if it.cluster == name]
+
+
+async def _plan(
+    configuration: model.Configuration, name: str, network: Network, largest: int | None
+) -> Plan:
     cluster = configuration.clusters[name]
-    listeners = [it for it in configuration.listeners if it.cluster == name]
+    listeners = _listeners_of(configuration, name)
     modes = {it.identity.mode for it in listeners}
     own = await _own_credential(cluster)
     held = files.read_claims(own.current().data) if own is not None else None
     role, protocol = held.role if held else None, configuration.protocol_of(name)
     names = _template_names(cluster.names, protocol)
     tls = _client_side(cluster)
-    largest = largest_held(configuration, listeners)
     return Plan(name, protocol, cluster, modes, own, role, names, network, tls, listeners, largest)
 
 

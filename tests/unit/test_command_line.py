@@ -53,6 +53,14 @@ def test_commands_with_options_and_arguments_are_many() -> None:
     assert all(isinstance(parser, Parser) for _, parser in ALL.values())
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_each_command_explains_itself(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([*ALL[name][0], "--help"])
+    assert ended.value.code == 0
+    assert "usage: gateway" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", WITH_BOTH)
 def test_an_option_may_stand_anywhere(name: str) -> None:
     words, parser = ALL[name]

@@ -57,6 +57,14 @@ def _run(path: Path, broker: FakeBroker) -> int:
     return statuses[0]
 
 
+def test_rules_that_are_wrong_are_a_mistake_of_the_configuration(
+    written: Write, tmp_path: Path
+) -> None:
+    (tmp_path / "rules.yaml").write_text("version: 1\nrules:\n  - id: empty\n")
+    with pytest.raises(ConfigurationError, match=r"rules\.yaml:3"):
+        doctor(written(f"{HOST}:1", rules="rules.yaml"))
+
+
 def test_without_failures_the_status_is_0(
     written: Write, capsys: pytest.CaptureFixture[str]
 ) -> None:
