@@ -1,8 +1,9 @@
-"""Writes the metrics per topic, tenant and principal as Prometheus text, in slices.
+"""Writes all metrics as Prometheus text, in slices.
 
-A metrics library needs 0.2 to 1 s for 10,000 topics, during which the data plane stands still. This
-writer needs 0.05 s (both directions, 100,000 lines), and other tasks may run several times in each
-millisecond.
+`prometheus_client` collects what is not per topic, tenant or principal, and writes nothing: for
+10,000 topics its writer takes 0.9 to 1.1 s (AMD EPYC, 120,000 samples), or 0.2 s for the largest
+family, during which the data plane stands still. This writer takes 0.05 s, and other tasks may run
+several times in each millisecond.
 
 The lines of one family must stand together, so a scrape has two passes. The first copies all
 numbers into one list per direction. The second writes family by family. A topic's escaped labels
@@ -25,6 +26,9 @@ from gateway.wire.account import Waits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from prometheus_client import Metric
+    from prometheus_client.samples import Sample
 
     from gateway.telemetry.families import Family
     from gateway.telemetry.figures import (
@@ -438,6 +442,28 @@ def _histogram(family: Family, labels: str, histogram: Histogram) -> str:
     lines = [f"{bucket}{it} {number}\n" for it, number in zip(_BUCKETS, numbers, strict=True)]
     lines += f"{name}_count{{{labels}}} {numbers[-1]}\n", f"{name}_sum{{{labels}}} "
     return f"{''.join(lines)}{histogram.seconds}\n"
+
+
+_SUFFIXES = {"counter": "_total", "info": "_info"}
+"""By kind: with what the text format ends the name of a family."""
+
+
+def written(metrics: Iterable[Metric]) -> Iterator[bytes]:
+    """Yield the text of metrics that were collected by `prometheus_client`, in slices."""
+    for metric in metrics:
+        name = metric.name + _SUFFIXES.get(metric.type, "")
+        kind = "gauge" if metric.type == "info" else metric.type
+        heading = f"# HELP {name} {metric.documentation}\n# TYPE {name} {kind}\n"
+        samples = iter(metric.samples)
+        while (lines := "".join(map(_sample, islice(samples, _LINES_PER_SLICE)))) or heading:
+            yield (heading + lines).encode()
+            heading = ""
+
+
+def _sample(sample: Sample) -> str:
+    values = ",".join(f'{name}="{escaped(value)}"' for name, value in sample.labels.items())
+    labels = f"{{{values}}}" if values else ""
+    return f"{sample.name}{labels} {sample.value}\n"
 
 
 LONGEST_LABEL = 512

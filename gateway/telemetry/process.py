@@ -13,7 +13,7 @@ from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_origin, get_type_hints
 
-from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, Metric, ProcessCollector
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -23,7 +23,7 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from gateway.compiled import IMPLEMENTATION
-from gateway.telemetry import families
+from gateway.telemetry import exposition, families
 from gateway.telemetry.families import Family, Kind
 from gateway.telemetry.latency import BOUNDS
 
@@ -93,19 +93,8 @@ class _Metrics(Collector):
         ProcessCollector(registry=self._registry)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield Prometheus text, a family at a time: all of them take milliseconds."""
-        for metric in self._registry.collect():
-            yield generate_latest(_Alone(metric))
-
-
-class _Alone(Collector):
-    """One metric."""
-
-    def __init__(self, metric: Metric) -> None:
-        self._metric = metric
-
-    def collect(self) -> Iterable[Metric]:
-        yield self._metric
+        """Yield Prometheus text in slices."""
+        return exposition.written(self._registry.collect())
 
 
 class ProcessMetrics(_Metrics):
@@ -300,24 +289,29 @@ def _failures(failures: Iterable[BrokerFailures]) -> Metric:
     return family
 
 
+_OF_RULES: tuple[tuple[Family, Callable[[RuleFigures], float]], ...] = (
+    (families.RULE_LIMITS, lambda it: it.limits),
+    (families.RULE_WAITING, lambda it: it.waiting),
+    (families.RULE_WAITS, lambda it: it.waits),
+    (families.RULE_WAIT_SECONDS, lambda it: it.seconds),
+    (families.RULE_REFUSED, lambda it: it.refused),
+    (families.RULE_FILL, lambda it: round(it.fill, 4)),
+)
+
+
 def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
-    limits = _metric(families.RULE_LIMITS)
-    waiting = _metric(families.RULE_WAITING)
-    waits = _metric(families.RULE_WAITS)
-    seconds = _metric(families.RULE_WAIT_SECONDS)
-    refused, fill = _metric(families.RULE_REFUSED), _metric(families.RULE_FILL)
+    """Yield one family after the other: messages pass between them, and rules may be thousands."""
+    known = tuple(rules)
+    for family, value in _OF_RULES:
+        metric = _metric(family)
+        for it in known:
+            metric.add_metric([it.rule, it.what, it.mode], value(it))
+        yield metric
     shadow = _metric(families.RULE_SHADOW_HELD)
-    for figures in rules:
-        values = [figures.rule, figures.what, figures.mode]
-        limits.add_metric(values, figures.limits)
-        waiting.add_metric(values, figures.waiting)
-        waits.add_metric(values, figures.waits)
-        seconds.add_metric(values, figures.seconds)
-        refused.add_metric(values, figures.refused)
-        fill.add_metric(values, round(figures.fill, 4))
-        if figures.mode == "shadow":
-            shadow.add_metric(values[:2], figures.held)
-    yield from (limits, waiting, waits, seconds, refused, fill, shadow)
+    for it in known:
+        if it.mode == "shadow":
+            shadow.add_metric([it.rule, it.what], it.held)
+    yield shadow
 
 
 def _reloads(figures: ReloadFigures) -> Iterator[Metric]:
