@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from gateway.wire.kafka.plugin import PLUGIN as KAFKA
 from gateway.wire.plugin import Plugin
@@ -24,120 +24,8 @@ SCHEMES = {name: scheme for plugin in PLUGINS.values() for name, scheme in plugi
 """The URL schemes of all brokers."""
 
 
-class Void(NamedTuple):
-    """A setting that means nothing in a protocol. `path`: from `listeners` or `clusters` on.
-    `why`: with what to do instead. `value`: only this one means nothing; None: any."""
-
-    path: tuple[str, ...]
-    why: str
-    value: object = None
-
-
-VOID = {
-    PULSAR.name: (
-        Void(
-            ("listeners", "identity", "scram"),
-            "clients of pulsar have no SCRAM; basic, or leave it out",
-        ),
-        Void(
-            ("listeners", "identity", "signature"),
-            "clients of pulsar sign nothing; token, or leave it out",
-        ),
-        Void(
-            ("listeners", "client_metrics"),
-            "clients of pulsar tell brokers no metrics; leave it out",
-            value="hide",
-        ),
-        Void(
-            ("clusters", "credential", "basic", "without_tls"),
-            "brokers of pulsar are shown a password in any case; leave it out",
-            value=True,
-        ),
-        Void(
-            ("clusters", "credential", "each_principal"),
-            "brokers of pulsar are told who the client is; basic, or another credential",
-        ),
-    ),
-    KAFKA.name: (
-        Void(
-            ("listeners", "identity", "signature"),
-            "clients of kafka sign nothing; scram, or leave it out",
-        ),
-        Void(
-            ("listeners", "identity", "trusted_proxies"),
-            "clients of kafka cannot speak for others; leave it out",
-        ),
-        Void(
-            ("listeners", "checksums"),
-            "checksums of kafka are left to brokers and consumers; leave it out",
-            value="verify",
-        ),
-        Void(
-            ("clusters", "brokers_are"),
-            "gateways for kafka are reached as brokers are; leave it out",
-            value="gateways",
-        ),
-        Void(
-            ("clusters", "names"),
-            "clients of kafka reach brokers as advertise of a listener says; leave it out",
-        ),
-        Void(("clusters", "migrations"), "topics of kafka do not migrate; leave it out"),
-    ),
-    TUBEMQ.name: (
-        Void(
-            ("listeners", "identity", "mode"),
-            "servers of tubemq verify nobody, so nothing is forwarded to them; verify",
-            value="verify-and-forward",
-        ),
-        *(
-            Void(
-                ("listeners", "identity", method),
-                "clients of tubemq have nothing of the kind; signature, tls or anonymous",
-            )
-            for method in ("token", "basic", "scram")
-        ),
-        Void(
-            ("listeners", "identity", "trusted_proxies"),
-            "clients of tubemq cannot speak for others; leave it out",
-        ),
-        Void(
-            ("listeners", "advertise", "names"),
-            "clients of tubemq send no server name; ports",
-        ),
-        Void(
-            ("listeners", "checksums"),
-            "checksums of tubemq are left to brokers and consumers; leave it out",
-            value="verify",
-        ),
-        Void(
-            ("listeners", "client_metrics"),
-            "clients of tubemq tell brokers no metrics; leave it out",
-            value="hide",
-        ),
-        Void(
-            ("clusters", "brokers_are"),
-            "gateways for tubemq are reached as masters are; leave it out",
-            value="gateways",
-        ),
-        Void(
-            ("clusters", "credential"),
-            "servers of tubemq are shown no credential of the gateway yet; leave it out",
-        ),
-        Void(
-            ("clusters", "names"),
-            "clients of tubemq reach brokers as advertise of a listener says; leave it out",
-        ),
-        Void(("clusters", "migrations"), "topics of tubemq do not migrate; leave it out"),
-    ),
-}
-"""By protocol: settings that would mislead, because they have no effect."""
-
-MASKED = frozenset({KAFKA.name, TUBEMQ.name})
-"""Protocols in which nothing that is not known passes, whatever `unknown` says: peers agree on
-versions first, or nobody could say where a request that is not known names brokers."""
-
-UNDER_TLS = {KAFKA.name: ("basic",)}
-"""By protocol: methods of `identity` that clients are offered under TLS alone."""
+CHOICES = frozenset(it for plugin in PLUGINS.values() for it in plugin.settings if "=" in it)
+"""Values of settings that not every protocol has, as `setting=value`."""
 
 
 def example(address: str) -> str:

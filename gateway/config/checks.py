@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from gateway import protocols
-from gateway.config import units
+from gateway.config import model, parts, units
 from gateway.config.mistakes import Mistake, Place, format_place, nearest
 from gateway.config.model import (
     CREDENTIALS,
@@ -22,6 +22,7 @@ from gateway.config.model import (
 )
 from gateway.config.store import address
 from gateway.wire.address import Address
+from gateway.wire.plugin import COMMON
 
 if TYPE_CHECKING:
     from gateway.wire.plugin import Plugin
@@ -44,7 +45,7 @@ def find_mistakes(data: object) -> Iterator[Mistake]:
     yield from _protocols_fit(listeners, data.get("clusters"))
     for place, listener in listeners:
         yield from _advertises(listener, place)
-        yield from _has_effect(listener, place, _protocol_of(listener))
+        yield from _has_effect(listener, place, protocols.PLUGINS.get(_protocol_of(listener)))
         yield from _identity_fits(listener, place)
         yield from _client_certificates_fit(listener, place)
         yield from _access_fits(listener, place, data)
@@ -55,8 +56,7 @@ def find_mistakes(data: object) -> Iterator[Mistake]:
         yield from _store_is_secured(store, place)
     for place, cluster in clusters:
         yield from _brokers_speak_alike(cluster, place)
-        plugin = _plugin_of(place[-1], data.get("clusters"))
-        yield from _has_effect(cluster, place, "" if plugin is None else plugin.name)
+        yield from _has_effect(cluster, place, _plugin_of(place[-1], data.get("clusters")))
         yield from _names_are_of_one_kind(cluster, place)
         yield from _targets_have_effect(cluster, place)
         yield from _tls_has_effect(cluster, place)
@@ -127,14 +127,9 @@ def _node_binds(server: Part) -> tuple[Address, ...]:
 
 def _advertises(listener: Part, place: Place) -> Iterator[Mistake]:
     plugin = protocols.PLUGINS.get(_protocol_of(listener))
-    if plugin is None:
+    if plugin is None or not plugin.numbers_brokers:
         return
     where, advertise = (*place, "advertise"), listener.get("advertise")
-    if not plugin.numbers_brokers:
-        if advertise is not None:
-            text = f"has no effect: clients of {plugin.name} name brokers in it; leave it out"
-            yield Mistake(where, text)
-        return
     if advertise is None:
         text = f"is missing; clients of {plugin.name} connect to each broker: ports or names"
         yield Mistake(where, text)
@@ -150,18 +145,51 @@ def _protocol_of(listener: Part) -> str:
     return str(listener.get("protocol", protocols.DEFAULT))
 
 
-def _has_effect(part: Part, place: Place, protocol: str) -> Iterator[Mistake]:
-    """Find settings of a listener or a cluster that mean nothing in its protocol."""
-    for it in protocols.VOID.get(protocol, ()):
-        first, *inside = it.path
+OF_PROTOCOLS: Mapping[str, type[parts.Part]] = {
+    "listeners": model.Listener,
+    "listeners.advertise": model.Advertise,
+    "listeners.identity": model.Identity,
+    "clusters": model.Cluster,
+    "clusters.credential": model.Credential,
+    "clusters.credential.basic": model.Password,
+}
+"""By path: parts of the file of whose settings a protocol may have some."""
+
+
+def _has_effect(part: Part, place: Place, plugin: Plugin | None) -> Iterator[Mistake]:
+    """Find settings of a listener or a cluster that its protocol does not have."""
+    if plugin is not None:
+        yield from _lacks(part, place, str(place[0]), plugin)
+
+
+def _lacks(part: Part, place: Place, path: str, plugin: Plugin) -> Iterator[Mistake]:
+    for name, value in _chosen(part, OF_PROTOCOLS[path]):
+        setting = f"{path}.{name}"
+        lacking = [it for it in (setting, f"{setting}={value}") if not _has(plugin, it)]
+        for it in lacking[:1]:
+            yield Mistake((*place, name), f"has no effect: {plugin.why_not(it)}")
         # In pass-through nothing of an identity has an effect, which is told elsewhere.
-        if first != place[0] or (inside[0] == "identity" and not _verifies(part)):
-            continue
-        found: object = part
-        for step in inside:
-            found = found.get(step) if isinstance(found, Mapping) else None
-        if found == it.value if it.value is not None else found:
-            yield Mistake((*place, *inside), f"has no effect: {it.why}")
+        in_force = name != "identity" or _verifies(part)
+        if isinstance(value, Mapping) and setting in OF_PROTOCOLS and in_force and not lacking:
+            yield from _lacks(value, (*place, name), setting, plugin)
+
+
+def _has(plugin: Plugin, setting: str) -> bool:
+    """Return whether a protocol has a setting; of a value of one, unless only others have it."""
+    if "=" in setting and setting not in protocols.CHOICES:
+        return True
+    return setting in COMMON or setting in plugin.settings
+
+
+def _chosen(part: Part, kind: type[parts.Part]) -> Iterator[tuple[str, object]]:
+    """Yield the settings of a part that are not left at their defaults."""
+    for name, field in kind.model_fields.items():
+        value = part.get(name)
+        usual = field.default
+        if isinstance(usual, bool) and _is_text(value):  # of an environment variable
+            value = value.lower() == "true"
+        if value not in (None, "", [], usual):
+            yield name, value
 
 
 def _overlap(one: Address, other: Address) -> bool:
@@ -234,8 +262,8 @@ def _identity_fits(listener: Part, place: Place) -> Iterator[Mistake]:
 
 def _passwords_are_hidden(listener: Part, place: Place, methods: list[str]) -> Iterator[Mistake]:
     """Find methods that clients of a listener without TLS are not offered."""
-    under_tls = protocols.UNDER_TLS.get(_protocol_of(listener), ())
-    for name in (it for it in methods if it in under_tls):
+    plugin = protocols.PLUGINS.get(_protocol_of(listener))
+    for name in (it for it in methods if plugin is not None and it in plugin.under_tls):
         text = "is not offered to clients without TLS; tls of the listener, or scram in its place"
         yield Mistake((*place, name), text)
 
@@ -272,7 +300,8 @@ def _access_fits(listener: Part, place: Place, data: Part) -> Iterator[Mistake]:
     elif access != "opa" and not data.get("rules"):
         text = "lets nobody do anything, as there are no rules that allow it; name files in rules"
         yield Mistake(where, text)
-    masked = listener.get("unknown") == "mask" or _protocol_of(listener) in protocols.MASKED
+    plugin = protocols.PLUGINS.get(_protocol_of(listener))
+    masked = listener.get("unknown") == "mask" or (plugin is not None and plugin.masks)
     if access in ("closed", "opa") and not masked:
         text = "lets commands pass that are not known, and whose rights are not; unknown: mask"
         yield Mistake(where, text)

@@ -6,7 +6,7 @@ all plugins. The other packages read all words of a protocol from there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -88,6 +88,23 @@ class EntrySettings:
     budget: Budget = field(default_factory=Budget)
 
 
+COMMON = frozenset(
+    (
+        *("listeners.name", "listeners.protocol", "listeners.bind", "listeners.cluster"),
+        *("listeners.proxy_protocol", "listeners.tls", "listeners.identity"),
+        *("listeners.each_address", "listeners.each_principal", "listeners.access"),
+        *("listeners.unknown", "listeners.connection_age", "listeners.trace"),
+        *("listeners.identity.mode", "listeners.identity.tls", "listeners.identity.anonymous"),
+        *("listeners.identity.principals", "listeners.advertise.ports"),
+        *("clusters.brokers", "clusters.proxy_protocol", "clusters.tls", "clusters.targets"),
+        *("clusters.credential.token_file", "clusters.credential.oauth2"),
+        *("clusters.credential.tls", "clusters.credential.basic"),
+        *("clusters.credential.basic.username", "clusters.credential.basic.password_file"),
+    )
+)
+"""Settings of listeners and clusters that each protocol has, those of a part if it has the part."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plugin:
     """One protocol.
@@ -95,6 +112,12 @@ class Plugin:
     `name`: the value of `protocol` of its listeners. `schemes`: URL schemes of its brokers.
     `topic_schemes`: URL schemes that name topics, never hosts. `read_topic`: returns the parts of a
     topic's name; None: the text is not a name. `actions`: actions of clients that rules may limit.
+    `settings`: settings of listeners and clusters that it has beside `COMMON`; any other is refused
+    where its value is not the default. `setting=value` is a value that not every protocol has.
+    `instead`: of such settings, why they mean nothing here, and what to do instead.
+    `under_tls`: methods of `identity` that clients are offered under TLS alone. `masks`: nothing
+    that is not known passes, whatever `unknown` says, as peers agree on versions first, or nobody
+    could say where an unknown request names brokers.
     `enter`: makes the entry of one listener; it imports the protocol's modules.
     `checks`: name of the module with the doctor's checks of its brokers (`gateway.doctor.checks`).
     `numbers_brokers`: brokers have ids, and clients reach each at an address of its own, which a
@@ -111,6 +134,14 @@ class Plugin:
     actions: frozenset[Action]
     enter: Callable[[EntrySettings], Entry]
     checks: str
+    settings: frozenset[str]
+    instead: Mapping[str, str] = field(default_factory=dict)
+    under_tls: tuple[str, ...] = ()
+    masks: bool = False
     numbers_brokers: bool = False
     groups_apart: bool = False
     tells_largest: bool = False
+
+    def why_not(self, setting: str) -> str:
+        """Return why a setting means nothing in this protocol, and what to do instead."""
+        return self.instead.get(setting, f"{self.name} has nothing of the kind; leave it out")

@@ -227,4 +227,5 @@ PLUGIN = Plugin(
     actions=frozenset(Action),
     enter=_enter,
     checks="tests.second.checks",
+    settings=frozenset(("clusters.names", "clusters.credential")),
 )

@@ -27,6 +27,31 @@ PLUGIN = Plugin(
     actions=frozenset(Action),
     enter=_enter,
     checks="gateway.doctor.kafka.checks",
+    settings=frozenset(
+        (
+            *("listeners.advertise", "listeners.advertise.names", "listeners.client_metrics"),
+            *("listeners.identity.mode=verify-and-forward", "listeners.identity.token"),
+            *("listeners.identity.basic", "listeners.identity.scram", "clusters.credential"),
+            "clusters.credential.basic.without_tls",
+            "clusters.credential.each_principal",
+        )
+    ),
+    instead={
+        "listeners.identity.signature": "clients of kafka sign nothing; scram, or leave it out",
+        "listeners.identity.trusted_proxies": (
+            "clients of kafka cannot speak for others; leave it out"
+        ),
+        "listeners.checksums": (
+            "checksums of kafka are left to brokers and consumers; leave it out"
+        ),
+        "clusters.brokers_are": "gateways for kafka are reached as brokers are; leave it out",
+        "clusters.names": (
+            "clients of kafka reach brokers as advertise of a listener says; leave it out"
+        ),
+        "clusters.migrations": "topics of kafka do not migrate; leave it out",
+    },
+    under_tls=("basic",),
+    masks=True,
     numbers_brokers=True,
     groups_apart=True,
 )

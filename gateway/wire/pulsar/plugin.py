@@ -30,5 +30,25 @@ PLUGIN = Plugin(
     actions=frozenset(Action),
     enter=_enter,
     checks="gateway.doctor.pulsar.checks",
+    settings=frozenset(
+        (
+            *("listeners.identity.mode=verify-and-forward", "listeners.identity.token"),
+            *("listeners.identity.basic", "listeners.identity.trusted_proxies"),
+            *("listeners.checksums", "clusters.brokers_are", "clusters.credential"),
+            *("clusters.names", "clusters.migrations"),
+        )
+    ),
+    instead={
+        "listeners.advertise": "clients of pulsar name brokers in it; leave it out",
+        "listeners.identity.scram": "clients of pulsar have no SCRAM; basic, or leave it out",
+        "listeners.identity.signature": "clients of pulsar sign nothing; token, or leave it out",
+        "listeners.client_metrics": "clients of pulsar tell brokers no metrics; leave it out",
+        "clusters.credential.basic.without_tls": (
+            "brokers of pulsar are shown a password in any case; leave it out"
+        ),
+        "clusters.credential.each_principal": (
+            "brokers of pulsar are told who the client is; basic, or another credential"
+        ),
+    },
     tells_largest=True,
 )
