@@ -97,11 +97,14 @@ chart: $(INSTALLED) ## the Helm chart's schema and README, and the renderings th
 	@$(BIN)/python -m tests.helm.readme
 	@$(BIN)/python -m tests.helm.rendering
 
-metrics: $(INSTALLED) ## docs/metrics.md, docs/usage.schema.json, docs/pipeline-tables.md and the budgets of tests, from what the code declares
+metrics: $(INSTALLED) ## docs/metrics.md, the settings in docs/configuration.md, docs/errors.md, docs/usage.schema.json, docs/pipeline-tables.md, tables of docs/protocols and the budgets of tests, from what the code declares
 	@$(BIN)/python -m tests.docs.metrics
+	@$(BIN)/python -m tests.docs.settings
+	@$(BIN)/python -m tests.docs.errors
 	@$(BIN)/python -m tests.docs.usage
 	@$(BIN)/python -m tests.docs.tables
 	@$(BIN)/python -m tests.docs.budgets
+	@$(BIN)/python -m tests.docs.states
 
 diagram: $(INSTALLED) ## the packages and their imports, drawn into docs/architecture.md
 	@$(BIN)/python -m tests.docs.diagram

@@ -4,6 +4,9 @@ Each value here is read by itself; `checks` has the checks that span several fie
 seconds, sizes are bytes. An `Address` to listen on with host "" means all addresses. Files are
 located by a function in the validation context, `{"locate": ...}`, so that nothing here opens a
 file; without it a path stays as written.
+
+What stands below a setting is also what docs/configuration.md says of it: `make metrics` after a
+change. A page that it names becomes a link there.
 """
 
 import re
@@ -144,27 +147,35 @@ class Method(Part):
 
 
 class Issuer(Part):
-    """How to verify the JSON Web Tokens of one issuer: by a secret, a public key, or the set of
-    keys that it publishes."""
+    """How to verify the JSON Web Tokens of one issuer: exactly one of the first five settings."""
 
     secret_file: File | None = None
+    """The shared secret: at least 32 raw bytes, or `data:;base64,...`."""
     public_key_file: File | None = None
-    # A JSON Web Key Set, from a file or from the issuer.
+    """PEM or DER: RSA of at least 2048 bits, P-256, P-384, P-521 or Ed25519."""
     jwks_file: File | None = None
+    """A JSON Web Key Set, read again every 10 s."""
     jwks_url: Annotated[str, PlainValidator(units.https)] | None = None
-    # The set that the OpenID configuration below `issuer` names.
+    """The key set that the issuer publishes (docs/configuration.md#keys-of-issuers)."""
     discovery: Flag = False
-    # Of the server of `jwks_url` or `issuer`. None: the authorities that this machine trusts.
+    """The key set that the OpenID configuration below `issuer` names."""
     ca_file: File | None = None
-    # Never taken from the token itself, which could choose a check that it passes.
+    """Authorities (PEM) for the server of `jwks_url` or `issuer`, in place of the machine's."""
     algorithms: Annotated[tuple[Algorithm, ...], _ENTRIES, AfterValidator(_some)] = Field(
         default_factory=_usual_algorithms
     )
+    """Accepted signatures, whatever a token says. With a secret `HS256` (the default then),
+    `HS384`, `HS512`; with public keys `RS`, `PS` or `ES` with `256`, `384` or `512`, `EdDSA`,
+    `Ed25519`."""
     principal_claim: Text = "sub"
+    """The claim that names the client; of a list its first entry. Names beyond 2,048 characters or
+    with control characters are refused."""
     audience: Text | None = None
+    """What `aud` must be, or hold."""
     issuer: Text | None = None
-    # Machines with synchronized clocks need none; an hour would accept expired tokens.
+    """What `iss` must be."""
     clock_skew: Annotated[float, _within(units.seconds, 0, "10m")] = 0.0
+    """Grace for `exp` and `nbf`. Synchronized clocks need none."""
 
 
 KEYS = ("secret_file", "public_key_file", "jwks_file", "jwks_url", "discovery")
@@ -175,12 +186,14 @@ OF_ISSUERS = tuple(name for name in Issuer.model_fields if name not in KEYS)
 
 
 class Token(Issuer, Method):
-    """How to verify the JSON Web Tokens of clients: of one issuer, or of several."""
+    """How to verify JSON Web Tokens: exactly one of the first five settings, as a public key must
+    never serve as a secret; or `issuers`, or both."""
 
     verified_by = "gateway.verifiers.tokens"
 
-    # Each verifies the tokens that name it in `iss`.
     issuers: tuple[Issuer, ...] = ()
+    """Further issuers. A token is verified by the one that its `iss` names, else by the one without
+    `issuer`."""
 
     def all_issuers(self) -> tuple[Issuer, ...]:
         """Return the issuers, at least one."""
@@ -192,51 +205,58 @@ NameKind = Literal["spiffe", "uri", "dns", "email", "common_name", "subject"]
 
 
 class Certificates(Method):
-    """How to name clients by the TLS certificate that they show to the listener."""
+    """TLS certificates."""
 
     verified_by = "gateway.identity.certificates"
 
-    # The first that a certificate has. Others than the SPIFFE ID may occur several times.
     names: Annotated[tuple[NameKind, ...], _ENTRIES, AfterValidator(_some)] = (
         "spiffe",
         "common_name",
     )
+    """The client's name is the first of these that its certificate has. `subject`: the whole one,
+    in the form of RFC 4514."""
 
 
 class Basic(Method):
-    """How to verify names and passwords: by a file of bcrypt or argon2id hashes."""
+    """Names and passwords."""
 
     verified_by = "gateway.verifiers.passwords"
 
     htpasswd_file: File
+    """Lines of `name:hash`: bcrypt of cost 10 or more, or argon2id. Read again when it changes."""
 
 
 class Scram(Method):
-    """How to verify passwords that clients prove without showing them: by a file of keys."""
+    """Passwords that clients prove without showing them."""
 
     verified_by = "gateway.verifiers.scram"
 
     credentials_file: File
+    """Lines of `name:mechanism:iterations:salt:stored key:server key`. Read again when it
+    changes."""
 
 
 class Signature(Method):
-    """How to verify clients' signatures: by a file of their passwords."""
+    """Signatures by passwords."""
 
     verified_by = "gateway.verifiers.signatures"
 
     users_file: File
-    # By how much a client's clock may differ. Who has read a signature on its way can repeat it for
-    # as long; servers of TubeMQ take 20 seconds too.
+    """Lines of `name:password`: only passwords themselves verify signatures, so keep the file to
+    the gateway's user. Read again when it changes."""
     window: Annotated[float, _within(units.seconds, 1, "10m")] = 20.0
+    """By how much a client's clock may differ: so long can a signature be replayed. TubeMQ's
+    servers take 20 s too."""
 
 
 class Anonymous(Method):
-    """Clients without a credential are let in, all under one name."""
+    """Clients without a credential are admitted under one name."""
 
     verified_by = "gateway.identity.anonymous"
     shown_as = ("", "none")
 
     principal: Text = "anonymous"
+    """The name of all clients without a credential."""
 
 
 GROUP = re.compile(r"\{(\w+)\}")
@@ -244,10 +264,12 @@ GROUP = re.compile(r"\{(\w+)\}")
 
 
 class PrincipalMapping(Part):
-    """What becomes of names that match: `{1}` in `principal` is what the first group matched."""
+    """Other names for principals."""
 
     match: Annotated[str, PlainValidator(units.pattern), Field(examples=["(.*)@a.com"])]
+    """What a whole name has to match."""
     principal: Text
+    """What becomes of it: `{1}` or `{name}` is a group of `match`, `{0}` the whole name."""
 
     @model_validator(mode="after")
     def _groups_exist(self) -> Self:
@@ -261,21 +283,32 @@ class PrincipalMapping(Part):
 
 
 class Identity(Part):
-    """Who authenticates clients: the broker (pass-through), or the gateway."""
+    """Who authenticates clients, and how."""
 
-    # The default suits a sidecar: nothing changes for clients and brokers.
     mode: Literal["pass-through", "verify", "verify-and-forward"] = "pass-through"
+    """`pass-through`: the broker authenticates clients, as without a gateway. `verify`: the gateway
+    does, by the methods below, and tells the broker the principal. `verify-and-forward`: the broker
+    gets the client's token too."""
     token: Token | None = None
+    """JSON Web Tokens: docs/configuration.md#tokens-of-clients."""
     tls: Certificates | None = None
+    """TLS certificates: docs/configuration.md#certificates-of-clients."""
     basic: Basic | None = None
+    """Names and passwords: docs/configuration.md#passwords-of-clients. Of Kafka (PLAIN) only with
+    `tls` of the listener."""
     scram: Scram | None = None
+    """Passwords that clients prove without showing them
+    (docs/configuration.md#passwords-that-are-not-shown). Only Kafka."""
     signature: Signature | None = None
+    """Signatures by passwords (docs/protocols/tubemq.md). Only TubeMQ."""
     anonymous: Anonymous | None = None
-    # None: names stay as they are. Otherwise the first that fits counts, and who fits none is
-    # refused.
+    """Clients without a credential are admitted under one name."""
     principals: tuple[PrincipalMapping, ...] = ()
-    # Gateways before this one, by the names in their tokens. They may state a client's principal.
+    """Other names for principals: docs/configuration.md#names-of-principals. The first match
+    counts; a name without a match is refused."""
     trusted_proxies: Annotated[tuple[Text, ...], _ENTRIES] = ()
+    """Principals of gateways that may speak for their clients:
+    docs/configuration.md#a-gateway-before-another. Only Pulsar, verifying, without `anonymous`."""
 
     def methods(self) -> dict[str, Method]:
         """Return the methods that the gateway verifies, by name; none if the broker does."""
@@ -293,87 +326,102 @@ METHODS = tuple(
 
 
 class Certificate(Part):
-    """A certificate, with the chain of its authorities behind it, and its key; PEM files."""
+    """A certificate and its key."""
 
     certificate_file: File
+    """PEM: the certificate, and behind it those of intermediate authorities."""
     key_file: File
+    """PEM: its private key, without a password."""
 
 
 class ListenerTls(Part):
-    """How a listener speaks TLS. Clients of it connect by a URL with TLS."""
+    """TLS with clients."""
 
-    # The first is for clients that name no server, or one that no certificate is for.
     certificates: Annotated[
         tuple[Certificate, ...],
         AfterValidator(_some),
         Field(examples=["[{certificate_file: tls.crt, key_file: tls.key}]"]),
     ]
-    # Clients that are ten years old speak 1.2; older versions are broken (RFC 8996).
+    """A client gets the one for the server name (SNI) that it sends, else the first."""
     minimum: Literal["1.2", "1.3"] = "1.2"
+    """The oldest version. Clients of ten years ago speak 1.2; older versions are broken (RFC
+    8996)."""
     client_certificates: Literal["none", "optional", "required"] = "none"
-    # Who signs the certificates of clients. Never the machine's: these sign for everybody.
+    """Whether clients must show a certificate; `optional` admits those without."""
     client_ca_file: File | None = None
+    """Authorities (PEM) that sign clients' certificates, required with these. The machine's never
+    count: they sign for everybody."""
     crl_files: Annotated[tuple[File, ...], _ENTRIES] = ()
+    """Revoked certificates (PEM), a list of each authority. Without a list, or with an outdated
+    one, all its clients are refused."""
 
 
 class ClusterTls(Part):
-    """How the gateway speaks TLS to brokers, with those whose URL says so."""
+    """TLS to brokers."""
 
-    # None: the certificate authorities that this machine trusts.
     ca_file: File | None = None
-    # Shown to brokers that ask for one.
+    """Authorities (PEM) for brokers, in place of the machine's."""
     certificate: Certificate | None = None
-    # Without it any broker that a trusted authority signed for could stand in for another.
+    """Shown to brokers that ask for one."""
     verify_host: Flag = True
+    """Whether a certificate must name the host that is dialled. Otherwise any certificate of a
+    trusted authority will do."""
 
 
 class EachAddress(Part):
-    """What one address may take of a listener; of IPv6, one /64. None: no bound, as all clients
-    may come from one address, that of a balancer."""
+    """What one address may take of a listener; of IPv6, one /64. Unbounded by default, as a
+    balancer may be the address of all clients."""
 
     connections: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
-    # New connections for each second, two seconds of them at once.
+    """Authenticated connections; others share `limits.unauthenticated`, where an address displaces
+    its own."""
     connects: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
+    """New connections a second, two seconds of them at once. More are closed before TLS
+    (`too_many_connects`)."""
 
 
 class EachPrincipal(Part):
-    """What one principal may take of a listener. None: no bound."""
+    """What one principal may take of a listener."""
 
     connections: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
+    """Connections; one more gets TooManyRequests and a close. A client opens one to each broker,
+    and one for lookups."""
 
 
 class TrustedProxies(Part):
-    """Proxies that say who their clients are, by a header of the PROXY protocol."""
+    """Proxies that say who their clients are."""
 
-    # Required of them, and read from nobody else: an address that anybody may state is worthless.
     from_: Annotated[
         Networks, AfterValidator(_some), Field(alias="from", examples=["[10.1.2.3, 10.1.2.4]"])
     ]
+    """Connections from there must begin with a PROXY header, version 1 or 2; others must not."""
 
 
 class ClientHeader(Part):
-    """What brokers are told about clients, by a header of the PROXY protocol."""
+    """What brokers are told about clients."""
 
-    # Version 1 can say no more than addresses.
     version: Annotated[int, PlainValidator(_header_version), Field(examples=[2])]
-    # As the gateway verified it.
+    """Version 1 can say no more than addresses."""
     principal: Flag = False
-    # None: as Pulsar's brokers want it, which look for it inside TLS; gateways look before it.
+    """Whether the header has the verified principal, as type 0xE0."""
     inside_tls: Flag | None = None
+    """Whether the header comes inside TLS, as Pulsar's brokers want it, or before, as balancers do.
+    Default: inside for brokers, before for gateways."""
 
 
 class NodePorts(Part):
-    """A port of the listener for each broker."""
+    """A port for each broker."""
 
-    # By which clients reach the listener.
     host: Annotated[str, PlainValidator(units.host), Field(examples=["gateway.example"])]
-    # Where clients begin. None: the port of `bind`.
+    """What clients are told as the host of each broker."""
     port: Port | None = None
-    # The brokers' ids. Declare those of brokers that may be added too: the gateway binds all ports
-    # when it starts. Append new ids at the end: the order of ids is the order of ports.
+    """Where clients begin, and are led for brokers that have no port. Default: the first of `bind`;
+    a balancer may have another."""
     ids: Annotated[tuple[int, ...], PlainValidator(units.ids), Field(examples=["0-2"])]
-    # Of the first id. The others follow.
+    """The brokers: `node.id`, of TubeMQ `brokerId`. Ports are bound at the start: list future
+    brokers too, new ids last, as ports follow their order."""
     first_port: Annotated[Port, Field(examples=[9093])]
+    """The port of the first id; the others follow. Each is bound on all hosts of `bind`."""
 
     @model_validator(mode="after")
     def _ports_exist(self) -> Self:
@@ -388,58 +436,79 @@ class NodePorts(Part):
 
 
 class NodeNames(Part):
-    """A TLS server name for each broker. All must lead clients to the listener."""
+    """A TLS server name for each broker."""
 
-    # Where clients begin.
     host: Annotated[str, PlainValidator(units.host), Field(examples=["gateway.example"])]
+    """Where clients begin: their bootstrap server."""
     template: Annotated[
         str,
         PlainValidator(units.host_template),
         Field(examples=["broker-{n}.gateway.example"]),
     ]
-    # None: the port of `bind`.
+    """The name of each broker, by its id."""
     port: Port | None = None
+    """The port that clients are told. Default: the first port of `bind`."""
 
 
 class Advertise(Part):
-    """How clients reach each broker through the listener, for protocols whose brokers have ids: by
-    one of the two."""
+    """How clients reach each broker: one of the two."""
 
     ports: NodePorts | None = None
+    """A port for each broker."""
     names: NodeNames | None = None
+    """A TLS server name for each broker, on one port. Needs `tls`, a certificate for all names, and
+    DNS that leads them here. Not for TubeMQ."""
 
 
 class Listener(Part):
-    """One address where clients connect."""
+    """Where clients connect."""
 
     name: Name
+    """Shown in metrics and logs; unique."""
     protocol: Annotated[str, PlainValidator(units.protocol)] = protocols.DEFAULT
-    # Several where clients come by more than one address or port.
+    """What clients speak; brokers of the cluster speak the same."""
     bind: Annotated[
         tuple[Address, ...], PlainValidator(units.binds), Field(examples=["127.0.0.1:6650"])
     ]
+    """Where to listen. No two binds of the file may overlap."""
     cluster: Name
-    # Needed by protocols whose brokers have ids, and by no other.
+    """The one of `clusters` that clients reach."""
     advertise: Advertise | None = None
-    # None: the address of a connection is its client's.
+    """How clients reach each broker, required for Kafka (docs/protocols/kafka.md#addresses) and
+    TubeMQ; not for Pulsar."""
     proxy_protocol: TrustedProxies | None = None
-    # None: clients speak without TLS.
+    """Proxies that say who their clients are:
+    docs/configuration.md#behind-and-before-a-load-balancer. Otherwise a connection's address is its
+    client's."""
     tls: ListenerTls | None = None
+    """TLS with clients, and nothing else: docs/configuration.md#tls."""
     identity: Identity = Identity()
+    """Who authenticates clients, and how."""
     each_address: EachAddress = EachAddress()
+    """What one address may take."""
     each_principal: EachPrincipal = EachPrincipal()
-    # What clients may do that no rule decides. An edge lists what is allowed.
+    """What one principal may take of a listener."""
     access: Literal["open", "closed", "shadow", "opa"] = "open"
-    # With `pass`, newer clients and brokers keep working; an edge masks unknown features.
+    """What clients may do where no rule decides (docs/rules.md#who-may-do-what). `open`:
+    everything; `closed`: nothing; `shadow`: everything, but what `closed` would deny is counted and
+    logged; `opa`: what the policy agent allows. For Pulsar, `closed` and `opa` need `unknown:
+    mask`."""
     unknown: Literal["pass", "mask"] = "pass"
-    # Brokers and consumers verify anyway; here it shows on which side messages are damaged.
+    """Commands that this version does not know. `pass`: newer clients and brokers work. `mask`: a
+    client's ends its connection, a broker's is dropped, decoded commands lose unknown fields. Only
+    Pulsar; others never pass any."""
     checksums: Literal["pass", "verify"] = "pass"
-    # What clients of Kafka say of themselves to brokers that ask for it (KIP-714).
+    """`verify` checks the CRC32C of messages and counts failures by topic
+    (`gateway_topic_checksum_failures_total`). Damaged ones of producers are refused, which then
+    repeat them; to consumers, which verify too, they pass. Messages of producers are held until
+    complete (docs/performance.md). Only Pulsar."""
     client_metrics: Literal["pass", "hide"] = "pass"
-    # After about as long clients are moved, so that gateways that were added get their share.
-    # None: connections last as long as clients want.
+    """`hide`: clients cannot send brokers metrics of their own (KIP-714). Only Kafka."""
     connection_age: Annotated[float, _within(units.seconds, "10s", "720h")] | None = None
+    """At about this age, a tenth more or less, clients are moved to another gateway, so that added
+    ones get their share. Pulsar needs `names.sealed.keys`."""
     trace: Networks = ()
+    """Clients whose frames are logged, without payloads and secrets."""
 
     @property
     def binds(self) -> tuple[Address, ...]:
@@ -451,50 +520,61 @@ class Listener(Part):
 
 
 class OAuth2(Part):
-    """A token that an issuer gives the gateway for its client credentials, and renews in time."""
+    """A token by client credentials."""
 
-    # One of both: the token endpoint, or the issuer whose configuration names it.
     token_url: Annotated[str, PlainValidator(units.https)] | None = None
+    """The token endpoint; either this or `issuer`."""
     issuer: Annotated[str, PlainValidator(units.https)] | None = None
+    """The issuer, whose OpenID configuration names the token endpoint."""
     client_id: Text
+    """The gateway's id at the issuer."""
     client_secret_file: File
+    """Its secret, read again for each request."""
     scope: Text | None = None
+    """Asked for, if set."""
     audience: Text | None = None
-    # Of the issuer's server. None: the authorities that this machine trusts.
+    """Asked for, if set."""
     ca_file: File | None = None
+    """Authorities (PEM) for the issuer's server, in place of the machine's."""
 
 
 class Password(Part):
     """The gateway's name and password."""
 
     username: Text
+    """The gateway's name."""
     password_file: File
-    # Of Kafka alone, whose brokers may want the password itself. Anybody on the way can read it.
+    """Its password, read again when it changes."""
     without_tls: Flag = False
+    """Whether Kafka's brokers without SCRAM get the password itself (PLAIN) without TLS, where
+    others can read it."""
 
 
 class EachPassword(Part):
-    """Names and passwords by which brokers know each client."""
+    """A name and a password for each client."""
 
     passwords_file: File
-    # As of `basic`.
+    """YAML by principal: `alice: {username: alice-at-kafka, password: secret}`; `"*"`: all others,
+    who are refused without it. Read again when it changes, for new connections."""
     without_tls: Flag = False
+    """As of `basic`."""
 
 
 class Credential(Part):
-    """The gateway's own credential towards brokers, used in the verify modes.
-
-    Without it the gateway does not authenticate itself, which only brokers without authentication
-    accept.
-    """
+    """What the gateway shows to brokers in the verifying modes: exactly one of these."""
 
     token_file: File | None = None
+    """One token, 16 KiB at most: docs/configuration.md#our-own-token."""
     oauth2: OAuth2 | None = None
+    """A token by client credentials (RFC 6749), renewed after 70 % of its life. Without one
+    `/readyz` fails."""
     basic: Password | None = None
-    # By the certificate of the cluster's `tls`, which names the gateway to brokers.
+    """The gateway's name and password."""
     tls: Flag = False
-    # For brokers that cannot be told who the client is: those of Kafka.
+    """Brokers know the gateway by the `certificate` of the cluster's `tls`."""
     each_principal: EachPassword | None = None
+    """A name and a password for each client. Only Kafka, whose brokers cannot be told who a client
+    is."""
 
 
 CREDENTIALS = ("token_file", "oauth2", "basic", "tls", "each_principal")
@@ -502,14 +582,14 @@ CREDENTIALS = ("token_file", "oauth2", "basic", "tls", "each_principal")
 
 
 class Targets(Part):
-    """The brokers that clients may be led to: listed ports of listed hosts or networks.
-
-    The address is checked when it is dialled. `hosts` may contain `*` for any characters.
-    """
+    """Which other brokers may be reached."""
 
     hosts: Annotated[tuple[HostPattern, ...], _ENTRIES] = ()
+    """Hosts that may be dialled; `*` stands for dots too."""
     networks: Networks = ()
+    """Networks that may be dialled, whatever their hosts' names. `hosts`, `networks` or both."""
     ports: Annotated[tuple[Port, ...], _ENTRIES, AfterValidator(_some), Field(examples=["[6650]"])]
+    """Ports that may be dialled."""
 
     @model_validator(mode="after")
     def _reach_something(self) -> Self:
@@ -522,38 +602,42 @@ class SealingKey(Part):
     """One key for sealed names."""
 
     file: File
+    """32 to 4096 random bytes."""
 
 
 class Sealed(Part):
-    """Brokers behind sealed names. The first key seals, all keys open.
-
-    Without keys the process generates one, which works for a single process until it ends. Replicas
-    and restarts need a key in a file.
-    """
+    """Names that only gateways with the same keys make and read."""
 
     keys: tuple[SealingKey, ...] = ()
+    """The first seals, all open. Without keys the process makes one for its lifetime; several
+    gateways need the same."""
 
 
 class Template(Part):
-    """Brokers behind readable names. `{n}` is the broker's number in both."""
+    """Readable names, for numbered brokers."""
 
     advertise: Annotated[
         str, PlainValidator(units.host_template), Field(examples=["broker-{n}.example"])
     ]
+    """What clients see. No client resolves it."""
     broker: Annotated[
         str, PlainValidator(units.broker_template), Field(examples=["broker-{n}.internal:6650"])
     ]
+    """The address that the broker itself advertises."""
 
 
 class Names(Part):
-    """How brokers are named towards clients: by one of the two."""
+    """One of the two."""
 
     sealed: Sealed | None = None
+    """Names that only gateways with the same keys make and read."""
     template: Template | None = None
+    """Readable names, for numbered brokers."""
 
 
 class Migration(Part):
-    """Another cluster, to which topics of this cluster may migrate."""
+    """A cluster to which topics may migrate (blue-green), which brokers name to clients as their
+    new service URL."""
 
     brokers: Annotated[
         tuple[Broker, ...],
@@ -561,7 +645,10 @@ class Migration(Part):
         AfterValidator(_some),
         Field(examples=[protocols.example("blue.internal")]),
     ]
+    """The other cluster, by the URLs that brokers use for it."""
     gateway: Annotated[Broker, Field(examples=[protocols.example("blue-gateway.example")])]
+    """The gateway in front of it, which clients are told instead. They are told of no other
+    clusters (`migration_without_gateway` in the log)."""
 
 
 class Cluster(Part):
@@ -574,18 +661,27 @@ class Cluster(Part):
         AfterValidator(_different),
         Field(examples=[protocols.example("127.0.0.1:16650")]),
     ]
-    # Names that `gateways` advertise are handed back to them, and never dialled.
+    """Brokers for new connections, in turn, by all addresses of a name; of TubeMQ the masters."""
     brokers_are: Literal["brokers", "gateways"] = "brokers"
-    # None: brokers see the gateway's address alone.
+    """`gateways`: these are gateways, which know where brokers are:
+    docs/configuration.md#a-gateway-before-another. Only Pulsar."""
     proxy_protocol: ClientHeader | None = None
-    # None: TLS with its defaults if a broker's URL says so.
+    """What brokers are told about clients: docs/configuration.md#behind-and-before-a-load-balancer.
+    Otherwise they see the gateway's address."""
     tls: ClusterTls | None = None
+    """TLS to brokers whose URL says so (docs/configuration.md#brokers-with-tls); without this
+    mapping, by its defaults."""
     credential: Credential | None = None
-    # None: the hosts and ports of `brokers`, and nothing else.
+    """What the gateway shows to brokers in the verifying modes. Only brokers without authentication
+    need none."""
     targets: Targets | None = None
+    """Which other brokers may be reached (docs/configuration.md#which-brokers-may-be-reached);
+    without it none."""
     names: Names = Names(sealed=Sealed())
-    # Known targets of migrations; clients are not told about others.
+    """By which names clients know brokers: docs/configuration.md#names-and-seal-keys. Only
+    Pulsar."""
     migrations: tuple[Migration, ...] = ()
+    """Other clusters to which topics may migrate. Only Pulsar."""
 
     @property
     def header_is_inside_tls(self) -> bool:
@@ -602,47 +698,56 @@ class Cluster(Part):
 
 
 class Admin(Part):
-    """Health and metrics over HTTP. They contain broker addresses, so keep the listener private."""
+    """Health and metrics over HTTP. They show broker addresses and topics to anybody."""
 
     bind: Annotated[Bind, Field(examples=["127.0.0.1:8080"])]
-    # Probes, scrapers and people need a few dozen; idle ones cost 8 KB each. Above the bound the
-    # connection that has been idle longest is closed.
+    """Address of `/metrics`, `/livez`, `/readyz` and `/startupz`, without authentication. Keep it
+    private."""
     connections: Annotated[int, _within(units.whole, 64, 65_536)] = 2048
-    # Enough for two Prometheus replicas. A scrape takes milliseconds of the data plane's time and
-    # 40 bytes of memory for each topic; with workers it holds the lines of all of them.
+    """Connections of 8 to 25 KB; one more ends the one that has waited longest for its client. At
+    most the descriptors that clients leave, or 64."""
     scrapes: Annotated[int, _within(units.whole, 1, 32)] = 2
+    """Responses of `/metrics` at a time, for two scrapers; of those that wait the latest is next.
+    Each costs the data plane milliseconds, and ends after 5 s."""
 
 
 class Metrics(Part):
-    """What metrics have figures of their own."""
+    """Which topics have metrics of their own."""
 
-    # Per cluster; others are counted together by tenant. Each takes 1 KB here and, in each scrape
-    # of /metrics/topics, some 2 KB.
     topics: Annotated[int, _within(units.whole, 100, 1_000_000)] = 100_000
-    # A topic without clients for so long loses its own figures, and counts as `__other__`. None: it
-    # keeps them while there is room for `topics`.
+    """Topics of a cluster with figures of their own; others count together by tenant, as
+    `__other__`. Each takes 1 KB, and 2 KB of a scrape of `/metrics/topics`."""
     idle: Annotated[float, _within(units.seconds, "1m", "720h")] | None = None
-    # folded: the partitions of a topic are one row.
+    """After so long without clients a topic counts as `__other__`; it comes back from zero.
+    Otherwise topics stay, up to `topics`."""
     partitions: Literal["each", "folded"] = "each"
+    """`folded`: the partitions of a topic are one row."""
 
 
 class ConsoleTls(Part):
-    """How the console speaks TLS. With `client_ca_file` clients need a certificate of it."""
+    """TLS for browsers and tools."""
 
     certificate_file: File
+    """PEM: the certificate with its chain, read at the start alone."""
     key_file: File
+    """PEM: its private key."""
     client_ca_file: File | None = None
+    """Authorities (PEM) that sign the certificates which browsers and tools must then show."""
 
 
 class Console(Part):
-    """A page and an API for operators, who can also end the gateway there."""
+    """A page and an API for operators, who can also close connections and end the gateway
+    (docs/console.md). Needs `pip install 'broker-gateway[console]'`."""
 
     bind: Annotated[Bind, Field(examples=["127.0.0.1:8090"])]
-    # Needed where other machines reach it, unless they show certificates.
+    """Where it listens."""
     token_file: File | None = None
+    """One line that requests show (`Authorization: Bearer`). Required where other machines reach
+    the console, unless they show certificates."""
     tls: ConsoleTls | None = None
-    # Browsers open up to six each.
+    """TLS for browsers and tools; a token that crosses a network needs it."""
     connections: Annotated[int, _within(units.whole, 4, 1024)] = 64
+    """Browsers open up to six. Others wait."""
 
     @property
     def is_public(self) -> bool:
@@ -661,70 +766,82 @@ class Console(Part):
 
 
 class Deadlines(Part):
-    """Timeouts, in seconds."""
+    """How long the gateway waits."""
 
-    # Pulsar clients give up a connection attempt after 10 s.
     handshake: Annotated[float, _within(units.seconds, "100ms", "5m")] = 10.0
-    # Half of the clients' timeout, so that a second broker can still be tried.
+    """From accepting a connection until a broker has accepted its client, without `dial`. Clients
+    give up after 10 s."""
     dial: Annotated[float, _within(units.seconds, "10ms", "1m")] = 5.0
-    # Clients and brokers ping each other every 30 s, so four pings in a row are missing.
+    """One connection to a broker: its name's lookup, and addresses of 3 s each. Half of a client's
+    patience, so that another can be tried."""
     idle: Annotated[float, _within(units.seconds, "1s", "1h")] = 120.0
-    # For one side while the other one sends. Go clients, the most patient ones, wait as long.
+    """Ends a connection without a byte in either direction. Clients and brokers ping every 30 s.
+    Only Pulsar: Kafka, without pings, has 620 s, and TubeMQ 700 s."""
     silent: Annotated[float, _within(units.seconds, "1s", "1h")] = 90.0
-    # For data that a peer does not read. Clients and brokers give each other 60 s to answer.
+    """Ends a connection of which one side sends nothing, while the other does. Go's clients, the
+    most patient, wait as long. Only Pulsar."""
     stalled: Annotated[float, _within(units.seconds, "1s", "1h")] = 60.0
-    # For a frame that must be held whole, from its first byte. Brokers close a connection that
-    # answers no ping for 30 to 60 s, and an answer behind a slower frame would come as late.
+    """To read what could not be sent at once, one chunk at most. Clients and brokers give each
+    other a minute."""
     frame: Annotated[float, _within(units.seconds, "1s", "10m")] = 60.0
-    # For a frame queued for a producer above its limit. Clients time out after 30 s and resend.
+    """From first to last byte of a frame that must be held whole, while the gateway reads. Brokers
+    wait 30 to 60 s for the response to a ping, which may be behind it. 1 MB needs 140 kbit/s."""
     held: Annotated[float, _within(units.seconds, "1s", "10m")] = 20.0
-    # For draining. Moving a client takes milliseconds, and waits 4 s for a broker that does not
-    # answer. Well below the 30 s after which Kubernetes kills.
+    """How long a message waits for its limit (docs/rules.md#above-a-limit). Clients give up after
+    30 s, and what they gave up would still use the limit."""
     grace: Annotated[float, _within(units.seconds, 0, "10m")] = 20.0
-    # For a client to show a newer credential once its own has expired. Brokers give a minute.
+    """To move clients away after SIGTERM, all within half of it; those left are closed. Kubernetes
+    kills after 30 s."""
     expired: Annotated[float, _within(units.seconds, 0, "10m")] = 10.0
+    """How long a connection outlives the credential that the gateway verified. Clients that can are
+    asked for a newer one 30 s earlier, or after half of its life. Brokers give a minute."""
 
 
 class ResourceLimits(Part):
-    """Bounds of memory. Sizes are bytes."""
+    """Bounds of memory, by process."""
 
-    # Each takes two descriptors, and up to 5 KB when idle: 50 MB in all.
     connections: Annotated[int, _within(units.whole, 1, 1_000_000)] = 10_000
-    # Those that are not authenticated, over all listeners of a process. Above it, the oldest that
-    # waits for its client gives way. At 2,000 new ones a second each still has half a second.
+    """Client connections of one listener, of two descriptors and, idle, up to 5 KB each; one more
+    gets an error and a close."""
     unauthenticated: Annotated[int, _within(units.whole, 1, 1_000_000)] = 1_000
-    # Before authentication. Tokens are below 16 KiB; Kerberos tickets reach 64.
+    """Connections of all listeners before authentication. One more ends the oldest that waits for
+    its client: at 2,000 new ones a second after half a second."""
     handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
-    # Brokers allow 5 MiB of payload; metadata come on top.
+    """The largest frame before a connection is open. Tokens are below 16 KiB; Kerberos tickets
+    reach 64."""
     collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
-    # One command: of a client, without the message after it; of a broker, if it is decoded. Schemas
-    # are the largest: real ones have some kilobytes, and brokers keep them in memory.
+    """The largest frame that must be held whole; brokers that allow larger messages raise it up to
+    `collected`. Messages are held above a limit and with `checksums: verify` alone. At most a
+    quarter of `buffered`."""
     command: Annotated[int, _within(units.size, "16KiB", "16MiB")] = MIB
-    # Fields at all levels of a decoded command above 64 KiB. Counting 5,000 takes 2 ms; real
-    # commands have some dozens, a schema with properties some hundred.
+    """The largest command of a client, without its message, and of a broker if the gateway reads
+    it. The largest real ones hold schemas of kilobytes."""
     fields: Annotated[int, _within(units.whole, 100, 100_000)] = 5_000
-    # Characters of the name of a topic, subscription, producer or consumer. Brokers use topics in
-    # paths of some hundred; patterns that Java clients look up as topics are longer.
+    """Fields, at all levels, of a command beyond 64 KiB. Counting 5,000 takes 2 ms; real commands
+    have dozens."""
     name: Annotated[int, _within(units.whole, 64, 65_536)] = 2_048
-    # Characters of a broker's error text; longer texts are cut. Brokers' own texts have hundreds,
-    # and two names fit beside them; no client decides by stack traces. Clients can provoke long
-    # texts, and searching 4,096 characters for addresses takes up to 2 ms.
+    """Characters of the name of a topic, subscription, producer or consumer. Brokers' paths allow
+    hundreds; topic patterns of Java clients are longer."""
     text: Annotated[int, _within(units.whole, 256, 65_536)] = 4_096
-    # Data that waits for allowance. One producer may have half of it, enough for the thousand
-    # messages of 32 KB that a client has in flight; a producer above its limit stops nobody else.
-    # None: a quarter of `buffered`, but at most half of `waiting`.
+    """Characters of a broker's error text; longer ones end in `... (cut)`. Brokers' own have
+    hundreds; searching 4,096 for addresses takes 2 ms."""
     held: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
-    # Incomplete frames that must be held whole. Counted separately, so that nothing else waits for
-    # them. None: an eighth of `buffered`, but at least one frame.
+    """Messages that wait for their limit (docs/rules.md#above-a-limit). Default: a quarter of
+    `buffered`, at most half of its rest; settable to three quarters of that. A producer gets no
+    more than it leaves free: alone half, 1,000 messages of 32 KB."""
     collected: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
-    # The same before connections are open, for frames above 4 KiB. None: a sixteenth.
+    """Incomplete frames that must be held whole. Default: an eighth of `buffered`, at least
+    `collected_frame`. Where messages are limited or verified, clients are promised none larger:
+    raise it for them."""
     handshakes: Annotated[int, _within(units.size, "1KiB", "16GiB")] | None = None
-    # State that sessions keep for as long as a client wants: its first frame, producers and
-    # consumers with their names, unanswered lookups, delayed frames. A producer takes 1.3 KB: the
-    # half that one address may have is enough for 200,000. None: twice as much as `buffered`.
+    """The same before connections are open, of frames beyond 4 KiB. Default: a sixteenth of
+    `buffered`, at least `handshake_frame`."""
     remembered: Annotated[int, _within(units.size, "64KiB", "64GiB")] | None = None
-    # All bytes that wait for slow peers, decisions or allowance. Reading stops above it.
+    """What connections keep as long as clients want: docs/configuration.md#what-connections-keep.
+    Default: twice `buffered`, of which one address may have half, enough for 200,000 producers."""
     buffered: Annotated[int, _within(units.size, "1MiB", "64GiB")] = 256 * MIB
+    """All bytes that wait for slow peers, decisions or limits:
+    docs/configuration.md#how-the-memory-is-divided."""
 
     @property
     def all_collected(self) -> int:
@@ -787,96 +904,124 @@ class ResourceLimits(Part):
 
 
 class DataPlane(Part):
-    """Settings of the reactor."""
+    """How bytes are moved."""
 
-    # Measured throughput: 64 KiB 0.84, 256 KiB 1.3, 512 KiB 1.9 times HAProxy; more gains little.
     buffer: Annotated[int, _within(units.size, "64KiB", "4MiB")] = 512 * KIB
-    # The longest that other tasks of the process wait for the reactor.
+    """The most that one read takes, in one buffer for the process. Larger ones make large messages
+    hardly cheaper."""
     turn: Annotated[float, _within(units.seconds, "0.1ms", "100ms")] = 0.002
-    # The kernel tunes its buffers to the round-trip time; a fixed size slows long-distance peers.
+    """How long moving bytes may delay new connections and the admin listener."""
     socket_buffer: Annotated[int, _within(units.size, "4KiB", "64MiB")] | None = None
+    """A fixed size of the kernel's buffers slows distant peers. Otherwise the kernel tunes them, up
+    to 8 MB for peers that do not read."""
 
 
 class Store(Part):
-    """A Redis or Valkey through which replicas share limits."""
+    """A Redis (from 6) or Valkey by which replicas share limits
+    (docs/rules.md#shared-by-several-processes): one server, or the address of the one that takes
+    writes; no Redis Cluster. Needs `pip install 'broker-gateway[valkey]'`, and a user
+    (docs/configuration.md#the-user-of-the-store)."""
 
     url: Annotated[
         StoreAddress, PlainValidator(store.address), Field(examples=["redis://127.0.0.1:6379"])
     ]
-    # Without user name and password anybody who reaches the store can change limits.
+    """Where the store is; whoever reaches it without a password can change limits."""
     username: Text | None = None
+    """The user, if not `default`."""
     password_file: File | None = None
-    # None: the certificate authorities that this machine trusts.
+    """The password, 4 KiB at most. Read again for each connection."""
     ca_file: File | None = None
-    # Other gateways may use the same store, with different limits of the same names.
+    """Authorities (PEM) for the store, whose certificate must name the host of `url`, in place of
+    the machine's."""
     prefix: Annotated[str, PlainValidator(store.prefix)] = "gateway:"
-    # A nearby store answers in less than 1 ms. A reservation lasts 100 ms: after half of that,
-    # continuing locally is better.
+    """Begins all keys: 64 letters, digits, and `.` `_` `:` `/` `-` at most. Gateways with the same
+    prefix share limits."""
     timeout: Annotated[float, _within(units.seconds, "1ms", "5s")] = 0.05
+    """The time of one call. A near store takes less than 1 ms; after half of a reservation's 100 ms
+    a gateway does better alone."""
 
 
 class Log(Part):
-    """Logging to standard error."""
+    """What goes to standard error."""
 
-    # `auto`: console on a terminal, json elsewhere.
     format: Literal["json", "console", "auto"] = "auto"
+    """`auto`: `console` on a terminal, else `json`."""
     level: Literal["debug", "info", "warning", "error"] = "info"
-    # Lines of one event in 10 s. The ordinary events of a busy gateway, 100 a second, are all
-    # written; a flood costs 0.3 MB in 10 s.
+    """The lowest level that is written. Traces are `info`."""
     burst: Annotated[int, _within(units.whole, 1, 1_000_000)] = 1000
-    # Characters. Names and errors of real clients and brokers are below 300; peers choose some of
-    # them.
+    """`info` lines of one event in 10 s before it is folded. 100 connections a second are ordinary;
+    a flood takes 0.3 MB."""
     longest_text: Annotated[int, _within(units.whole, 64, 65_536)] = 1024
-    # Bytes that wait to be written: ten seconds of a folded flood, at some 250 bytes a line.
+    """Characters of one text, 16 times as many of a traceback; longer ones are cut and say their
+    length. Real names and errors have less than 300."""
     queue: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 4 * MIB
+    """Lines that wait for the log's reader, some 15,000 in bytes; more are dropped and counted."""
     queue_lines: Annotated[int, _within(units.whole, 100, 1_000_000)] = 10_000
-    # `pseudonymous`: another name for each principal, the same as long as the process runs.
+    """The same in lines: ten seconds of a folded flood."""
     principals: Literal["plain", "masked", "pseudonymous"] = "plain"
+    """Clients' names in log and audit; `pseudonymous`: another for each, the same while the process
+    runs. They stay in `detail` (brokers' words), traces, and `first` of `limits_lost`."""
 
 
 class Audit(Part):
-    """A line for each connection that ended and each right that was denied."""
+    """A JSON line for each connection that ended and each right that was denied: time, listener,
+    address, principal, method, reason, never a credential. Lines are folded as in the log; what a
+    slow disk or reader does not take is dropped and counted (`gateway_audit_lines_dropped_total`).
+    Rotate the file by `copytruncate`: it stays open."""
 
     file: Annotated[Path, _located("locate_new")] | None = None
-    # Used if no file is named.
+    """Where lines are appended."""
     stream: Literal["stdout", "stderr"] = "stdout"
+    """Where they go without a file."""
 
 
 class UsageTopic(Part):
-    """Topics that get the records of closed files too; see docs/usage.md."""
+    """A topic that gets the records too (docs/usage.md#into-a-pulsar-topic). Needs `pip install
+    'broker-gateway[topic]'`."""
 
-    # Whose brokers, TLS and credential are used.
     cluster: Name
+    """The one of `clusters` whose `brokers`, `tls` and `credential` are used. It may be without
+    listeners."""
     records: Annotated[Text, Field(examples=["persistent://ops/usage/records"])]
-    # None: events stay in files.
+    """A persistent topic by its whole name, partitioned or not."""
     events: Text | None = None
+    """Another one for events. Without it they stay in files."""
 
 
 class Usage(Part):
-    """Records of who used what, in files; see docs/usage.md."""
+    """Records of who used what, in files (docs/usage.md). Needs `pip install
+    'broker-gateway[usage]'`."""
 
-    # The gateway makes this folder if it is missing. Several replicas may use the same one.
     folder: Annotated[Path, _located("locate_new_folder"), Field(examples=["usage"])]
-    # The name of this gateway in files and records; each replica needs its own. None: the host's.
+    """Made if its parent is there. Replicas may share it."""
     gateway: Name | None = None
-    # Of one record. Bills need minutes, recommendations of limits seconds.
+    """This gateway's name in records and files, another for each replica. Default: the host's (the
+    pod's)."""
     interval: Annotated[float, _within(units.seconds, "1s", "1h")] = 10.0
-    # A file is closed, and so can be read, after so long or at this size.
+    """The time of one record. Bills need minutes, recommended limits seconds."""
     close_after: Annotated[float, _within(units.seconds, "1s", "24h")] = 60.0
+    """The age at which a file is closed, and so can be read."""
     close_size: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 64 << 20
-    # Of closed files of each kind; the oldest are dropped. A busy gateway writes 100 MB a day.
+    """The same in compressed bytes."""
     disk: Annotated[int, _within(units.size, "1MiB", "1024GiB")] = 1 << 30
-    # Of records that wait for a slow disk, some 100,000.
+    """Closed files kept of each kind; the oldest are removed and counted. 1,000 keys in use take
+    0.5 GB a day, a record 40 to 80 bytes."""
     waiting: Annotated[int, _within(units.size, "1MiB", "1GiB")] = 64 << 20
+    """Records that wait for a slow disk, some 100,000; more are dropped and counted."""
     events: Flag = True
+    """Whether connects, ends, failed authentications and denials are written too."""
     principals: Literal["plain", "masked", "pseudonymous"] = "plain"
-    # With pseudonymous: replicas with the same key give a principal the same name.
+    """Names of clients in records."""
     pseudonym_key_file: File | None = None
+    """16 bytes or more, with `pseudonymous`. Gateways with the same key give a client the same
+    name."""
     clients: Literal["network", "address", "masked"] = "network"
-    # Whether records of what was used name Kafka's client ids: each makes records of its own.
+    """Where clients are: their /24 or /48 network, their address, or nothing."""
     client_ids: Flag = False
-    # None: records stay in files.
+    """Whether records have Kafka's client ids, as events always do. Each makes records of its own:
+    many where each process has another."""
     topic: UsageTopic | None = None
+    """A topic that gets the records too."""
 
     @model_validator(mode="after")
     def _has_key(self) -> Self:
@@ -889,22 +1034,25 @@ class Usage(Part):
 
 
 class Otlp(Part):
-    """Spans and log lines for an OpenTelemetry collector, by OTLP over HTTP."""
+    """Spans and log lines for an OpenTelemetry collector (docs/operating.md). Needs `pip install
+    'broker-gateway[otlp]'`."""
 
-    # /v1/traces and /v1/logs are appended.
     url: Annotated[str, PlainValidator(units.http), Field(examples=["http://127.0.0.1:4318"])]
-    # Of the server at that URL. None: the authorities that this machine trusts.
+    """Where the collector takes OTLP over HTTP; `/v1/traces` and `/v1/logs` are appended."""
     ca_file: File | None = None
-    # A bearer token, read for each request.
+    """Authorities (PEM) for the collector, in place of the machine's."""
     token_file: File | None = None
-    # Of connects, lookups and chases, those that have spans.
+    """A bearer token, read for each request. Only with `https`, or on this machine."""
     share: Annotated[float, _within(units.fraction, 0.0, 1.0)] = 1.0
-    # Whether log lines are sent too, beside being written.
+    """The part of operations that have spans. 0.1 is enough for statistics; to find why a client
+    cannot connect takes 1."""
     logs: Flag = False
-    # Spans that wait for the collector, and as many lines; some 1 KB each.
+    """Whether log lines are sent too, `otlp_failed` excepted."""
     queue: Annotated[int, _within(units.whole, 100, 100_000)] = 2048
-    # Of one request; the process waits so long for the collector when it ends.
+    """Spans that wait for the collector, and as many lines, of 1 KB each; the oldest are dropped
+    and counted."""
     deadline: Annotated[float, _within(units.seconds, "100ms", "30s")] = 3.0
+    """The time of one request; a process that ends waits as long."""
 
     @model_validator(mode="after")
     def _keeps_token(self) -> Self:
@@ -916,66 +1064,80 @@ class Otlp(Part):
 
 
 class PolicyAgent(Part):
-    """Open Policy Agent, which decides what no rule does on listeners with `access: opa`."""
+    """Open Policy Agent authorizes what no rule decides on listeners with `access: opa`
+    (docs/rules.md#decisions-by-open-policy-agent): when something is opened or looked up, never for
+    a frame. The rest of the connection goes on meanwhile."""
 
-    # Of the rule that decides, in its Data API.
     url: Annotated[
         str,
         PlainValidator(units.https),
         Field(examples=["http://127.0.0.1:8181/v1/data/gateway/allow"]),
     ]
-    # Of its server. None: the authorities that this machine trusts.
+    """The rule that decides, in its Data API: `http://127.0.0.1:8181/v1/data/gateway/allow`."""
     ca_file: File | None = None
-    # A bearer token, read for each question.
+    """Authorities (PEM) for its server, in place of the machine's."""
     token_file: File | None = None
-    # Of one answer. Clients wait 10 s or more for what they open.
+    """A bearer token, read for each question."""
     deadline: Annotated[float, _within(units.seconds, "10ms", "5s")] = 1.0
-    # How long an answer is known: a reconnecting client asks the same questions again.
+    """The time of one decision. Clients wait 10 s or more."""
     lasting: Annotated[float, _within(units.seconds, "1s", "1h")] = 10.0
-    # Answers that are known, of some 500 bytes each.
+    """How long a decision is known, as reconnecting clients need the same; a changed policy is
+    noticed so late."""
     known: Annotated[int, _within(units.whole, 100, 1_000_000)] = 10_000
-    # Questions under way; one principal may have a quarter of them.
+    """Decisions that are known, of 500 bytes each; the oldest gives way."""
     at_once: Annotated[int, _within(units.whole, 1, 1000)] = 16
-    # What takes the place of its answer while it gives none.
+    """Questions under way; one principal may have a quarter."""
     while_away: Literal["deny", "allow"] = "deny"
+    """The decision while the agent gives none (true or false, with status 200, in time). It is
+    asked again after a second."""
 
 
 class Configuration(Part):
     """The whole file."""
 
     version: Version
+    """The version of the file format."""
     listeners: Annotated[
         tuple[Listener, ...],
         AfterValidator(_some),
         Field(examples=["[{name: clients, bind: 127.0.0.1:6650, cluster: main}]"]),
     ]
+    """Where clients connect."""
     clusters: Annotated[
         Mapping[Name, Cluster],
         AfterValidator(_some),
         Field(examples=[f"{{main: {{brokers: {protocols.example('127.0.0.1:16650')}}}}}"]),
     ]
+    """Brokers that know each other."""
     admin: Admin | None = None
+    """Health and metrics over HTTP."""
     metrics: Metrics = Metrics()
-    # None: no console.
+    """Which topics have metrics of their own."""
     console: Console | None = None
-    # Processes. More of them need memory and a parent; in Kubernetes, scale the number of pods.
+    """A page and an API for operators."""
     workers: Annotated[int | Literal["auto"], PlainValidator(_workers)] = 1
+    """Processes that serve clients (docs/operating.md); `auto`: one for each CPU that affinity and
+    control group allow. In Kubernetes scale pods instead."""
     deadlines: Deadlines = Deadlines()
+    """How long the gateway waits."""
     limits: ResourceLimits = ResourceLimits()
+    """Bounds of memory, by process."""
     data_plane: DataPlane = DataPlane()
+    """How bytes are moved."""
     log: Log = Log()
-    # None: nothing is written.
+    """What goes to standard error."""
     audit: Audit | None = None
-    # None: no records.
+    """Where ends of connections and denials are written."""
     usage: Usage | None = None
-    # None: nothing is sent.
+    """Records of who used what."""
     otlp: Otlp | None = None
-    # Without a store each replica has its own limits.
+    """Spans and log lines for a collector."""
     store: Store | None = None
-    # None: rules and listeners decide alone.
+    """Where replicas share limits; without it each has its own."""
     opa: PolicyAgent | None = None
-    # Without rules nothing is limited.
+    """Open Policy Agent, which authorizes what no rule decides."""
     rules: Annotated[tuple[FileOrFolder, ...], _ENTRIES] = ()
+    """Limits and rights (docs/rules.md), read again when they change."""
 
     def protocol_of(self, cluster: str) -> str:
         """Return the protocol of a cluster, which all its listeners share."""

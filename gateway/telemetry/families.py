@@ -89,7 +89,7 @@ FAMILIES: dict[str, Family] = {}
 _connections = Section("Connections")
 CONNECTIONS = _connections.gauge(
     "gateway_connections",
-    "Client connections: 'opening' (no answer of a broker yet), 'open', and instead 'draining' "
+    "Client connections: 'opening' (no response of a broker yet), 'open', and instead 'draining' "
     "once the gateway stops.",
     "listener",
     "state",
@@ -99,8 +99,7 @@ ACCEPTED = _connections.counter(
 )
 ACCEPT_FAILURES = _connections.counter(
     "gateway_accept_failures",
-    "Connections that could not be accepted, mostly for want of descriptors. They wait in the "
-    "kernel.",
+    "Failed accepts, mostly for want of descriptors. The connections wait in the kernel.",
     "listener",
 )
 ENDED = _connections.counter(
@@ -108,20 +107,19 @@ ENDED = _connections.counter(
 )
 DISPLACED = _connections.counter(
     "gateway_openings_displaced",
-    "Connections that gave way to others before they authenticated (limits.unauthenticated).",
+    "Unauthenticated connections that gave way to newer ones (limits.unauthenticated).",
 )
 
 HANDSHAKES = _connections.counter(
     "gateway_tls_handshakes",
-    "TLS handshakes of clients that succeeded; those that failed end by 'tls_failed'. Resumed ones "
-    "('yes') cost a fraction.",
+    "Successful TLS handshakes of clients; resumed ones ('yes') cost a fraction. Failed ones end "
+    "by 'tls_failed'.",
     *("listener", "version", "resumed"),
     needs="TLS",
 )
 CLIENTS = _connections.gauge(
     "gateway_clients",
-    "Open connections by the name and version that clients state for their library; 100 of them, "
-    "others are '__other__'.",
+    "Open connections by the library that clients state; beyond 100 libraries '__other__'.",
     "listener",
     "library",
 )
@@ -129,7 +127,8 @@ CLIENTS = _connections.gauge(
 _latency = Section("Latency")
 CONNECT_SECONDS = _latency.histogram(
     "gateway_connect_seconds",
-    "Seconds from accepting a connection until it is open: TLS, credential, dialling the broker.",
+    "Seconds from accepting a connection until it is open: TLS, authentication, dialling the "
+    "broker.",
     "listener",
 )
 SEND_SECONDS = _latency.histogram(
@@ -140,59 +139,59 @@ SEND_SECONDS = _latency.histogram(
 )
 SEND_OWN_SECONDS = _latency.histogram(
     "gateway_send_own_seconds",
-    "Of these, those until the frame was on its way to the broker: the gateway's own part.",
+    "The gateway's own part of gateway_send_seconds: until the frame is on its way to the broker.",
     "listener",
     "tenant",
 )
 LOOKUP_SECONDS = _latency.histogram(
     "gateway_lookup_seconds",
-    "Seconds from a lookup to its answer, redirects included.",
+    "Seconds from a lookup to its response, redirects included.",
     "listener",
     "tenant",
 )
 FIRST_MESSAGE_SECONDS = _latency.histogram(
     "gateway_first_message_seconds",
-    "Seconds from a consumer's request to open to its first message. On a quiet topic most of it "
-    "is waiting for somebody to send.",
+    "Seconds from a consumer's request to open to its first message; on a quiet topic mostly the "
+    "wait for a producer.",
     "listener",
     "tenant",
 )
 
 DIAL_SECONDS = _latency.histogram(
     "gateway_dial_seconds",
-    "Seconds of successful attempts to connect to a broker for a client, TLS included.",
+    "Seconds of successful dials of a broker for a client, TLS included.",
     "cluster",
 )
 LOOP_DELAY_SECONDS = _latency.histogram(
     "gateway_event_loop_delay_seconds",
-    "Seconds by which a task wakes up late that asks for each second: how long whatever else the "
-    "process does keeps everybody waiting.",
+    "Seconds by which a task wakes up late, measured each second: how long other work of the "
+    "process keeps everything waiting.",
 )
 
 _identity = Section("Identity and rights")
 AUTHENTICATIONS = _identity.counter(
     "gateway_authentications",
-    "Credentials of clients that were verified: 'accepted', 'refused'. Methods that the listener "
-    "does not know are 'other'.",
+    "Verified credentials of clients: 'accepted', 'refused'. Methods unknown to the listener are "
+    "'other'.",
     *("listener", "method", "outcome"),
     needs="identity by the gateway",
 )
 ACCESS_DENIED = _identity.counter(
     "gateway_access_denied",
-    "Rights that clients lacked. The rule is empty where none allowed it, and '(opa)' where the "
-    "policy agent did not.",
+    "Denied rights. The rule is empty where none allows them, '(opa)' where the policy agent "
+    "denied.",
     *("listener", "rule", "right", "mode"),
     needs="rules or a policy agent",
 )
 AGENT_KNOWN = _identity.gauge(
     "gateway_policy_agent_known",
-    "Answers of the policy agent that are known.",
+    "Remembered decisions of the policy agent.",
     needs="a policy agent",
 )
 AGENT_ANSWERS = _identity.counter(
     "gateway_policy_agent_answers",
-    "Answers of the policy agent: 'allowed', 'denied', 'failed'; 'stated': decisions without "
-    "asking it, in the second after it failed.",
+    "Decisions of the policy agent: 'allowed', 'denied', 'failed'; 'stated': made without it, in "
+    "the second after it failed.",
     "outcome",
     needs="a policy agent",
 )
@@ -205,22 +204,21 @@ ISSUER_KEYS = _identity.gauge(
 )
 ISSUER_FETCHES = _identity.counter(
     "gateway_issuer_fetches",
-    "Fetches of the keys of an issuer: 'fetched', 'failed'.",
+    "Fetches of an issuer's keys: 'fetched', 'failed'.",
     "issuer",
     "outcome",
     needs="key sets",
 )
 TLS_RELOADS = _identity.counter(
     "gateway_tls_reloads",
-    "Files of TLS read again after a change: 'loaded', and 'refused' where one is wrong.",
+    "Reloads of changed TLS files: 'loaded', or 'refused' where one is wrong.",
     "outcome",
     needs="TLS",
 )
 TLS_EXPIRY = _identity.gauge(
     "gateway_tls_expiry_timestamp_seconds",
-    "Time when what a file holds ends to be valid: the first of its certificates ('certificate', "
-    "'authority'), or the day on which the next list of revoked ones is due ('revocations'). The "
-    "owner is the listener or cluster.",
+    "Time when a TLS file of a listener or cluster (the owner) expires: its first 'certificate' or "
+    "'authority', or when the next list of 'revocations' is due.",
     *("owner", "kind", "file"),
     merge=Merge.LEAST,  # the worker that has not loaded a new one yet
     needs="TLS",
@@ -229,9 +227,9 @@ TLS_EXPIRY = _identity.gauge(
 _brokers = Section("Lookups and brokers")
 LOOKUPS = _brokers.counter(
     "gateway_lookups",
-    "Topic lookups: 'connect' (answered with a sealed name), 'failed' (by the broker), 'refused' "
-    "(by the gateway: the answer cannot be advertised, a redirect cannot be followed, or too many "
-    "wait).",
+    "Topic lookups: 'connect' (response with a sealed name), 'failed' (by the broker), 'refused' "
+    "(by the gateway: an address that cannot be advertised, a redirect that cannot be followed, or "
+    "too many in flight).",
     "cluster",
     "outcome",
 )
@@ -240,9 +238,9 @@ REDIRECTS = _brokers.counter(
 )
 ANSWER_ERRORS = _brokers.counter(
     "gateway_answer_errors",
-    "Errors in brokers' answers as clients get them, by the request and the protocol's code: one "
-    "for each partition, topic or answer that has one, topics that the gateway denied included. "
-    "Those of Metadata are not counted.",
+    "Errors in responses as clients get them, by request and error code: one for each partition, "
+    "topic or response with an error, topics that the gateway denied included. Without those of "
+    "Metadata.",
     "cluster",
     "request",
     "code",
@@ -257,28 +255,28 @@ MIGRATIONS = _brokers.counter(
 )
 BROKER_HEALTHY = _brokers.gauge(
     "gateway_broker_healthy",
-    "1 if the last connection to this address succeeded; one for each address of a name.",
+    "1 if the last connection to this address of a broker succeeded.",
     "cluster",
     "broker",
     merge=Merge.LEAST,  # a broker that one worker does not reach is not healthy
 )
 BROKER_CONNECTIONS = _brokers.gauge(
     "gateway_broker_connections",
-    "Open connections to a broker for clients; 1000 brokers of a listener, others are '__other__'.",
+    "Open connections to a broker for clients; beyond 1000 brokers of a listener '__other__'.",
     "listener",
     "broker",
 )
 BROKER_BYTES = _brokers.counter(
     "gateway_broker_bytes",
-    "Bytes of these connections, all that the protocol says included: 'to_broker' (they came from "
-    "clients) or 'to_client' (from the broker). Without those of openings.",
+    "Bytes of open connections to a broker for clients, all frames included: 'to_broker' or "
+    "'to_client'.",
     *("listener", "broker", "direction"),
 )
 BROKER_FAILURES = _brokers.counter(
     "gateway_broker_failures",
-    "Failed attempts to reach a broker: 'refused' (connection error), 'timed_out', 'silent' "
-    "(accepted without an answer), 'unresolved' (name lookup), 'tls' (handshake), 'own' (no "
-    "descriptor, port or memory left here).",
+    "Failed dials of a broker: 'refused' (connection error), 'timed_out', 'silent' (accepted, no "
+    "response), 'unresolved' (name lookup), 'tls' (handshake), 'own' (no descriptor, port or "
+    "memory left here).",
     "cluster",
     "cause",
 )
@@ -286,51 +284,48 @@ BROKER_FAILURES = _brokers.counter(
 _memory = Section("Memory and the data plane")
 BUFFERED = _memory.gauge(
     "gateway_buffered_bytes",
-    "Bytes that wait for slow peers or decisions, or to become whole; bounded by limits.buffered.",
+    "Bytes that wait for slow peers, decisions or the rest of a frame (limits.buffered).",
 )
 COLLECTED = _memory.gauge(
-    "gateway_collected_bytes", "Of these, bytes of incomplete frames that must be held whole."
+    "gateway_collected_bytes", "Buffered bytes of incomplete frames that must be held whole."
 )
-HELD = _memory.gauge("gateway_held_bytes", "Of the buffered bytes, those that wait for a limit.")
+HELD = _memory.gauge("gateway_held_bytes", "Buffered bytes that wait for a rule's limit.")
 REMEMBERED = _memory.gauge(
     "gateway_remembered_bytes",
-    "Bytes that connections, producers, consumers and unanswered lookups take (limits.remembered).",
+    "Bytes that connections, producers, consumers and in-flight lookups take (limits.remembered).",
 )
 RESETS = _memory.counter(
     "gateway_producer_resets",
-    "Producers told to open again and to send again, because their messages waited too long.",
+    "Producers told to reopen and send again, because their messages waited too long.",
 )
 TURNS = _memory.counter("gateway_reactor_turns", "Turns of the data plane.")
 TURN_SECONDS = _memory.counter(
     "gateway_reactor_turn_seconds",
-    "Seconds of these turns: the share of the time in which messages are moved. A turn takes up to "
-    "2 ms, then other tasks run.",
+    "Seconds of turns of the data plane: the share of time in which messages are moved.",
 )
 
 _rules = Section("Rules and limits", "rules")
 RULE_LIMITS = _rules.gauge(
     "gateway_rule_limits",
-    "Limits of a rule, for example one for each tenant. The limit is a kind (publish.messages), "
-    "the mode 'enforce' or 'shadow'.",
+    "Limits of a rule, for example one for each tenant, by kind (publish.messages) and mode "
+    "('enforce', 'shadow').",
     *("rule", "limit", "mode"),
 )
 RULE_WAITING = _rules.gauge(
     "gateway_rule_waiting",
-    "Producers, consumers or requests that wait now.",
+    "Producers, consumers or requests that wait for a limit now.",
     *("rule", "limit", "mode"),
 )
-RULE_WAITS = _rules.counter(
-    "gateway_rule_waits", "How often one had to wait.", *("rule", "limit", "mode")
-)
+RULE_WAITS = _rules.counter("gateway_rule_waits", "Waits for a limit.", *("rule", "limit", "mode"))
 RULE_WAIT_SECONDS = _rules.counter(
     "gateway_rule_wait_seconds",
-    "Seconds of all waits; of a shadow the seconds in which somebody would have waited.",
+    "Seconds of all waits for a limit; of a shadow those in which somebody would have waited.",
     *("rule", "limit", "mode"),
 )
 RULE_FILL = _rules.gauge(
     "gateway_rule_fill_ratio",
-    "The used share of what the limit with the least left may save up, or have open: at 1 somebody "
-    "waits or is refused.",
+    "Used share of the burst or number of the rule's fullest limit: at 1 somebody waits or is "
+    "refused.",
     "rule",
     "limit",
     "mode",
@@ -338,8 +333,8 @@ RULE_FILL = _rules.gauge(
 )
 RULE_REFUSED = _rules.counter(
     "gateway_rule_refused",
-    "Requests that were refused: above a plain number, or because they would wait too long (in "
-    "shadow mode: would have been).",
+    "Requests refused above a number, or because they would wait too long; of a shadow those that "
+    "would have been.",
     *("rule", "limit", "mode"),
 )
 RULE_SHADOW_HELD = _rules.counter(
@@ -350,29 +345,30 @@ RULE_SHADOW_HELD = _rules.counter(
 )
 RULES_RELOADS = _rules.counter(
     "gateway_rules_reloads",
-    "Reloads of rules: 'loaded', and 'refused' where a file is wrong.",
+    "Reloads of rules: 'loaded', or 'refused' where a file is wrong.",
     "outcome",
 )
 RULES_GENERATION = _rules.gauge(
     "gateway_rules_generation",
-    "1 for the rules of the start, one more with each reload that changed some, and whenever some "
-    "expire.",
+    "1 for the rules of the start, one more whenever a reload changes some or some expire.",
     merge=Merge.LEAST,  # rules are in force everywhere once the last worker has them
 )
 RULES_EXPIRED = _rules.gauge(
     "gateway_rules_expired",
-    "Rules that have no effect any more, because their `expires` has passed.",
+    "Rules without effect because they have expired.",
     merge=Merge.MOST,  # each has the same rules
 )
 RULES_LOADED_AT = _rules.gauge(
     "gateway_rules_last_reload_timestamp_seconds",
-    "Time when the files of rules were last found right, the start included.",
+    "Time when the files of rules were last read and right, the start included.",
     merge=Merge.LEAST,
 )
 
 _store = Section("Shared limits", "rules, and processes to share limits with")
 STORE_UP = _store.gauge(
-    "gateway_store_up", "1 if the store answers, 0 if it is lost.", merge=Merge.LEAST
+    "gateway_store_up",
+    "1 if the store of shared limits answers, 0 if it is lost.",
+    merge=Merge.LEAST,
 )
 STORE_PROCESSES = _store.gauge(
     "gateway_store_processes",
@@ -381,15 +377,15 @@ STORE_PROCESSES = _store.gauge(
 )
 STORE_CALLS = _store.counter("gateway_store_calls", "Calls of the store.")
 STORE_FAILURES = _store.counter(
-    "gateway_store_failures", "Calls of the store without a usable answer in time."
+    "gateway_store_failures", "Calls of the store without a usable response in time."
 )
 STORE_QUESTIONS = _store.counter(
     "gateway_store_questions", "Limits requested from the store, several in one call."
 )
 STORE_REFUSALS = _store.counter(
     "gateway_store_refusals",
-    "Of these, limits that alone had no answer, because something else wrote to their keys. "
-    "limits_lost in the log names one.",
+    "Requested limits without a response, because something else wrote to their keys (limits_lost "
+    "in the log).",
 )
 
 
@@ -423,11 +419,11 @@ def _traffic(section: Section, of: str, *labels: str) -> Traffic:
             "'to_client' (consumed).",
             *directed,
         ),
-        bytes=section.counter(f"{name}bytes", "Bytes of the frames that passed.", *directed),
+        bytes=section.counter(f"{name}bytes", "Bytes of frames that passed.", *directed),
         frames=section.counter(f"{name}frames", "Frames that passed; a batch is one.", *directed),
         receipts=section.counter(
             f"{name}receipts",
-            "Frames to the broker that were answered by a receipt or an error; 0 for 'to_client'.",
+            "Frames to the broker that got a receipt or an error; 0 for 'to_client'.",
             *directed,
         ),
         damaged=section.counter(
@@ -438,25 +434,28 @@ def _traffic(section: Section, of: str, *labels: str) -> Traffic:
         ),
         redelivered=section.counter(
             f"{name}redelivered_frames",
-            "Frames that the broker says it has delivered before; 'to_client' only.",
+            "Frames that the broker marks as delivered before; 'to_client' only.",
             *directed,
         ),
         refused=section.counter(
             f"{name}refused_frames",
-            "Frames that were refused, as a rule says, because too many waited.",
+            "Frames refused because too many waited (on_overflow: reject).",
             *directed,
         ),
         held=section.gauge(
-            f"{name}held_bytes", "Bytes of frames that wait for the allowance of a rule.", *directed
+            f"{name}held_bytes", "Bytes of frames that wait for a rule's limit.", *directed
         ),
         waits=section.counter(
             f"{name}waits",
-            "How often producers or consumers waited for the allowance of a rule.",
+            "Waits of producers or consumers for a rule's limit.",
             *directed,
             "rule",
         ),
         wait_seconds=section.counter(
-            f"{name}wait_seconds", "Seconds of these waits, summed up.", *directed, "rule"
+            f"{name}wait_seconds",
+            "Seconds that producers or consumers waited for a rule's limit.",
+            *directed,
+            "rule",
         ),
         producers=section.gauge(f"{name}producers", "Open producers.", *labels),
         consumers=section.gauge(f"{name}consumers", "Open consumers.", *labels),
@@ -468,12 +467,12 @@ _TENANT = ("cluster", "tenant")
 TENANT = _traffic(_tenants, "tenant", *_TENANT)
 TENANT_WANTED = _tenants.gauge(
     "gateway_tenant_wanted_messages",
-    "Messages that open consumers have asked for in advance and not got.",
+    "Messages that open consumers have requested in advance and not got.",
     *_TENANT,
 )
 TENANT_DENIED = _tenants.counter(
     "gateway_tenant_access_denied",
-    "Rights to topics of the tenant that clients lacked. Tenants without traffic are '__other__'.",
+    "Denied rights to topics of the tenant; of tenants without traffic '__other__'.",
     *("listener", "tenant", "right", "mode"),
     needs="rules or a policy agent",
 )
@@ -488,65 +487,66 @@ _TOPIC = ("cluster", "tenant", "namespace", "topic")
 TOPIC = _traffic(_topics, "topic", *_TOPIC)
 TOPIC_DENIED = _topics.counter(
     "gateway_topic_access_denied",
-    "Rights to the topic that clients lacked, if it has figures of its own.",
+    "Denied rights to the topic, if it has figures of its own.",
     *_TOPIC,
     "right",
     needs="rules or a policy agent",
 )
 TOPIC_SUBSCRIPTIONS = _topics.gauge(
     "gateway_topic_subscriptions",
-    "Subscriptions with open consumers; of several workers each counts those of its own consumers.",
+    "Subscriptions with open consumers; each worker counts those of its own.",
     *_TOPIC,
 )
 TOPIC_WANTED = _topics.gauge(
     "gateway_topic_wanted_messages",
-    "Messages that open consumers have asked for in advance and not got. Where there are none, "
-    "consumers do not keep up; where there are some and nothing comes, the topic has nothing.",
+    "Messages that open consumers have requested in advance and not got. At 0 consumers do not "
+    "keep up; above 0 with nothing coming the topic is empty.",
     *_TOPIC,
 )
 
 _progress = Section("Groups, at /metrics/topics", needs="Kafka")
 PARTITION_END = _progress.gauge(
     "gateway_partition_end_offset",
-    "Offset behind the last message of a partition, as brokers last said to clients of it; of "
-    "10,000 topics.",
+    "Offset behind a partition's last message, as brokers last said to clients; of 10,000 topics.",
     *("cluster", "topic", "partition"),
     merge=Merge.MOST,  # each process has clients of some partitions
 )
 GROUP_OFFSET = _progress.gauge(
     "gateway_group_offset",
-    "Offset up to which a group has committed a partition, of 10,000 partitions. What the "
-    "partition's end is beyond it is the group's lag.",
+    "Offset up to which a group has committed a partition, of 10,000 partitions; the lag is "
+    "gateway_partition_end_offset less this.",
     *("cluster", "group", "topic", "partition"),
     merge=Merge.MOST,
 )
 
 _usage = Section("Usage records", needs="usage records")
-RECORDS = _usage.counter(
-    "gateway_usage_records", "Records that were written, by their kind.", "stream"
-)
+RECORDS = _usage.counter("gateway_usage_records", "Usage records written, by their kind.", "stream")
 RECORDS_DROPPED = _usage.counter(
     "gateway_usage_records_dropped",
-    "Records that were not written because the disk was full or too slow. Readers see the gap.",
+    "Usage records lost because the disk was full or too slow. Readers see the gap.",
     "stream",
 )
-RECORD_BYTES = _usage.counter("gateway_usage_written_bytes", "Compressed bytes written.", "stream")
-RECORD_FILES = _usage.counter("gateway_usage_files_closed", "Files that were closed.", "stream")
+RECORD_BYTES = _usage.counter(
+    "gateway_usage_written_bytes", "Compressed bytes of usage records written.", "stream"
+)
+RECORD_FILES = _usage.counter(
+    "gateway_usage_files_closed", "Files of usage records closed.", "stream"
+)
 RECORD_FILES_REMOVED = _usage.counter(
     "gateway_usage_files_removed",
-    "Oldest files that were removed to make room (usage.disk).",
+    "Oldest files of usage records removed to make room (usage.disk).",
     "stream",
 )
 _SENT = "usage.topic"
 RECORDS_SHIPPED = _usage.counter(
     "gateway_usage_shipped_records",
-    "Records that the topic has confirmed. After a crash some are sent, and counted, twice.",
+    "Usage records that the topic confirmed. After a crash some are sent, and counted, twice.",
     "stream",
     needs=_SENT,
 )
 RECORDS_UNSENT = _usage.counter(
     "gateway_usage_unsent_records_removed",
-    "Records in files that were removed to make room before the topic (usage.topic) had them.",
+    "Usage records in files removed before the topic (usage.topic) had them.",
     "stream",
 )
 FILES_UNSHIPPED = _usage.gauge(
@@ -557,20 +557,20 @@ FILES_UNSHIPPED = _usage.gauge(
 )
 SHIPPING_FAILURES = _usage.counter(
     "gateway_usage_shipping_failures",
-    "Attempts to reach the topic that failed. They are repeated.",
+    "Failed attempts to reach the topic; they are repeated.",
     needs=_SENT,
 )
 SHIPPER_RESTARTS = _usage.counter(
     "gateway_usage_shipper_restarts",
-    "Processes that replaced one that sent records and ended.",
+    "Restarts of the process that sends usage records.",
     needs=_SENT,
 )
 
 _export = Section("OpenTelemetry", needs="otlp")
 EXPORT_MADE = _export.counter(
     "gateway_otlp_records",
-    "Spans and log lines that were made for the collector. Those that are neither sent nor failed "
-    "wait, or gave way to newer ones.",
+    "Spans and log lines made for the collector; those neither sent nor failed wait, or gave way "
+    "to newer ones.",
     "records",
 )
 EXPORT_SENT = _export.counter(
@@ -583,25 +583,25 @@ EXPORT_FAILED = _export.counter(
 _process = Section("The process")
 BUILD = _process.info(
     "gateway_build",
-    "Versions of the gateway and of Python, and whether its hot loops are compiled or pure.",
+    "Versions of the gateway and of Python, and whether the hot loops are compiled or pure.",
     "version",
     "python",
     "implementation",
 )
 LOG_DROPPED = _process.counter(
     "gateway_log_lines_dropped",
-    "Log lines that were dropped because their reader was too slow or gone.",
+    "Log lines dropped because their reader was too slow or gone.",
 )
 AUDIT_DROPPED = _process.counter(
     "gateway_audit_lines_dropped",
-    "Audit lines that were dropped because their disk was full, or their reader too slow or gone.",
+    "Audit lines dropped because the disk was full, or their reader too slow or gone.",
     needs="an audit",
 )
 WORKERS = _process.gauge("gateway_workers", "Processes that serve clients.", needs="workers")
 RESTARTS = _process.counter(
     "gateway_worker_restarts", "Workers that replaced an ended one.", needs="workers"
 )
-# These are written by prometheus_client.
+# These are collected by prometheus_client.
 _process.counter("process_cpu_seconds", "Total user and system CPU time spent in seconds.")
 _process.gauge("process_resident_memory_bytes", "Resident memory size in bytes.")
 _process.gauge("process_virtual_memory_bytes", "Virtual memory size in bytes.")

@@ -1,7 +1,7 @@
 """`make bench`: compares the gateway with HAProxy, and with Apache's own proxy on request.
 
 One proxy at a time has a core of its own, the load generator another one. The compared figure is
-CPU time per frame; docs/performance/README.md says how to read it. Modules:
+CPU time per frame; docs/performance.md says how to read it. Modules:
 
 - `machine`: cores, interpreters, and other load on the machine
 - `load`: the load generator, built and called

@@ -1,5 +1,6 @@
 """Kroxylicious, a proxy of Kafka in Java, from jars that Maven fetches into the cache of the
-real-broker tests."""
+real-broker tests. It listens on all addresses of the machine while it runs, and cannot be told one.
+"""
 
 import os
 from pathlib import Path

@@ -17,7 +17,7 @@ def text(circumstances: Sequence[str], proxies: Sequence[str], lines: Sequence[L
 
 
 def markdown(circumstances: Sequence[str], proxies: Sequence[str], lines: Sequence[Line]) -> str:
-    """Return the table for docs/performance/README.md."""
+    """Return the table as Markdown, below a list of the circumstances."""
     head = _head(proxies)
     rows = [head, ["---"] * len(head), *(_row(line, proxies) for line in lines)]
     table = ["| " + " | ".join(row) + " |" for row in rows]

@@ -30,7 +30,7 @@ from tests.deploy.rendering import (
 
 PIPELINE = DEPLOY / "pipeline"
 SPARK = PIPELINE / "spark" / "rollup.yaml"
-PAGE = ROOT / "docs" / "manifests.md"
+PAGE = ROOT / "docs" / "kubernetes.md"
 
 
 def _parsed(words: Sequence[str]) -> argparse.Namespace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from gateway.admin.routes import METRICS, routes
 from gateway.app import check
 from gateway.config.load import load
+from gateway.config.model import ResourceLimits
 from tests.deploy.rendering import (
     DEPLOY,
     KUBERNETES,
@@ -37,6 +38,12 @@ BASE = KUBERNETES / "base"
 EDGE, SHAPER, SIDECAR = (KUBERNETES / "overlays" / name for name in ("edge", "shaper", "sidecar"))
 INJECTION = KUBERNETES / "injection"
 PIPELINE = DEPLOY / "pipeline"
+CHART = ROOT / "helm" / "broker-gateway"
+
+MEMORY: Mapping[str, Mapping[str, float]] = yaml.safe_load(
+    (CHART / "files" / "memory.yaml").read_text()
+)
+"""What a process takes at most, by what takes it, without and with TLS."""
 
 SERVERS = [BASE, EDGE, SHAPER]
 """Folders whose pods serve others."""
@@ -182,20 +189,45 @@ def test_balancers_have_seconds_to_hear_that_a_pod_ends(folder: Path) -> None:
 def test_memory_is_more_than_what_the_configuration_allows(
     folder: Path, secrets: Mapping[str, Mapping[str, bytes]], tmp_path: Path
 ) -> None:
-    """By the rows of docs/performance/requests.md, which differ with TLS."""
     found = load(_layout(folder, secrets, tmp_path).configuration)
+    doors = ["tls" if listener.tls else "plain" for listener in found.listeners]
     resources = gateway_of(_pod(folder))["resources"]
+    _is_enough(resources, _most(found.limits, doors, "many_rules" if found.rules else ""))
+
+
+@pytest.mark.parametrize("mode", ["edge", "shaper", "sidecar"])
+def test_memory_of_the_chart_is_more_than_what_its_mode_allows(mode: str) -> None:
+    found = yaml.safe_load((CHART / "modes" / f"{mode}.yaml").read_text())
+    limits = ResourceLimits.model_validate(found["config"]["limits"])
+    doors = ["tls" if "tls" in listener else "plain" for listener in found["config"]["listeners"]]
+    rules = "few_rules" if mode == "sidecar" else "many_rules"
+    _is_enough(found["resources"], _most(limits, doors, rules))
+
+
+def _most(limits: ResourceLimits, doors: Sequence[str], rules: str) -> float:
+    """Return the bytes that a process takes at most. `doors`: "tls" or "plain", by listener."""
+    each = {name: row["tls" if "tls" in doors else "plain"] for name, row in MEMORY.items()}
+    idle = sum(MEMORY["connection"][door] for door in doors) * limits.connections
+    bounded = each["buffered"] * limits.buffered + each["remembered"] * limits.all_remembered
+    return (each["process"] + each.get(rules, 0)) * 2**20 + idle * 2**10 + bounded
+
+
+def _is_enough(resources: Mapping[str, Mapping[str, str]], most: float) -> None:
+    """Claim that a container has this memory, and is never throttled."""
     limit = resources["limits"]["memory"]
     number, unit = re.fullmatch(r"(\d+)(Mi|Gi)", limit).groups()  # type: ignore[union-attr]
-    tls = any(listener.tls for listener in found.listeners)
-    idle = (35_000 if tls else 12_000) * found.limits.connections
-    bounded = (1.55 if tls else 1.1) * found.limits.buffered + 1.8 * found.limits.all_remembered
-    itself = 90 + 60 if found.rules else 70
-    taken = (itself << 20) + idle + bounded
-    assert int(number) << (30 if unit == "Gi" else 20) > taken
+    assert int(number) << (30 if unit == "Gi" else 20) > most
     assert resources["requests"]["memory"] == limit
     assert "cpu" not in resources["limits"]
     assert "cpu" in resources["requests"]
+
+
+def test_the_page_shows_what_a_process_takes() -> None:
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    part = page.partition("\n## What pods should ask for\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\|[^|]*\| ([\d.]+) \| ([\d.]+) \|$", part, re.MULTILINE)
+    shown = [(float(plain), float(tls)) for plain, tls in rows]
+    assert shown == [(row["plain"], row["tls"]) for row in MEMORY.values()]
 
 
 @pytest.mark.parametrize("folder", SERVERS, ids=_named)
@@ -276,7 +308,7 @@ def test_a_changed_configuration_rolls_pods_and_changed_rules_do_not(folder: Pat
 def test_the_page_names_each_secret_that_pods_wait_for(
     folder: Path, secrets: Mapping[str, Mapping[str, bytes]]
 ) -> None:
-    page = (ROOT / "docs" / "manifests.md").read_text()
+    page = (ROOT / "docs" / "kubernetes.md").read_text()
     named = [it["secret"]["secretName"] for it in _pod(folder)["volumes"] if "secret" in it]
     assert named
     for name in named:

@@ -1,54 +1,112 @@
 """`python -m tests.docs.metrics`: writes the tables of docs/metrics.md from the declared families.
 
-A test holds the page to the code.
+A test holds the page to the code. What is counted alike for tenants, principals and topics stands
+on the page once.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 
-from gateway.telemetry.families import SECTIONS, Family, Merge, Section
+from gateway.telemetry.families import (
+    PRINCIPAL,
+    SECTIONS,
+    TENANT,
+    TOPIC,
+    Family,
+    Kind,
+    Merge,
+    Section,
+    Traffic,
+)
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 BEGIN, END = "<!-- generated: make metrics -->", "<!-- generated until here -->"
 
-_MERGED = {Merge.SUM: "sum", Merge.LEAST: "least", Merge.MOST: "most"}
+_MARKS = {Merge.SUM: "", Merge.LEAST: " *(least)*", Merge.MOST: " *(most)*"}
+"""Behind a meaning: how workers' values are merged where they are not added up."""
+
+_TRAFFIC: Mapping[str, Traffic] = {"tenant": TENANT, "principal": PRINCIPAL, "topic": TOPIC}
+"""What is counted alike, by whose it is."""
+
+_ALIKE: Mapping[str, list[Family]] = {
+    field.name: [getattr(it, field.name) for it in _TRAFFIC.values()] for field in fields(Traffic)
+}
+
+_ONCE = {family.exposed for families in _ALIKE.values() for family in families}
 
 
 def tables() -> str:
     """Return the generated part of the page."""
-    return "\n".join(line for section in SECTIONS for line in _section(section)).rstrip()
+    return "\n".join([*_traffic(), *(it for section in SECTIONS for it in _section(section))])
+
+
+def _traffic() -> Iterator[str]:
+    yield "### Traffic"
+    yield ""
+    yield "| `OF` | Labels | At |"
+    yield "|---|---|---|"
+    for of, traffic in _TRAFFIC.items():
+        family = traffic.producers
+        at = "`/metrics/topics`." if of == "topic" else "`/metrics`."
+        yield f"| `{of}` | {_codes(family.labels)} | {at}{_needed(family)} |"
+    yield ""
+    yield from _table(map(_row_of_all, _ALIKE.values()))
+
+
+def _row_of_all(families: list[Family]) -> str:
+    """Return the row of what is counted alike. Its texts and further labels are the same."""
+    family = families[0]
+    name = family.exposed.replace("_tenant_", "_OF_", 1)
+    labels = family.labels[len(TENANT.producers.labels) :]
+    return f"| `{name}` | {_codes(labels)} | {_meaning(family)}{_needed(family)} |"
 
 
 def _section(section: Section) -> Iterator[str]:
+    own = [it for it in section.families if it.exposed not in _ONCE]
+    if not own:
+        return
     yield f"### {section.title}"
     yield ""
     if section.needs:
         yield f"Only with {section.needs}."
         yield ""
-    yield "| Metric | Type | Labels | Workers | Meaning |"
-    yield "|---|---|---|---|---|"
-    for family in section.families:
-        yield _row(family, section)
+    yield from _table(_row(family, section) for family in own)
+
+
+def _table(rows: Iterable[str]) -> Iterator[str]:
+    yield "| Metric | Labels | Meaning |"
+    yield "|---|---|---|"
+    yield from rows
     yield ""
 
 
 def _row(family: Family, section: Section) -> str:
-    labels = ", ".join(f"`{label}`" for label in family.labels)
+    needed = "" if family.needs == section.needs else _needed(family)
+    return f"| `{family.exposed}` | {_codes(family.labels)} | {_meaning(family)}{needed} |"
+
+
+def _meaning(family: Family) -> str:
     text = re.sub(r"'([^' ]+)'", r"`\1`", family.text)
-    if family.needs and family.needs != section.needs:
-        text += f" Only with {family.needs}."
-    kind = "gauge" if family.kind == "info" else family.kind
-    return f"| `{family.exposed}` | {kind} | {labels} | {_MERGED[family.merge]} | {text} |"
+    return text if family.kind is Kind.INFO else text + _MARKS[family.merge]
+
+
+def _needed(family: Family) -> str:
+    return f" Only with {family.needs}." if family.needs else ""
+
+
+def _codes(labels: Iterable[str]) -> str:
+    return ", ".join(f"`{label}`" for label in labels)
 
 
 def written(page: str) -> str:
     """Return the page with the tables of now."""
     head, _, rest = page.partition(BEGIN)
     _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n\n{tables()}\n\n{END}{tail}"
+    return f"{head}{BEGIN}\n\n{tables()}\n{END}{tail}"
 
 
 if __name__ == "__main__":

@@ -1,193 +1,244 @@
 """`python -m tests.docs.tables`: writes docs/pipeline-tables.md from the schema of the pipeline.
 
-A column that is named as a field of a record means the same, so what is said of the field is said
-of the column; what only tables have is said here. A test holds the file to the code.
+A column that is named as a field of usage records or events means the same: the page names it with
+its type, and `docs/usage.schema.json` says the rest. Fields of snapshots are described by their
+classes, what only tables have is described here. A test holds the file to the code.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cache
+from itertools import groupby
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from pyspark.sql.types import ArrayType, StructType
 
-from gateway.pipeline.schema import RECORDS, TABLES, WATCHED
+from gateway.pipeline.ledgers.snapshot import Cursor, Ledger, Snapshot
+from gateway.pipeline.schema import DAY, OF_GATEWAYS, PEAKS, TABLES, WATCHED
+from gateway.usage.records import Usage, Wait
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructField
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pipeline-tables.md"
 
-ROWS = {
-    "usage": "what one key used in one interval; [usage.md](usage.md) says more",
-    "events": "a single event of a client; [usage.md](usage.md#events) says more",
-    "stored": "what a cluster stores of one topic, at the time of a snapshot",
-    "quarantine": "a line that is no record. Its day is that of the folder of its file",
-    "files": "a file that was taken. It has no days",
-    "hourly": "what one key used in an hour",
-    "daily": "what one key used in a day",
-    "latency_hourly": "how long clients of a tenant waited in an hour",
-    "latency_daily": "how long clients of a tenant waited in a day",
-    "completeness": "the numbers of records of a gateway's process on a day",
-    "stored_daily": "what was stored of a topic on a day",
-    "neighbours": "an incident in which one tenant grew and others suffered",
-    "abuse": "an attack on credentials, or what only looks like one",
-    "alerts": "an incident of neighbours that was told; in the folder `tables/watch`",
-    "watched_runs": "what a batch of new files gave; in the folder `tables/watch`",
+SECTIONS: Mapping[tuple[str, ...], str] = {
+    ("usage",): "What one key used in one interval.",
+    ("events",): "A single event of a client.",
+    ("stored",): "What a cluster stores of one topic, at the time of a snapshot.",
+    ("quarantine",): "A line that is no record. Its day is that of the folder of its file.",
+    ("files",): "A file that was taken. It has no day.",
+    ("hourly", "daily"): "What one key used in an hour, or a day: sums; the most of one record of "
+    + ", ".join(f"`{it}`" for it in PEAKS)
+    + ".",
+    ("latency_hourly", "latency_daily"): "How long clients of a tenant waited.",
+    ("completeness",): "The numbers of records of a gateway's process.",
+    ("stored_daily",): "What was stored of a topic.",
+    ("neighbours", "alerts"): "An incident in which one tenant grew and others suffered; `alerts` "
+    "are in `tables/watch`. Its day is that of its start.",
+    ("abuse",): "An attack on credentials, or what only looks like one, on the day of its start.",
+    ("watched_runs",): "A batch of new files of `neighbours --watch`, in `tables/watch`.",
 }
-"""By table: what a row is."""
+"""By tables: what a row is. Of two tables one has all columns of the other one."""
 
-INTERNAL = {*WATCHED} - {*ROWS}
+INTERNAL = {*WATCHED} - {name for names in SECTIONS for name in names}
 """What one batch of files leaves for the next."""
 
-PLAIN = {
-    "proto": "Protocol, as `pulsar`.",
-    "listener": "Name of the gateway's listener.",
-    "cluster": "Name of the brokers' cluster.",
-    "tenant": "Tenant of the topic.",
-    "subscription": "Name of the subscription; of deliveries alone.",
-    "principal": "Who the client is, as the gateway knows it.",
-    "auth_method": "By which the client was authenticated.",
-    "source": "`zookeeper` or `admin`.",
-    "cursors": "Subscriptions, with their positions and what they hold.",
-    "day": "`YYYY-MM-DD` in UTC, by the record's own time.",
-    "hour_ms": "Begin of the hour, in milliseconds since 1970 UTC.",
-    "networks": "Different client networks.",
-    "records": "Records that are summed up in this row.",
-    "p50_s": "Half of the durations are below so many seconds.",
-    "p95_s": "95 % of the durations are below so many seconds.",
-    "p99_s": "99 % of the durations are below so many seconds.",
-}
-"""By column: what it means in all tables that have it, unless the next table says otherwise."""
+STRUCTURES = {"throttles": Wait, "ledgers": Ledger, "cursors": Cursor}
+"""By column: what is in its list."""
 
 _INCIDENT = {
-    "culprit": "The tenant that grew.",
-    "start_ms": "Begin, in milliseconds since 1970 UTC.",
-    "end_ms": "End, exclusive.",
-    "slots": "Slots in which it grew while others suffered.",
-    "victims": "Tenants that suffered.",
-    "share": "The culprit's mean share of the traffic, from 0 to 1.",
-    "z": "The most standard deviations above what is usual for it.",
-    "growth": "The mean factor of its usual rate.",
-    "slower": "The highest factor of a victim's latency; null if none is known.",
-    "held_ms": "Milliseconds for which rules held the victims.",
-    "day": "Of the start.",
+    "culprit": "the tenant that grew",
+    "start_ms": "begin",
+    "end_ms": "end, exclusive",
+    "slots": "slots in which it grew while others suffered",
+    "victims": "tenants that suffered",
+    "share": "its mean share of the traffic, from 0 to 1",
+    "z": "most standard deviations above its usual rate",
+    "growth": "mean factor of its usual rate",
+    "slower": "highest factor of a victim's latency; null if not known",
+    "held_ms": "for which rules held the victims",
 }
 
+
+@cache
+def described(record: type[msgspec.Struct]) -> Mapping[str, str]:
+    """Return what a class says of its fields, without the point at the end."""
+    _, defined = msgspec.json.schema_components([record])
+    (schema,) = (it for name, it in defined.items() if name == record.__name__)
+    fields = cast("dict[str, Any]", schema)["properties"].items()
+    said = {name: it["description"].removesuffix(".") for name, it in fields if "description" in it}
+    return {name: text[0].lower() + text[1:] for name, text in said.items()}
+
+
 OWN: Mapping[str, Mapping[str, str]] = {
+    "stored": {
+        "source": "`zookeeper` or `admin`",
+        "cursors": "subscriptions",
+        **{
+            name: text
+            for name, text in described(Snapshot).items()
+            if text != described(Usage).get(name)
+        },
+    },
     "quarantine": {
-        "stream": "Kind of the record that it should be: `usage`, `events` or `stored`.",
-        "path": "Of its file.",
-        "reason": "Why it is no record.",
-        "line": "Its first 2,000 characters.",
-        "day": "`YYYY-MM-DD`, of the folder of its file.",
+        "stream": "`usage`, `events` or `stored`",
+        "path": "of its file",
+        "reason": "why it is no record",
+        "line": "its first 2,000 characters",
     },
     "files": {
-        "stream": "Kind of its records: `usage`, `events` or `stored`.",
-        "path": "Where it is.",
-        "size": "Bytes of the file.",
-        "records": "Records that were read.",
-        "quarantined": "Lines that are no records.",
-        "missing": "Numbers of its name that it has no line for.",
+        "stream": "`usage`, `events` or `stored`",
+        "path": "where it is",
+        "size": "bytes",
+        "records": "records that were read",
+        "quarantined": "lines that are no records",
+        "missing": "numbers of its name that it lacks",
+    },
+    "hourly": {
+        "networks": "different client networks",
+        "records": "records summed up",
+        "hour_ms": "begin of the hour",
+    },
+    "latency_hourly": {
+        "p50_s": "half of the durations are below so many seconds",
+        "p95_s": "95 % are",
+        "p99_s": "99 % are",
+        "hour_ms": "begin of the hour",
     },
     "completeness": {
-        "stream": "Kind of the records: `usage` or `events`.",
-        "first_seq": "The lowest number.",
-        "last_seq": "The highest number; with `first_seq` and `records` it says what is missing.",
-        "records": "Records that there are.",
+        "stream": "`usage` or `events`",
+        "first_seq": "lowest number",
+        "last_seq": "highest number",
+        "records": "how many there are; the others between are missing",
     },
     "stored_daily": {
-        "byte_hours": "Bytes times hours; 10^9 of them are a GB-hour.",
-        "bytes_most": "The most bytes of a snapshot.",
-        "bytes_last": "Bytes of the last snapshot.",
+        "byte_hours": "bytes times hours; 10^9 are a GB-hour",
+        "bytes_most": "of one snapshot",
+        "bytes_last": "of the last snapshot",
     },
     "neighbours": _INCIDENT,
     "alerts": {
         **_INCIDENT,
-        "told_ms": "When it was told first, in milliseconds since 1970 UTC.",
-        "first_run": "The batch that it was told after first.",
-        "last_run": "The batch that it was told after in this form.",
-    },
-    "watched_runs": {
-        "run": "Number of the batch.",
-        "batch": "Number that Spark gave it.",
-        "at_ms": "When it was taken, in milliseconds since 1970 UTC.",
-        "records": "Records that were judged.",
-        "late": "Records that came too late to be judged.",
-        "repeated": "Records that had come before.",
-        "bad": "Lines that are no records.",
-        "alerts": "Alerts that are new, or that grew.",
-        "newest_ms": "End of the newest record so far.",
-        "slot_ms": "Length of the slots that were compared.",
-        "day": "Of the batch.",
+        "told_ms": "first reported",
+        "first_run": "batch that it was first reported after",
+        "last_run": "batch that it was reported after in this form",
     },
     "abuse": {
-        "kind": "What was seen: `spraying`, `guessing`, `guessed`, `shared_credential` or "
-        "`expired_storm`.",
-        "principal": "Whose credential it is; null if there are several, or none.",
-        "network": "From where it came; null if from several.",
-        "start_ms": "The first event, in milliseconds since 1970 UTC.",
-        "end_ms": "The last event.",
-        "failures": "Authentications that failed.",
-        "principals": "Different principals that were tried.",
-        "networks": "Different networks.",
-        "usual": "Usual number of networks of the principal in a day; null if not known.",
-        "is_attack": "False: a mistake.",
-        "day": "Of the start.",
+        "kind": "[what was seen](pipeline.md#noisy-neighbours-and-attacks)",
+        "principal": "null if several, or none",
+        "network": "null if several",
+        "start_ms": "first event",
+        "end_ms": "just after the last event",
+        "failures": "failed authentications",
+        "principals": "different ones that were tried",
+        "networks": "different ones",
+        "usual": "usual number of networks of the principal in a day",
+        "is_attack": "false: a mistake",
+    },
+    "watched_runs": {
+        "run": "number of the batch",
+        "batch": "its number in Spark",
+        "at_ms": "when it was taken",
+        "records": "records used",
+        "late": "records too late to be used",
+        "repeated": "records that had come before",
+        "bad": "lines that are no records",
+        "alerts": "alerts that are new, or grew",
+        "newest_ms": "end of the newest record so far",
+        "slot_ms": "length of slots",
     },
 }
-"""By table: what its columns mean that no record has, or that mean something else here."""
+"""By table: what its columns mean that no record has, or that mean something else there."""
 
 HEAD = """\
 # Tables of the pipeline
 
-Written by `make metrics` from the code. [The pipeline](pipeline.md#tables) says how tables are kept
-and read. Numbers that are nobody's are 0, and texts null. Sums and peaks have the names of the
-fields of records that they are made of.
+Written by `make metrics` from the code; [the pipeline](pipeline.md#tables) says how tables are
+kept. Python programs see the same by `Lake(spark, "tables").read("daily").printSchema()`.
+
+- Lists by type are of [fields of records](usage.md#what-a-record-says):
+  [`usage.schema.json`](usage.schema.json) says what they mean.
+- Names that end in `_ms` are milliseconds, those of a time since 1970 UTC.
+- What does not apply is 0 or null.
+- The last column is `day` string: `YYYY-MM-DD` in UTC, by the record's own time unless it is said
+  otherwise.
 """
 
 
 def written() -> str:
     """Return the page of now."""
-    return HEAD + "".join(_section(name) for name in TABLES if name not in INTERNAL)
+    listed = {name for names in SECTIONS for name in names}
+    assert listed == {*TABLES} - INTERNAL, "a table has no section, or a section no table"
+    return HEAD + "".join(_section(names, row) for names, row in SECTIONS.items())
 
 
-def _section(table: str) -> str:
-    lines = [
-        f"\n## {table}\n",
-        f"A row is {ROWS[table]}.\n",
-        "| Column | Type | |",
-        "|---|---|---|",
-    ]
-    lines += [
-        f"| `{field.name}` | {_kind(field.dataType.simpleString())} "
-        f"| {meaning(table, field.name)} |"
-        for field in TABLES[table].fields
-    ]
+def _section(names: tuple[str, ...], row: str) -> str:
+    widest = max(names, key=lambda name: len(TABLES[name].fields))
+    columns = [it for it in TABLES[widest].fields if it != DAY]
+    own = {name for table in names for name in OWN.get(table, {})}
+    lines = [f"\n## {', '.join(names)}\n", f"{row}\n"]
+    lines += _of_records([it for it in columns if it.name not in own])
+    for it in columns:
+        if it.name in own:
+            lines.append(f"- `{it.name}` {_kind(it.dataType)}{_only(names, it.name)}: ")
+            lines[-1] += OWN[widest][it.name]
+            lines += _inner(it)
     return "\n".join(lines) + "\n"
 
 
-def _kind(text: str) -> str:
-    """Return a type as it is read best: what is in a list of structures, its records say."""
-    return "array of structures" if text.startswith("array<struct") else text
+def _of_records(columns: list[StructField]) -> Iterator[str]:
+    """Yield the columns that are fields of records, by their types."""
+    unknown = {it.name for it in columns} - _fields()
+    assert not unknown, f"nothing says what {unknown} are"
+    for kind, found in groupby(sorted(columns, key=_place), key=lambda it: _kind(it.dataType)):
+        same = list(found)
+        yield f"- {kind}: " + ", ".join(f"`{it.name}`" for it in same)
+        for it in same:
+            yield from _inner(it)
 
 
-def meaning(table: str, column: str) -> str:
-    """Return what a column means. Raises `KeyError` if nothing says that."""
-    own = OWN.get(table, {})
-    if column in own:
-        return own[column]
-    for stream in sorted(RECORDS, key=lambda stream: stream != table):
-        if column in (described := dict(_described(stream))):
-            return described[column]
-    return PLAIN[column]
+def _place(column: StructField) -> tuple[int, str]:
+    """Return where a column of records stands: those of one type together, most of them first."""
+    name = column.dataType.typeName()
+    return ("string", "long", "boolean", "array").index(name), _kind(column.dataType)
 
 
-def _described(stream: str) -> Iterator[tuple[str, str]]:
-    """Yield the fields of a record that are described, with the description."""
-    _, defined = msgspec.json.schema_components([RECORDS[stream].record])
-    (schema,) = (it for name, it in defined.items() if name == RECORDS[stream].record.__name__)
-    for name, it in cast("dict[str, Any]", schema)["properties"].items():
-        if "description" in it:
-            yield name, it["description"]
+def _inner(column: StructField) -> Iterator[str]:
+    """Yield the fields of the structures in a list."""
+    kind = column.dataType
+    if isinstance(kind, ArrayType) and isinstance(kind.elementType, StructType):
+        said = described(STRUCTURES[column.name])
+        for it in kind.elementType.fields:
+            text = f": {said[it.name]}" if it.name in said else ""
+            yield f"    - `{it.name}` {_kind(it.dataType)}{text}"
+
+
+def _only(names: tuple[str, ...], column: str) -> str:
+    """Return which of two tables has a column, if not both."""
+    having = [name for name in names if column in TABLES[name].fieldNames()]
+    return "" if len(having) == len(names) else f" (only `{having[0]}`)"
+
+
+def _kind(kind: DataType) -> str:
+    """Return a type as it is read best."""
+    text = kind.simpleString()
+    if text.startswith("array<struct"):
+        return "array of structures"
+    return f"`{text}`" if "<" in text else text
+
+
+@cache
+def _fields() -> frozenset[str]:
+    """Return the names of the fields of records that gateways write."""
+    return frozenset(
+        field.encode_name
+        for stream in OF_GATEWAYS.values()
+        for field in msgspec.structs.fields(stream.record)
+    )
 
 
 if __name__ == "__main__":

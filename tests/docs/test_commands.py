@@ -88,7 +88,7 @@ BLOCKS = list(blocks())
 
 
 def test_the_pages_show_commands() -> None:
-    assert {"README.md", "docs/first-minute.md", "docs/sandbox.md"} <= {it.page for it in BLOCKS}
+    assert {"README.md", "docs/tutorial.md"} <= {it.page for it in BLOCKS}
     assert sum(len(block.commands) for block in BLOCKS) >= 20
 
 
@@ -125,7 +125,7 @@ def scene(tmp_path: Path, sandbox: Sandbox) -> Scene:
         "pulsar://broker.example:6650": sandbox.service_url,
         "127.0.0.1:8080": f"{HOST}:{admin}",
         "127.0.0.1:16680": f"{HOST}:{control}",
-        "26650,28080,26680": ",".join((clients, admin, console, control)),
+        "26650,28080,28090,26680": ",".join((clients, admin, console, control)),
         "getpass()": '"a password"',  # nobody types
     }
     return Scene(tmp_path, edits, environment)

@@ -208,14 +208,14 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str]] = {
         {"config": {"limits": {"buffered": "1GiB"}}},
         (
             "resources.limits.memory is 768Mi, but config.limits (connections: 10000, remembered: "
-            "128 MiB, buffered: 1GiB) can take 1547 MiB"
+            "128 MiB, buffered: 1GiB) can take 1525 MiB"
         ),
     ),
     "too little memory for what connections keep by default": (
         {"config": {"limits": {"remembered": None}}},
         (
             "resources.limits.memory is 768Mi, but config.limits (connections: 10000, remembered: "
-            "512 MiB, buffered: 256MiB) can take 1394 MiB"
+            "512 MiB, buffered: 256MiB) can take 1371 MiB"
         ),
     ),
     "too little memory for TLS": (
@@ -237,7 +237,7 @@ MISTAKES: Mapping[str, tuple[dict[str, Any], str]] = {
                 ]
             },
         },
-        "buffered: 256MiB) can take 1053 MiB",
+        "buffered: 256MiB) can take 1051 MiB",
     ),
     "too little memory of one's own": (
         {"resources": {"limits": {"memory": "300M"}}},

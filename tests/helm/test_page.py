@@ -14,12 +14,8 @@ from tests.helm.rendering import CHART, ROOT, rendered_with
 
 pytestmark = pytest.mark.skipif(shutil.which("helm") is None, reason="helm is not installed")
 
-OPERATING = ROOT / "docs" / "operating"
-PAGES = (
-    ROOT / "docs" / "kubernetes.md",
-    CHART / "README.md",
-    *(OPERATING / f"{name}.md" for name in ("certificates", "rules", "scaling")),
-)
+DOCS = ROOT / "docs"
+PAGES = (DOCS / "kubernetes.md", CHART / "README.md", DOCS / "operating.md")
 
 
 def _blocks(page: Path) -> list[str]:

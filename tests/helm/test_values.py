@@ -88,13 +88,14 @@ def test_the_schema_accepts_the_defaults() -> None:
     _validator().validate(_values())
 
 
-def test_the_schema_accepts_the_whole_file_of_the_documentation() -> None:
+def test_the_schema_accepts_the_files_of_the_documentation() -> None:
     validator = _validator()
     page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(version: 1\n.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) > 5
-    for block in blocks:
-        validator.validate({**_values(), "config": yaml.safe_load(block)})
+    assert len(blocks) > 4
+    whole = (ROOT / "docs" / "configuration.yaml").read_text(encoding="utf-8")
+    for text in (*blocks, whole):
+        validator.validate({**_values(), "config": yaml.safe_load(text)})
 
 
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "tls"])

@@ -23,21 +23,9 @@ pytestmark = [
 
 DOCS = ROOT / "docs"
 
-PAGES = (
-    DOCS / "kubernetes.md",
-    DOCS / "manifests.md",
-    *(
-        DOCS / "operating" / f"{it}.md"
-        for it in ("upgrade", "certificates", "keys", "rules", "scaling", "incidents", "install")
-    ),
-)
-"""In an order in which each page finds what it is about: the first one installs the release `edge`,
-the second one the Deployment of the manifests."""
-
-BEFORE = {
-    "install.md": ("helm uninstall broker-gateway --namespace messaging --wait",),
-}
-"""By page: what is typed before, as it begins with a release that another page has installed."""
+PAGES = tuple(DOCS / f"{it}.md" for it in ("kubernetes", "operating", "runbook"))
+"""In an order in which each page finds what it is about: the first one installs the release `edge`
+and the Deployment of the manifests."""
 
 BROKERS = {
     "127.0.8.250": ("pulsar-broker", "pulsar-broker.pulsar", "broker-0"),
@@ -85,7 +73,7 @@ def test_the_commands_of_all_pages_run_one_after_the_other(cluster: Cluster, fol
     assert CHART.is_relative_to(ROOT / "helm")
     cluster.run("kubectl", "create", "namespace", "messaging")
     for page in PAGES:
-        for command in (*BEFORE.get(page.name, ()), *_commands(page)):
+        for command in _commands(page):
             print(f"{page.name}$ {command}", flush=True)
             print(cluster.run("bash", "-ec", command, folder=folder), flush=True)
     for name in ("messaging", "gateway", "shop"):

@@ -1,4 +1,4 @@
-"""Builds packages as docs/operating/install.md says."""
+"""Builds packages as docs/operating.md says."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The memory and the CPU of one gateway process, as each of the chart's modes configures it.
 
-What pods ask for follows from these figures: docs/performance/requests.md. Each mode has a process
-of its own, which goes through all steps, so that the last one shows all bounds reached together.
+What pods ask for follows from these figures, by `helm/broker-gateway/files/memory.yaml` and
+docs/performance.md#what-pods-should-ask-for. Each mode has a process of its own, which goes through
+all steps, so that the last one shows all bounds reached together.
 """
 
 from __future__ import annotations
@@ -113,17 +114,30 @@ class Outcome:
     filled: dict[str, int] = field(default_factory=dict)
 
     @property
-    def whole(self) -> float:
-        """Return the bytes that all takes that the mode allows, in proportion to what was done."""
-        kept = self.filled["connections keep"], self._grown("idle, most", "connections keep")
-        waited = self.filled["slow peers wait"], self._grown("connections keep", "slow peers wait")
+    def connection(self) -> float:
+        """Return the bytes that an idle connection takes at most."""
         idle = self._grown("started", "idle, most")
         idle += self._grown("slow peers wait", "each idle connection holds 4 KiB")
+        return idle / self.idle[1]
+
+    @property
+    def remembered(self) -> float:
+        """Return the bytes that each counted byte takes of what connections keep."""
+        return self._grown("idle, most", "connections keep") / self.filled["connections keep"]
+
+    @property
+    def buffered(self) -> float:
+        """Return the same of what waits for slow peers."""
+        return self._grown("connections keep", "slow peers wait") / self.filled["slow peers wait"]
+
+    @property
+    def whole(self) -> float:
+        """Return the bytes that all takes that the mode allows, in proportion to what was done."""
         return (
             self.sizes["started"].rss
-            + self.limits.connections * idle / self.idle[1]
-            + self.limits.all_remembered * kept[1] / kept[0]
-            + self.limits.buffered * waited[1] / waited[0]
+            + self.limits.connections * self.connection
+            + self.limits.all_remembered * self.remembered
+            + self.limits.buffered * self.buffered
             + self._grown("idle, most", "rules are read again")
         )
 
@@ -322,6 +336,11 @@ def table(outcomes: Sequence[Outcome]) -> str:
     sizes += [
         [f"counted: {row}", *(f"{it.filled[row] / MIB:.0f}" for it in outcomes)]
         for row in outcomes[0].filled
+    ]
+    sizes += [
+        ["connection, KiB", *(f"{it.connection / 2**10:.1f}" for it in outcomes)],
+        ["remembered", *(f"{it.remembered:.2f}" for it in outcomes)],
+        ["buffered", *(f"{it.buffered:.2f}" for it in outcomes)],
     ]
     sizes.append(["all that the mode allows", *(f"{it.whole / MIB:.0f}" for it in outcomes)])
     sizes.append(["asked for", *(it.resources["requests"]["memory"] for it in outcomes)])

@@ -17,7 +17,7 @@ from tests.real.brokers.ports import free_ports
 from tests.real.gateways import HOST, Plan, Upstream
 from tests.systemd.machine import PYTHON, Machine
 
-DOCS = ROOT / "docs" / "operating"
+PAGE = ROOT / "docs" / "operating.md"
 ETC = "/etc/broker-gateway"
 LOG = "/run/gateway.log"
 UNITS = "/etc/systemd/system"
@@ -37,9 +37,9 @@ LoadCredential=seal.key:{ETC}/secrets/seal.key
 OWN_SOCKET = "ListenStream=\nListenStream={host}:{port}\n"
 
 
-def commands(page: str, heading: str) -> str:
-    """Return the commands of a page's section, for a shell of root."""
-    section = (DOCS / page).read_text().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+def commands(heading: str) -> str:
+    """Return the commands of the page's section, for a shell of root."""
+    section = PAGE.read_text().partition(f"# {heading}\n")[2].partition("\n##")[0]
     (block,) = re.findall(r"^```\n(.*?)^```$", section, re.M | re.S)
     return str(block).replace("sudo ", "")
 
@@ -65,13 +65,13 @@ class Service:
         self._drop_in(SERVICE, "own", f"[Service]\n{OWN_SERVICE}")
         address = OWN_SOCKET.format(host=HOST, port=self.port)
         self._drop_in(SOCKET, "own", f"[Socket]\n{address}")
-        self.machine.run(commands("README.md", "Under systemd"), folder=str(ROOT))
+        self.machine.run(commands("Under systemd"), folder=str(ROOT))
 
     @contextmanager
     def upgraded(self) -> Iterator[None]:
         """Do as the page says, with the package that was built here, and go back in the end."""
         own = f"export PIP_FIND_LINKS={self._packages} PIP_CONSTRAINT={ROOT}/constraints.txt\n"
-        self.machine.run(own + commands("upgrade.md", "On one machine"))
+        self.machine.run(own + commands("On one machine"))
         yield
         self.machine.run(f"ln -s {FIRST} /opt/back\nmv -T /opt/back /opt/broker-gateway")
 

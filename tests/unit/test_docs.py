@@ -10,29 +10,27 @@ import sys
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args, get_origin
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
-from pydantic import BaseModel, ValidationError, create_model
+from pydantic import create_model
 from pydantic.fields import FieldInfo
 
 from gateway.app import check
 from gateway.config.load import load
-from gateway.config.model import Configuration
-from gateway.config.parts import Part
 from gateway.pipeline.billing import prices
-from gateway.telemetry.families import FAMILIES
+from gateway.telemetry.families import FAMILIES, SECTIONS, Kind
 from gateway.wire.contract import EndReason
-from tests.docs import metrics
+from tests.docs import metrics, settings
 from tests.support.faults import assert_none
 from tests.support.metrics import exposition
 from tests.support.named_files import contents, named
 from tests.support.plain import said_of
 
 ROOT = Path(__file__).resolve().parents[2]
-CONFIGURATION = ROOT / "docs" / "configuration.md"
-OPERATING = ROOT / "docs" / "operating" / "README.md"
+WHOLE = ROOT / "docs" / "configuration.yaml"
+OPERATING = ROOT / "docs" / "operating.md"
 
 
 NO_PAGES = (".", "build", "dist")
@@ -107,6 +105,7 @@ def _whole_files() -> Iterator[Example]:
         )
         for number, block in enumerate(whole, start=1):
             yield Example(f"{_named(page)}-{number}", block)
+    yield Example(_named(WHOLE), WHOLE.read_text(encoding="utf-8"))
 
 
 def _is_of_rules(text: str) -> bool:
@@ -176,14 +175,14 @@ def _written(example: Example, held: Mapping[str, bytes], folder: Path) -> Path:
 
 def test_there_are_examples() -> None:
     pages = [example.name.partition("-")[0] for example in _examples()]
-    assert pages.count("README.md") >= 2
+    assert pages.count("README.md") >= 1
     assert pages.count("docs/configuration.md") >= 4
 
 
 def test_the_whole_file_has_every_setting() -> None:
-    last = [example for example in _examples() if "configuration.md" in example.name][-1]
-    found = set(_keys(yaml.safe_load(last.text)))
-    assert {setting.name for _, setting in _settings()} <= found
+    found = set(_keys(yaml.safe_load(WHOLE.read_text(encoding="utf-8"))))
+    known = {setting.name for section in settings.sections() for setting in section.settings}
+    assert known <= found
 
 
 def _keys(part: object) -> Iterator[str]:
@@ -197,88 +196,80 @@ def _keys(part: object) -> Iterator[str]:
 # -- settings --------------------------------------------------------------------------------
 
 
-class Setting(NamedTuple):
-    name: str
-    field: FieldInfo
+def test_the_reference_of_settings_is_generated() -> None:
+    page = settings.PAGE.read_text(encoding="utf-8")
+    assert page == settings.written(page), "make metrics"
 
 
-def _settings(model: type[BaseModel] = Configuration, path: str = "") -> Iterator[Any]:
-    """All settings of the model, each with the path of its part as the page writes it."""
-    for name, field in model.model_fields.items():
-        # Some keys of the file are words of Python.
-        yield path, Setting(field.alias or name, field)
-        kinds = (field.annotation, *get_args(field.annotation))
-        for inner in kinds:
-            if isinstance(inner, type) and issubclass(inner, Part):
-                suffix = _SUFFIXES.get(get_origin(field.annotation), "")
-                yield from _settings(inner, f"{path}.{name}".strip(".") + suffix)
-
-
-_SUFFIXES: dict[Any, str] = {tuple: "[]", Mapping: ".<name>"}
-
-
-def _documented() -> dict[tuple[str, str], Mapping[str, str]]:
-    """The rows of the settings' tables, by part and name."""
-    rows = _rows(CONFIGURATION, "Setting")
-    part_of = {row.heading: "".join(_codes(row.heading)) for row in rows}
-    found = {(part_of[row.heading], _codes(row.cells["Setting"])[0]): row.cells for row in rows}
-    assert len(found) == len(rows), "a setting stands there twice"
-    return found
-
-
-def test_every_setting_is_documented_and_no_other() -> None:
-    known = {(path, setting.name) for path, setting in _settings()}
-    assert set(_documented()) == known
-
-
-def test_settings_are_documented_as_they_are() -> None:
-    documented = _documented()
+def test_every_setting_says_what_it_means() -> None:
     assert_none(
-        f"{path}.{setting.name}: {fault}".lstrip(".")
-        for path, setting in _settings()
-        for fault in _faults(setting, documented[path, setting.name])
+        f"{section.path}.{setting.name}".lstrip(".")
+        for section in settings.sections()
+        for setting in section.settings
+        if not setting.meaning.endswith(".")
     )
 
 
-def _faults(setting: Setting, cells: Mapping[str, str]) -> Iterator[str]:
-    """What a row of the page says that is not so."""
-    default, value = cells["Default"], cells["Value"]
-    if not _is_default(default, setting):
-        yield f"the default is not {default}"
-    if (bounds := _bounds(setting)) not in value:
-        yield f"{value} does not say {bounds}"
-    if get_origin(setting.field.annotation) is Literal:
-        choices = list(get_args(setting.field.annotation))
-        if _codes(value) != choices:
-            yield f"{value} is not {choices}"
+def test_each_part_of_the_file_says_what_it_is() -> None:
+    assert_none(it.path for it in settings.sections() if not vars(it.part)["__doc__"])
 
 
-def _is_default(cell: str, setting: Setting) -> bool:
-    if setting.field.is_required():
-        return cell == "required"
-    default = setting.field.get_default(call_default_factory=True, validated_data={})
-    if default is None:
-        return cell == "none"
-    return any(_read(setting, yaml.safe_load(it)) == default for it in _codes(cell)[:1])
+def test_a_default_is_shown_as_a_file_may_have_it() -> None:
+    shown = [
+        (f"{section.path}.{it.name}", it.field, text.strip("`"))
+        for section in settings.sections()
+        for it in section.settings
+        if (text := settings.default_of(it.field)).startswith("`")
+    ]
+    assert len(shown) > 50
+    assert_none(
+        f"{place}: {text}"
+        for place, field, text in shown
+        if _read(field, yaml.safe_load(text)) != _default(field)
+    )
 
 
-def _bounds(setting: Setting) -> str:
-    """From where to where it goes, in its own message about a value beyond; empty without."""
-    try:
-        _read(setting, -1)
-    except ValidationError as error:
-        messages = " ".join(details["msg"] for details in error.errors())
-        found = re.search(r"is out of bounds; from (.+ to \S+)", messages)
-        return found[1] if found else ""
-    return ""
+def _default(field: FieldInfo) -> object:
+    return field.get_default(call_default_factory=True, validated_data={})
 
 
-def _read(setting: Setting, value: object) -> object:
+def _read(field: FieldInfo, value: object) -> object:
     """Validate a value of one setting alone."""
-    fields: dict[str, Any] = {"value": (setting.field.annotation, setting.field)}
-    key = setting.field.alias or "value"
-    alone: Any = create_model("Alone", **fields).model_validate({key: value})
+    fields: dict[str, Any] = {"value": (field.annotation, field)}
+    alone: Any = create_model("Alone", **fields).model_validate({field.alias or "value": value})
     return alone.value
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("listeners[].tls.minimum", '`"1.2"`, `"1.3"`; `"1.2"`'),
+        ("listeners[].trace", "list of networks"),
+        ("listeners[].tls.certificates", "list of [mappings](#listenerstlscertificates); required"),
+        ("listeners[].identity.token.algorithms", "list of algorithms; `[RS256]`"),
+        ("clusters.<name>.names", "[mapping](#clustersnamenames); `{sealed: {}}`"),
+        ("deadlines.idle", "duration, 1s\N{EN DASH}1h; `2m`"),
+        ("limits.buffered", "size, 1MiB\N{EN DASH}64GiB; `256MiB`"),
+        ("otlp.share", "number, 0.0\N{EN DASH}1.0; `1.0`"),
+        ("store.prefix", 'text; `"gateway:"`'),
+        ("rules", "list of files or folders"),
+    ],
+)
+def test_the_value_of_a_setting_is_shown_with_its_bounds_and_default(name: str, shown: str) -> None:
+    path, _, last = name.rpartition(".")
+    (section,) = (it for it in settings.sections() if it.path == path)
+    (setting,) = (it for it in section.settings if it.name == last)
+    assert settings.value_of(setting, path) == shown
+
+
+OBVIOUS = {"algorithm", "file or folder", "folder", "new file", "number", "port", "text", "URL"}
+"""Kinds of values that the page does not describe."""
+
+
+def test_kinds_of_values_are_described() -> None:
+    described = {row.cells["value"] for row in _rows(settings.PAGE, "value")}
+    kinds = (it.partition(",")[0] for it in (*settings.KINDS.values(), *settings.PATHS.values()))
+    assert {it for it in kinds if "`" not in it} == (described - {"with `{n}`"}) | OBVIOUS
 
 
 # -- metrics, end reasons, logs --------------------------------------------------------------
@@ -309,6 +300,13 @@ def test_the_page_of_metrics_is_generated() -> None:
     assert page == metrics.written(page), "make metrics"
 
 
+def test_names_tell_the_types_of_metrics_as_the_page_says() -> None:
+    latency = next(it for it in SECTIONS if it.title == "Latency")
+    for name, family in FAMILIES.items():
+        assert (family.kind is Kind.COUNTER) == name.endswith("_total")
+        assert (family.kind is Kind.HISTOGRAM) == (family in latency.families)
+
+
 @pytest.mark.tier("test")
 def test_prometheus_finds_no_fault_in_the_metrics() -> None:
     promtool = shutil.which("promtool")
@@ -329,6 +327,17 @@ def test_everyday_end_reasons_are_marked() -> None:
 
     rows = [row.cells["Reason"] for row in _rows(OPERATING, "Reason")]
     assert {_codes(cell)[0] for cell in rows if cell.endswith("*")} == set(_ORDINARY)
+
+
+def test_every_event_of_the_log_is_documented_and_no_other() -> None:
+    audited = ROOT / "gateway" / "telemetry" / "audit.py"
+    sources = [it.read_text() for it in (ROOT / "gateway").rglob("*.py") if it != audited]
+    levels = r"log\.(?:info|warning|error)\(\s*\"(\w+)\""
+    logged = {event for text in sources for event in re.findall(levels, text)}
+    documented = {it for row in _rows(OPERATING, "Event") for it in _codes(row.cells["Event"])}
+    assert logged
+    assert logged <= documented
+    assert_none(it for it in documented if not any(f'"{it}"' in text for text in sources))
 
 
 # -- links -----------------------------------------------------------------------------------

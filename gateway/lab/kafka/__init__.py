@@ -1,7 +1,7 @@
 """Kafka brokers in memory: for trying out, and for tests that need no Java.
 
 The sandbox is small on purpose and not for production: nothing is kept on disk, nothing is
-replicated, and batches beyond the memory bound are evicted. docs/sandbox.md lists its features.
+replicated, and batches beyond the memory bound are evicted. docs/tutorial.md lists its features.
 
 From the inside out: `codec` (bodies as dicts), `batches` (record batches), `log` (batches of a
 partition), `cluster` (brokers, topics, and who leads which partition), `groups` (members of

@@ -1,7 +1,7 @@
 """Pulsar brokers in memory: for trying out, and for tests that need no Java.
 
 The sandbox is small on purpose and not for production: nothing is kept on disk, and entries beyond
-the memory bound are evicted. docs/sandbox.md lists its features.
+the memory bound are evicted. docs/tutorial.md lists its features.
 
 From the inside out: `log` (entries of a topic), `cursor` (progress of a subscription), `dispatch`
 (which consumer gets the next entry), `subscription`, `topic`, `cluster` (which broker owns which

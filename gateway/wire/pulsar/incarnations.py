@@ -1,6 +1,6 @@
 """The events of one pair's producers and consumers.
 
-docs/protocols/pulsar.md has the tables: effects and next state for each state and event. Each
+docs/protocols/states.md has the tables: effects and next state for each state and event. Each
 method here handles one event: it changes states, keeps both scanners and the accounts in step with
 them, and returns effects.
 """

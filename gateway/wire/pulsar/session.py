@@ -1,4 +1,4 @@
-"""Decide the stop frames of one pair; docs/protocols/pulsar.md has the tables.
+"""Decide the stop frames of one pair; docs/protocols/states.md has the tables.
 
 Each handler takes a decoded command and its frame, changes the state of this pair, and returns
 effects. No handler waits: slow work is a job. Producers and consumers are in `incarnations`, and

@@ -2,8 +2,8 @@
 
 An *incarnation* is a producer or consumer id as one request opened it. `NEXT` maps events to the
 state that follows; an event that a state does not list changes nothing. An id without a state is
-not open: it was never opened, was refused, or was closed by either side. docs/protocols/pulsar.md
-lists the frames that are sent at each event; a test compares its tables with the code.
+not open: it was never opened, was refused, or was closed by either side. docs/protocols/states.md
+has what becomes of the frames of each event; `make metrics` writes it by playing them.
 """
 
 from __future__ import annotations

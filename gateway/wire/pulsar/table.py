@@ -1,6 +1,6 @@
-"""The commands that the gateway reads, as docs/protocols/pulsar.md lists them.
+"""The commands that the gateway reads, as docs/protocols/states.md lists them.
 
-All other known commands pass unread. A test compares this table with the page.
+All other known commands pass unread. `make metrics` writes the page from this table.
 """
 
 from __future__ import annotations

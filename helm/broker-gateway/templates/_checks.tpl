@@ -95,9 +95,9 @@
 {{- end -}}
 {{- end -}}
 
-{{/* What the gateway can take, in MiB, by docs/performance/requests.md: for itself, for another process
-that reads a few rules, for each connection of each listener, and for both bounds; more with TLS.
-A pod beyond its limit is killed with all its clients. */}}
+{{/* What the gateway can take, in MiB, by files/memory.yaml: for itself, for a few rules, for each
+connection of each listener, and for both bounds; more with TLS. A pod beyond its limit is killed with
+all its clients. */}}
 {{- define "broker-gateway.checkMemory" -}}
 {{- $config := include "broker-gateway.config" . | fromYaml -}}
 {{- $mode := include "broker-gateway.mode" . | fromYaml -}}
@@ -110,14 +110,18 @@ A pod beyond its limit is killed with all its clients. */}}
 {{- $keeps = ternary $keeps (mul 2 (int $keeps)) (not (empty $remembered)) -}}
 {{- $has := include "broker-gateway.mebibytes" $limit -}}
 {{- if and $has $waits $keeps (regexMatch "^[0-9]+$" (toString $connections)) -}}
-{{- $takes := ternary 40.0 0.0 (not (empty $config.rules)) -}}
-{{- $tls := false -}}
+{{- $memory := .Files.Get "files/memory.yaml" | fromYaml -}}
+{{- $takes := 0.0 -}}
+{{- $kind := "plain" -}}
 {{- range $config.listeners -}}
-{{- $tls = or $tls (not (empty .tls)) -}}
-{{- $takes = mulf (int $connections) (ternary 0.012 0.035 (empty .tls)) | addf $takes -}}
+{{- $its := ternary "plain" "tls" (empty .tls) -}}
+{{- $kind = ternary $kind "tls" (empty .tls) -}}
+{{- $takes = divf (mulf (int $connections) (get $memory.connection $its)) 1024 | addf $takes -}}
 {{- end -}}
-{{- $takes = addf $takes (ternary 75 70 $tls) (mulf (int $keeps) 1.8) -}}
-{{- $takes = mulf (int $waits) (ternary 1.55 1.1 $tls) | addf $takes | ceil | int -}}
+{{- $rules := ternary 0 (get $memory.few_rules $kind) (empty $config.rules) -}}
+{{- $takes = addf $takes (get $memory.process $kind) $rules -}}
+{{- $takes = mulf (int $keeps) (get $memory.remembered $kind) | addf $takes -}}
+{{- $takes = mulf (int $waits) (get $memory.buffered $kind) | addf $takes | ceil | int -}}
 {{- if lt (int $has) $takes -}}
 {{- fail (printf (print "resources.limits.memory is %s, but config.limits (connections: %v, "
   "remembered: %d MiB, buffered: %v) can take %d MiB: pods would be killed with clients on them; "

@@ -29,7 +29,7 @@ HOSTS = ("127.0.0.78", "127.0.0.79")
 INNER_HOST = "127.0.0.1"  # of ZooKeeper and the bookie, unknown to clients
 CLUSTER = "c1"
 # All of them start in 11 to 13 s on two idle cores; this bounds each process on a busy machine.
-READY_SECONDS = 90
+READY_SECONDS = 300
 # A broker hands its topics over before it stops.
 STOP_SECONDS = 15
 # Bundles of a new namespace: enough for both brokers to have some.

@@ -21,7 +21,7 @@ from .tokens import Authority
 HOST = "127.0.0.77"
 LOG_CONFIGURATION = Path(__file__).with_name("log4j2.xml")
 # Starting takes 5 s on two idle cores; the rest is for a busy machine.
-READY_SECONDS = 90
+READY_SECONDS = 300
 # An orderly stop takes 1 to 3 s. The data is thrown away, so a kill after that costs nothing.
 STOP_SECONDS = 10
 DEFAULT_MESSAGE_SIZE = 5 * 1024 * 1024

@@ -299,24 +299,6 @@ def test_several_gateways_can_share_a_sealing_key(use: str) -> None:
     assert [key.file.name for key in sealed.keys] == ["seal.key"]
 
 
-@pytest.mark.parametrize("tls", [False, True])
-@pytest.mark.parametrize("use", USES)
-def test_all_variables_of_a_file_are_documented_with_their_defaults(use: str, tls: bool) -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text()
-    documented = dict(re.findall(r"^\| `(GATEWAY_\w+)` \| ([^|]+) \|", page, re.MULTILINE))
-    named = dict(re.findall(r"\$\{(GATEWAY_\w+):-([^}]*)\}", template(use, tls=tls)))
-    assert len(named) >= 10
-    for name, default in named.items():
-        assert f"`{default}`" in documented[name] if default else "empty" in documented[name]
-
-
-def test_no_variable_is_documented_that_no_file_uses() -> None:
-    page = (ROOT / "docs" / "configuration.md").read_text()
-    documented = set(re.findall(r"^\| `(GATEWAY_\w+)` \|", page, re.MULTILINE))
-    text = "".join(path.read_text() for path in TEMPLATES.glob("*.yaml"))
-    assert documented - {"GATEWAY_CONFIG"} == set(re.findall(r"\{(GATEWAY_\w+)", text))
-
-
 @pytest.mark.parametrize("use", USES)
 def test_commented_settings_are_valid_too(use: str, folder: Path) -> None:
     """These are the settings that a user may uncomment."""

@@ -1,11 +1,10 @@
-"""Every error text for people has a case that causes it and a row of the page, and vice versa."""
+"""Every error text for people has a case that causes it, and each remedy of the page a text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -13,12 +12,11 @@ from hypothesis import strategies as st
 from gateway.brokers.names import TemplateNames
 from gateway.brokers.targets import TargetList
 from gateway.config import units
+from tests.docs import errors
 from tests.support.faults import assert_none
 from tests.unit.errors import limits, spark
 from tests.unit.errors.test_errors import CASES, STARTS
-from tests.unit.errors.texts import ROOT, Text, texts
-
-PAGE = ROOT / "docs" / "errors.md"
+from tests.unit.errors.texts import Text, texts
 
 MESSAGES = [
     *(case.message for case in [*CASES, *limits.CASES]),
@@ -114,31 +112,6 @@ def test_templates_accepted_by_the_model_are_accepted_later(name: str, broker: s
 
 # -- the page --------------------------------------------------------------------------------------
 
-
-class Row(NamedTuple):
-    """A row of the page's tables."""
-
-    message: str
-    remedy: str
-
-    def is_of(self, message: str) -> bool:
-        parts = (re.escape(part) for part in self.message.split("…"))
-        return re.fullmatch(".+?".join(parts), message, re.DOTALL) is not None
-
-
-def _rows() -> list[Row]:
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    cells = [re.split(r" \| ", line.strip("| ")) for line in lines if line.startswith("| `")]
-    return [Row(_code(message), *others) for message, *others in cells]
-
-
-def _code(cell: str) -> str:
-    """Return the text in single backticks, or in double ones if it contains backticks."""
-    return cell[3:-3] if cell.startswith("``") else cell[1:-1]
-
-
-ROWS = _rows()
-
 _PLACE = re.compile(r"(?:gateway|rules)\.yaml:\d+: (?:[\w.\[\]]+: )?")
 _ORIGIN = re.compile(r" \(the value comes from [\w, ]+\)")
 
@@ -148,23 +121,26 @@ def _text(line: str) -> str:
     return _ORIGIN.sub("", _PLACE.sub("", line))
 
 
-def test_each_message_is_on_the_page_once() -> None:
+TOLD = [_text(line) for line in LINES]
+REMEDIES = [it for section in errors.SECTIONS for it in section.remedies]
+
+
+def test_each_remedy_is_for_a_message_of_the_code() -> None:
+    assert_none(it.message for it in REMEDIES if not any(map(it.is_for, TOLD)))
+
+
+def test_a_message_has_one_remedy_at_most() -> None:
     assert_none(
-        f"{line}: {number} rows"
-        for line in LINES
-        for number in [sum(row.is_of(_text(line)) for row in ROWS)]
-        if number != 1
+        f"{text}: {', '.join(rows)}"
+        for text in TOLD
+        for rows in [[it.message for it in REMEDIES if it.is_for(text)]]
+        if len(rows) > 1
     )
 
 
-def test_each_row_of_the_page_has_a_case() -> None:
-    told = [_text(line) for line in LINES]
-    assert_none(row.message for row in ROWS if not any(map(row.is_of, told)))
+def test_the_message_that_is_shown_as_an_example_is_one_of_the_code() -> None:
+    assert _text(errors.EXAMPLE) in TOLD
 
 
-def test_each_row_of_the_page_has_an_explanation() -> None:
-    assert_none(row.message for row in ROWS if not row.remedy.endswith("."))
-
-
-def test_the_page_has_rows() -> None:
-    assert len(ROWS) >= 60
+def test_the_page_of_errors_is_generated() -> None:
+    assert errors.PAGE.read_text(encoding="utf-8") == errors.written(), "make metrics"

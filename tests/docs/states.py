@@ -1,0 +1,244 @@
+"""`python -m tests.docs.states`: writes what pages have of commands, states, bounds and rights: the
+tables of the code, and what playing each event in each state gives.
+
+A test holds the pages to the code.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from google.protobuf.descriptor import Descriptor
+
+from gateway.front.side import JOBS_AT_ONCE, MAX_CONNECTIONS
+from gateway.wire.account import Right
+from gateway.wire.contract import Direction
+from gateway.wire.kafka import rights as kafka
+from gateway.wire.kafka.addresses import FETCH, PRODUCE
+from gateway.wire.kafka.schema import apis
+from gateway.wire.kafka.versions import is_offered
+from gateway.wire.pulsar import rights as pulsar
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar.addresses import MOST_ADDRESSES, MOST_BROKERS
+from gateway.wire.pulsar.chase import HOPS
+from gateway.wire.pulsar.chase import PATIENCE as LONGEST_CHASE
+from gateway.wire.pulsar.context import Bounds
+from gateway.wire.pulsar.counts import MOST_METADATA
+from gateway.wire.pulsar.fields import CHECKED_FROM
+from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
+from gateway.wire.pulsar.incarnations import UNANSWERED
+from gateway.wire.pulsar.metadata import LARGE
+from gateway.wire.pulsar.rows import Row, Stops
+from gateway.wire.pulsar.session import MOST_LISTED
+from gateway.wire.pulsar.table import COMMANDS
+from tests.playbooks import grids
+
+PAGES = tuple(
+    Path(__file__).resolve().parents[2] / "docs" / "protocols" / name
+    for name in ("states.md", "pulsar.md", "kafka.md")
+)
+
+_BLOCK = re.compile(
+    r"(<!-- generated: make metrics, ([\w-]+) -->\n).*?(<!-- generated until here -->)", re.DOTALL
+)
+
+TO_BROKER, TO_CLIENT = Direction
+
+Cells = Sequence[str]
+
+
+def _table(head: Cells, rows: Iterable[Cells]) -> str:
+    lines = [" ".join(f"| {' | '.join(row)} |".split()) for row in (head, *rows)]
+    lines.insert(1, "|" + "---|" * len(head))
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _grouped(rows: Iterable[tuple[str, Cells]]) -> Iterator[tuple[str, Cells]]:
+    """Yield one row for all names that have the same cells, with these names."""
+    names: dict[Cells, list[str]] = {}
+    for name, cells in rows:
+        names.setdefault(cells, []).append(f"`{name}`")
+    return ((", ".join(of), cells) for cells, of in names.items())
+
+
+# -- commands of Pulsar ------------------------------------------------------------------------
+
+_WHEN = {
+    Stops.ALWAYS: "",
+    Stops.LIMITED: "with rules: ",
+    Stops.ASKING: "with rules: ",
+    Stops.COUNTED: "counted",
+}
+"""Words in front of what the session does."""
+
+_TEXT = "rewrite its text"
+_VIOLATION = "violation"
+_CLOSED = "rewrite URLs; the incarnation is over"
+_LISTS = "remove hashes, and topics without a right"
+_BY_MODE = "[by mode](pulsar.md#identity)"
+
+WHAT: Mapping[Direction, Mapping[int, str]] = {
+    TO_BROKER: {
+        Kind.CONNECT: _VIOLATION,
+        Kind.MESSAGE: _VIOLATION,
+        Kind.PRODUCER: "admit an account, begin an incarnation",
+        Kind.SUBSCRIBE: "likewise; refused by ERROR and CLOSE_CONSUMER",
+        Kind.SEND: "; hold above a limit, drop unless its producer is open",
+        Kind.FLOW: "pass permits on; drop before SUCCESS",
+        Kind.UNSUBSCRIBE: "the response may end the incarnation",
+        Kind.CLOSE_PRODUCER: "the response ends the incarnation; hold behind held SENDs",
+        Kind.CLOSE_CONSUMER: "the response may end the incarnation",
+        Kind.LOOKUP: "keep for a redirect",
+        Kind.PARTITIONED_METADATA: "authorize; delay as a lookup",
+        Kind.AUTH_RESPONSE: _BY_MODE,
+        Kind.END_TXN: "drop once all else has left",
+        **dict.fromkeys(pulsar.LIST_REQUESTS, "remove hashes; refuse for tenant `pulsar`"),
+    },
+    TO_CLIENT: {
+        Kind.CONNECTED: _VIOLATION,
+        Kind.SEND: _VIOLATION,
+        Kind.PRODUCER_SUCCESS: "the producer is open, or queued",
+        Kind.SUCCESS: "a consumer is open, or an incarnation over",
+        Kind.ERROR: f"{_TEXT}; an incarnation or lookup is over",
+        Kind.MESSAGE: "",
+        Kind.SEND_RECEIPT: "",
+        Kind.SEND_ERROR: f"{_TEXT}; counts as a receipt",
+        Kind.CLOSE_PRODUCER: _CLOSED,
+        Kind.CLOSE_CONSUMER: _CLOSED,
+        Kind.TOPIC_MIGRATED: "name the gateway of that cluster, or drop",
+        Kind.LOOKUP_RESPONSE: "Connect: rewrite URLs; Redirect: drop, start; Failed: rewrite text",
+        Kind.AUTH_CHALLENGE: _BY_MODE,
+        Kind.END_TXN_RESPONSE: _TEXT,
+        **dict.fromkeys(pulsar.LISTINGS, _LISTS),
+    },
+}
+"""What the session does with a command that has a function of its own."""
+
+
+def _commands(direction: Direction) -> str:
+    rows = COMMANDS.rows[direction].values()
+    head = "to the broker" if direction is TO_BROKER else "to the client"
+    told = _grouped((row.kind.name, (_WHEN[row.stops] + _what(row),)) for row in rows)
+    return _table((head, "the session"), ((names, *cells) for names, cells in told))
+
+
+def _what(row: Row) -> str:
+    """Return what the session does. Raises `KeyError` if nothing says that."""
+    if row.decide is not None or row.stops in (Stops.COUNTED, Stops.ASKING):
+        told = WHAT[row.direction][row.kind]
+        return f"{told}; {_TEXT}" if row.text and "text" not in told else told
+    if row.direction is TO_BROKER:
+        return WHAT[TO_BROKER].get(row.kind, "authorize")
+    return "rewrite addresses and text" if row.addresses else _TEXT
+
+
+def _grid(grid: grids.Grid) -> str:
+    return _table(("event", "in most states", "exceptions"), grids.rows(grid))
+
+
+# -- rights ------------------------------------------------------------------------------------
+
+
+def _rights_of_pulsar() -> str:
+    told = _grouped(
+        (Kind(kind).name, (need.right.value, _on(need.field)))
+        for kind, need in pulsar.NEEDS.items()
+    )
+    return _table(("command", "right", "on"), ((names, *cells) for names, cells in told))
+
+
+def _on(field: str) -> str:
+    """Return what a right is on, as the schema of the command's message says it."""
+    message = BaseCommand.DESCRIPTOR.fields_by_name[field].message_type
+    assert message is not None
+    found = dict(_fields(message))
+    each = any(found.get(name) for name in ("partitions", "subscription"))
+    return f"{'each' if each else 'its'} topic{' and subscription' * ('subscription' in found)}"
+
+
+def _fields(message: Descriptor) -> Iterator[tuple[str, bool]]:
+    """Yield the names of a message's fields, and whether they are lists."""
+    return ((field.name, field.is_repeated) for field in message.fields)
+
+
+IN_PASSING = {PRODUCE: Right.PRODUCE, FETCH: Right.CONSUME}
+"""APIs of Kafka whose topics are authorized elsewhere: while they pass, or with their accounts."""
+
+
+def _rights_of_kafka() -> str:
+    told = _grouped((it.name, _needed(it.key)) for it in apis() if is_offered(it.key))
+    head = ("each topic", "group", "transactional id", "cluster", "requests")
+    return _table(head, ((*cells, names) for names, cells in told))
+
+
+def _needed(key: int) -> tuple[str, ...]:
+    """Return the rights on topics, groups, transactional ids, and the cluster."""
+    needs = kafka.NEEDS[key]
+    return (
+        IN_PASSING.get(key) or needs.topics or "",
+        Right.CONSUME if needs.groups else "",
+        Right.PRODUCE if needs.transactions or key == PRODUCE else "",
+        Right.ADMINISTER if needs.cluster else "",
+    )
+
+
+# -- bounds ------------------------------------------------------------------------------------
+
+
+def _bounds() -> str:
+    bounds, too_many, waits = Bounds(), "TooManyRequests", "refused as delayed too long"
+    delayed = f"{bounds.delayed:,}, {_size(bounds.delayed_bytes)}"
+    rows = (
+        ("producers and consumers", f"{bounds.handles:,}", too_many),
+        ("their names", _size(bounds.handle_names), too_many),
+        ("requests in flight about one of them", f"{UNANSWERED}", too_many),
+        ("lookups in flight", f"{bounds.lookups:,}, {_size(bounds.lookup_bytes)}", too_many),
+        ("delayed requests", delayed, waits),
+        ("topics of one command that need rights", f"{pulsar.MOST_NAMED}", too_many),
+        ("redirects of a lookup", f"{HOPS}, {LONGEST_CHASE:g} s", "ServiceNotReady"),
+        ("redirected lookups at once", f"{JOBS_AT_ONCE}", "others wait"),
+        ("side connections", f"{MAX_CONNECTIONS}", "unused ones close"),
+        ("frames of a broker until CONNECTED", f"{bounds.rounds}", "AuthenticationError"),
+        ("command of MESSAGE, SEND_RECEIPT", _size(COMMAND_BOUND), "violation"),
+        (f"fields of a topic list above {_size(CHECKED_FROM)}", f"{MOST_LISTED:,}", "violation"),
+        ("metadata of a compared SEND", _size(MOST_METADATA), "violation"),
+        ("metadata in which a MESSAGE has its count", _size(LARGE), "counts as one"),
+        ("addresses in a command", f"{MOST_ADDRESSES:,}, {MOST_BROKERS} brokers", "violation"),
+    )
+    return _table(("of one connection", "bound", "beyond it"), rows)
+
+
+def _size(value: int) -> str:
+    return f"{value >> 20} MiB" if value >= 1 << 20 else f"{value >> 10} KiB"
+
+
+# -- pages -------------------------------------------------------------------------------------
+
+TABLES: Mapping[str, Callable[[], str]] = {
+    "to-broker": lambda: _commands(TO_BROKER),
+    "to-client": lambda: _commands(TO_CLIENT),
+    "producers": lambda: _grid(grids.PRODUCERS),
+    "consumers": lambda: _grid(grids.CONSUMERS),
+    "bounds": _bounds,
+    "rights": _rights_of_pulsar,
+    "rights-of-kafka": _rights_of_kafka,
+}
+"""By name, as pages have it where they begin."""
+
+
+def written(page: str) -> str:
+    """Return a page with the tables of now. Raises `KeyError` for a table that nobody knows."""
+    return _BLOCK.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}{found[3]}", page)
+
+
+def names(page: str) -> list[str]:
+    """Return the tables that a page has."""
+    return [found[2] for found in _BLOCK.finditer(page)]
+
+
+if __name__ == "__main__":
+    for path in PAGES:
+        path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
+        print(f"written: docs/protocols/{path.name}")
