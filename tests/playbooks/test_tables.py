@@ -123,10 +123,10 @@ def many(*said: Said) -> Said:
     return lambda play: "".join(each(play) for each in said)
 
 
-def our_close(answer: Callable[[int], bytes]) -> Said:
+def our_close(response: Callable[[int], bytes]) -> Said:
     """The broker answers a close of the gateway, if there is one."""
 
-    return lambda play: play.broker(answer(play.our_close)).words
+    return lambda play: play.broker(response(play.our_close)).words
 
 
 def leave(play: Play) -> str:
@@ -272,7 +272,7 @@ NAMING = re.compile("topic|(.*_)?topics|namespace|partitions|(.*_)?subscription(
 """The texts that name a topic, or what belongs to one."""
 
 FILTERED = {Kind.GET_TOPICS_OF_NAMESPACE, Kind.WATCH_TOPIC_LIST, Kind.WATCH_SCALABLE_TOPICS}
-"""Requests about a whole namespace, whose answers lose what the client may not know of."""
+"""Requests about a whole namespace, whose responses lose what the client may not know of."""
 
 OF_BROKERS = {
     *(Kind.CONNECTED, Kind.SEND_RECEIPT, Kind.SEND_ERROR, Kind.MESSAGE, Kind.SUCCESS, Kind.ERROR),
