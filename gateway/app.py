@@ -32,8 +32,8 @@ from gateway.config.show import shown
 from gateway.console.accounts import OpenAccounts
 from gateway.control.failures import Failures
 from gateway.control.operating import Operating
-from gateway.control.seats import Seats
 from gateway.control.services import ClusterParts, ListenerServices
+from gateway.control.slots import Slots
 from gateway.errors import ConfigurationError
 from gateway.front.connection import Connection
 from gateway.front.drain import drain
@@ -443,7 +443,7 @@ class Application:
             latencies=self._latencies.get(listener.name),
             figures=self._listeners[listener.name],
             spans=self._spans,
-            seats=Seats(listener.each_address.connections, listener.each_principal.connections),
+            slots=Slots(listener.each_address.connections, listener.each_principal.connections),
             endpoints=assembly.make_endpoints(listener),
             age=listener.connection_age,
         )

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Pass frames of Kafka that are like the last one: the twins of `wire.kafka.pending.Line`, and of
+"""Pass frames of Kafka that are like the last one: the twins of `wire.kafka.in_flight.Line`, and of
 the loops in `wire.kafka.requests` and `answers`.
 
 What successive frames have in common is learned by `wire.kafka.alike`, and given to the walkers
@@ -51,7 +51,7 @@ cdef struct Place:
 
 @no_gc
 cdef class Line:
-    """The base of `wire.kafka.pending.Pending`: a ring of places, of which an empty line has none.
+    """The base of `wire.kafka.in_flight.Pending`: a ring of places, of which an empty line has none.
     `open`: see there.
 
     A usual request has no claim, is the client's own, and sends to one topic or none. Its place has
@@ -399,11 +399,11 @@ cdef class AnswerWalker(LikeWalker):
         self.most_ends = most_ends
 
     def run_accepted(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end):
-        """See `wire.kafka.answers.Answers`."""
+        """See `wire.kafka.responses.Answers`."""
         return self.pass_accepted(<const uint8_t *>chunk, pos, end)
 
     def run_given(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end):
-        """See `wire.kafka.answers.Answers`."""
+        """See `wire.kafka.responses.Answers`."""
         return self.pass_given(<const uint8_t *>chunk, pos, end)
 
     cdef Py_ssize_t run(self, const uint8_t *data, Py_ssize_t at, Py_ssize_t end):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 import trio
 
-from gateway.console.desk import Desk
+from gateway.console.actions import AdminActions
 from gateway.console.feed import Feed
 from gateway.console.serving import serve_console
 from gateway.console.site import site
@@ -41,9 +41,9 @@ async def run_console(
     """Serve until cancelled. Starts once it listens. Raises `ConfigurationError` if it cannot."""
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
     views = Views(operated.ask, operated.about)
-    desk = Desk(operated.ask, operated.drain, operated.reload)
+    actions = AdminActions(operated.ask, operated.drain, operated.reload)
     feed = Feed(views)
-    app = site(views, feed, desk, settings.token, is_public=settings.is_public)
+    app = site(views, feed, actions, settings.token, is_public=settings.is_public)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(feed.run)
         addresses = await nursery.start(serve_console, settings, app)

@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from gateway.console.desk import LONGEST, Desk
+from gateway.console.actions import LONGEST, AdminActions
 from gateway.console.feed import Feed
 from gateway.console.guard import Guard
 from gateway.console.openapi import document
@@ -38,9 +38,11 @@ LEVELS = ("debug", "info", "warning", "error")
 Answer = Callable[["Request"], Awaitable[Response]]
 
 
-def site(views: Views, feed: Feed, desk: Desk, token: bytes | None, *, is_public: bool) -> ASGIApp:
+def site(
+    views: Views, feed: Feed, actions: AdminActions, token: bytes | None, *, is_public: bool
+) -> ASGIApp:
     """Return the ASGI application. `is_public`: other machines reach it, by whatever name."""
-    api = _Api(views, feed, desk)
+    api = _Api(views, feed, actions)
     app = Starlette(
         routes=[
             *(Route(path, _file(*file)) for path, file in FILES.items()),
@@ -80,10 +82,10 @@ def _file(name: str, kind: str) -> Answer:
 class _Api:
     """The answers of the API."""
 
-    def __init__(self, views: Views, feed: Feed, desk: Desk) -> None:
+    def __init__(self, views: Views, feed: Feed, actions: AdminActions) -> None:
         self._views = views
         self._feed = feed
-        self._desk = desk
+        self._actions = actions
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         self.reads: dict[str, Answer] = {
             "/status": self._status,
@@ -138,15 +140,15 @@ class _Api:
 
     async def _close(self, request: Request) -> Response:
         id = request.path_params["id"]
-        if self._done("close", await self._desk.close(id), connection=id):
+        if self._done("close", await self._actions.close(id), connection=id):
             return JSONResponse({"closed": id})
         return _no_connection()
 
     async def _drain(self, _: Request) -> Response:
-        return self._answer("drain", self._desk.drain())
+        return self._answer("drain", self._actions.drain())
 
     async def _reload(self, _: Request) -> Response:
-        return self._answer("reload", self._desk.reload())
+        return self._answer("reload", self._actions.reload())
 
     async def _set_level(self, request: Request) -> Response:
         asked = await _body(request)
@@ -156,7 +158,7 @@ class _Api:
         if event is not None and not isinstance(event, str):
             raise BadQueryError("event: is not the name of a log event")
         seconds = _seconds(asked)
-        refused = await self._desk.set_level(level, event, seconds)
+        refused = await self._actions.set_level(level, event, seconds)
         return self._answer("log", refused, level_of=event or "all", to=level, seconds=seconds)
 
     async def _trace(self, request: Request) -> Response:
@@ -169,7 +171,7 @@ class _Api:
         elif not isinstance(principal, str):
             raise BadQueryError("principal: is not a name")
         seconds = _seconds(asked)
-        refused = await self._desk.trace(client, principal, seconds)
+        refused = await self._actions.trace(client, principal, seconds)
         return self._answer("trace", refused, client=client, principal=principal, seconds=seconds)
 
     def _answer(self, action: str, refused: str | None, **values: object) -> Response:

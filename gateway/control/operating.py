@@ -1,4 +1,4 @@
-"""Carries out in one process what operators ask for; see `console.desk.Desk`."""
+"""Carries out in one process what operators ask for; see `console.actions.Desk`."""
 
 from __future__ import annotations
 

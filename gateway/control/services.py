@@ -19,7 +19,7 @@ from gateway.brokers.names import Names
 from gateway.brokers.nodes import Nodes
 from gateway.brokers.resolver import Log, no_log
 from gateway.control.failures import Failures
-from gateway.control.seats import Seat, Seats
+from gateway.control.slots import Slot, Slots
 from gateway.identity.credential import OwnCredential
 from gateway.identity.each_principal import EachPrincipal
 from gateway.policy.access import Access
@@ -58,7 +58,7 @@ class Verifier(Protocol):
 
 @runtime_checkable
 class Unsettled(Protocol):
-    """An answer of a verifier that takes longer: `outcome` asks for it."""
+    """A response of a verifier that takes longer: `outcome` asks for it."""
 
     async def outcome(self) -> Proof | Denial: ...
 
@@ -180,7 +180,7 @@ class ListenerServices:
     `verifiers`: by authentication method; empty for pass-through. `log`: gets events that an
     operator must act on. `name`: the listener's. `naming`: makes a principal of a proven name;
     None: of none that is accepted. `limits`, `access`: None if there are no rules.
-    `seats`: None if there are no bounds of connections. `failures`: of all listeners. `latencies`,
+    `slots`: None if there are no bounds of connections. `failures`: of all listeners. `latencies`,
     `figures`, `spans`: None if nobody reads them. `endpoints`: of brokers, if they have ids.
     `age`: seconds after which clients are moved, about; None: they are not.
     """
@@ -196,7 +196,7 @@ class ListenerServices:
         naming: Callable[[str], str | None] = _as_proven,
         limits: RateLimits | None = None,
         access: Access | None = None,
-        seats: Seats | None = None,
+        slots: Slots | None = None,
         failures: Failures | None = None,
         latencies: ListenerLatencies | None = None,
         figures: ListenerFigures | None = None,
@@ -212,7 +212,7 @@ class ListenerServices:
         self._name = name
         self._naming = naming
         self._access = access
-        self._seats = seats or Seats()
+        self._slots = slots or Slots()
         self._failures = Failures(time.monotonic) if failures is None else failures
         self._limits = limits
         self._latencies = latencies
@@ -316,8 +316,8 @@ class ListenerServices:
     def setback(self, host: str) -> float:
         return self._failures.failed(host)
 
-    def seat(self, subject: Subject) -> Seat | Denial:
-        return self._seats.take(subject.host or "", subject.principal)
+    def slot(self, subject: Subject) -> Slot | Denial:
+        return self._slots.take(subject.host or "", subject.principal)
 
     @property
     def guarded(self) -> bool:

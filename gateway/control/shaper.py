@@ -126,7 +126,7 @@ class Shaper:
         return found if isinstance(found, Denial) else None
 
     def supplied(self, owners: Iterable[Hashable] | None) -> None:
-        """Re-examine shared limits whose meters got an answer; None: all limits."""
+        """Re-examine shared limits whose meters got a response; None: all limits."""
         now = self._reactor.clock()
         self.shaping.limiter.supplied(owners, now)
         self._arm(now)

@@ -9,8 +9,8 @@ from gateway.telemetry.spans import CONNECTION
 from gateway.wire.subject import Caller
 
 if TYPE_CHECKING:
+    from gateway.front.connection_span import ConnectionSpan
     from gateway.front.conversation import Conversation
-    from gateway.front.course import Course
     from gateway.front.leg import Leg
     from gateway.telemetry.figures import BrokerTraffic
     from gateway.telemetry.spans import Value
@@ -40,7 +40,7 @@ class Connection:
     None: not stated. `began`: monotonic seconds. `broker`: that serves
     it; `tls`: version of the client's. `caller`: what is known of the client. `header`:
     with which connections to brokers begin, to tell them of the client; None: they are not told.
-    `course`: of its opening; None: nobody follows it. `library`: by which it is counted while it is
+    `span`: of its opening; None: nobody follows it. `library`: by which it is counted while it is
     open; `traffic`: likewise, by its broker. `side`: connections for chased lookups; None
     before the first chase.
     """
@@ -50,13 +50,13 @@ class Connection:
         "broker",
         "caller",
         "client",
-        "course",
         "destination",
         "header",
         "id",
         "library",
         "server",
         "side",
+        "span",
         "tls",
         "traffic",
     )
@@ -71,7 +71,7 @@ class Connection:
         self.tls: str | None = None
         self.destination: Address | None = None
         self.header: bytes | None = None
-        self.course: Course | None = None
+        self.span: ConnectionSpan | None = None
         self.library = ""
         self.traffic: BrokerTraffic | None = None
         self.side: SideConnections | None = None

@@ -48,7 +48,7 @@ class Conversation:
     with each received frame. `retire`: called with the previous broker leg before another broker
     is dialled.
 
-    `legs`: the open legs. `silent`: the broker leg on which an answer is awaited; at the end, the
+    `legs`: the open legs. `silent`: the broker leg on which a response is awaited; at the end, the
     leg of a broker that did not answer in time. `principal`: the client's name, once it is known.
     """
 
@@ -111,8 +111,8 @@ class Conversation:
             case Dial(target, principal):
                 self.principal = principal
                 return await self._dial(target)
-            case Settle(answer):
-                return await self._settle(answer)
+            case Settle(response):
+                return await self._settle(response)
             case _:
                 assert_never(step)
 
@@ -145,10 +145,10 @@ class Conversation:
         return nullcontext() if client is None else client.patience(scope)
 
     async def _settle(
-        self, answer: Callable[[], Awaitable[Principal | Denial | None]]
+        self, response: Callable[[], Awaitable[Principal | Denial | None]]
     ) -> StepResult:
         with trio.CancelScope(deadline=self._deadline) as scope, self._patience(scope):
-            return await answer()
+            return await response()
         return _NOT_SETTLED
 
     async def _dial(self, target: Address | None) -> StepResult:

@@ -22,8 +22,8 @@ import trio
 
 from gateway.front.binding import addresses, listen
 from gateway.front.connection import Connection
+from gateway.front.connection_span import ConnectionSpan, dial_span
 from gateway.front.conversation import Conversation
-from gateway.front.course import Course, dial_span
 from gateway.front.leg import Leg, Patience, endless
 from gateway.front.moving import Moving
 from gateway.front.openings import Openings
@@ -242,7 +242,7 @@ class Server:
             client = Address(intern(peer[0]), peer[1])  # one text for all connections of a host
             connection = Connection(next(self._ids), self, client, self._clock())
             if self._spans is not None:
-                connection.course = Course(self._clock)
+                connection.span = ConnectionSpan(self._clock)
             self.figures.accepted += 1
             self.figures.opening += 1
             self._openings.begin(connection.id, connection.client.host)
@@ -336,7 +336,7 @@ class Server:
         if self._tls is None:
             return sock
         stream = self._tls.stream(sock)
-        began, course = self._clock(), connection.course
+        began, span = self._clock(), connection.span
         refused = Refused(EndReason.TOO_MANY_CONNECTIONS)
         try:
             if not self._is_full:
@@ -345,8 +345,8 @@ class Server:
                     await shake(stream, self._readiness.readable, waiting)
                     connection.tls = stream.version
                     self.figures.shaken(stream.version or "", resumed=stream.resumed)
-                    if course is not None:
-                        course.shaken(began)
+                    if span is not None:
+                        span.shaken(began)
                     return stream
                 if scope.cancelled_caught:
                     refused = Refused(EndReason.HANDSHAKE_TIMEOUT)
@@ -356,8 +356,8 @@ class Server:
             self._record_end(connection, EndReason.DRAINED)
             stream.close()
             raise
-        if course is not None:
-            course.shaken(began, refused.reason.value)
+        if span is not None:
+            span.shaken(began, refused.reason.value)
         stream.close()
         return refused
 
@@ -380,8 +380,8 @@ class Server:
             return Refused(EndReason.TOO_MANY_CONNECTIONS, self.entry.refuse(_FULL))
         trace = self._tracing.trace_of(origin)
         watch = None if trace is None else opening_watch(self.entry, trace)
-        if connection.course is not None:
-            watch = connection.course.watching(watch)
+        if connection.span is not None:
+            watch = connection.span.watching(watch)
 
         async def reach(target: Address | None) -> tuple[Leg, Dialled] | Denial:
             self._openings.end(connection.id)  # brokers are dialled for authenticated clients
@@ -423,14 +423,14 @@ class Server:
         self, connection: Connection, target: Address | None
     ) -> tuple[Leg, Dialled] | Denial:
         """Connect an opening to a broker."""
-        course, began = connection.course, self._clock()
-        if course is not None:
-            course.known()
+        span, began = connection.span, self._clock()
+        if span is not None:
+            span.known()
         reached = await self._reach(target, connection.header)
         if not isinstance(reached, Denial):
             connection.broker = reached[1].address
-        if course is not None:
-            course.dialled(began, target, reached if isinstance(reached, Denial) else reached[1])
+        if span is not None:
+            span.dialled(began, target, reached if isinstance(reached, Denial) else reached[1])
         return reached
 
     def unanswered(self, conversation: Conversation) -> None:
@@ -481,7 +481,7 @@ class Server:
         connection.library = self.figures.opened(session.caller.library or "")
         if self._connects is not None:
             self._connects.add(self._clock() - connection.began)
-        self._tell_course(connection, "")
+        self._tell_span(connection, "")
         if self._witness is not None:
             self._witness.opened(connection.id, session.caller)
         connection.traffic = traffic = self.figures.traffic(str(connection.broker))
@@ -494,14 +494,14 @@ class Server:
         if self.settings.age is not None:
             self._moving.age(pair, self.settings.age)
 
-    def _tell_course(self, connection: Connection, error: str, detail: str = "") -> None:
+    def _tell_span(self, connection: Connection, error: str, detail: str = "") -> None:
         """Pass the span of an opening on, when it is over."""
-        course, connection.course = connection.course, None
-        if course is not None and self._spans is not None:
+        span, connection.span = connection.span, None
+        if span is not None and self._spans is not None:
             attributes = connection.attributes | {"gateway.listener": self.settings.name}
             if detail:
                 attributes["gateway.detail"] = detail
-            self._spans(course.span(connection.began, error, attributes))
+            self._spans(span.span(connection.began, error, attributes))
 
     def _expiry(self, session: Session) -> float:
         """Return the time at which the client's credential expires, by the plane's clock."""
@@ -524,7 +524,7 @@ class Server:
     def _record_end(self, connection: Connection, reason: EndReason, detail: str = "") -> None:
         self.figures.ended[reason] += 1
         seconds = self._clock() - connection.began
-        self._tell_course(connection, reason.value, detail)
+        self._tell_span(connection, reason.value, detail)
         if self._witness is not None:
             known = self.settings.name, connection.id, str(connection.client), connection.caller
             self._witness.ended(Ended(*known, reason, seconds, detail))

@@ -13,7 +13,7 @@ shared buffer, one scan, and one send of all bytes that the scanner cleared. The
 - **Postponed**: the session decides the stop frame later. It is carried, and offered again.
 - **Injections**: the gateway's own frames may be inserted only at a frame border. They wait while
   part of the last frame is *owed*. A peer that lets too many of them wait is not read: it would
-  fill the memory with the answers to its requests.
+  fill the memory with the responses to its requests.
 - **Blocked or paused**: the source is not read until the pump is resumed. The rest of the chunk is
   carried.
 - **Short write**: the pump copies what the sink did not take, stops reading until that is sent, and

@@ -129,7 +129,7 @@ class WaitingFrames:
         """Return whether refusals wait for the receipts of earlier frames."""
         return bool(self._refused)
 
-    def answer(self, now: float) -> None:
+    def response(self, now: float) -> None:
         """Check all refusals: the client may have got the last receipt before one of them."""
         self._unchecked = len(self._refused)
         if not self._answering:

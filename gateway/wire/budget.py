@@ -1,8 +1,8 @@
 """One memory budget for the state that the sessions of all connections keep.
 
-A session keeps its client's CONNECT, each producer and consumer, each lookup without an answer, and
-each delayed frame, for as long as its peers want. One connection has bounds for these, but clients
-may have many connections, so all connections take their bytes from one budget.
+A session keeps its client's CONNECT, each producer and consumer, each lookup without a response,
+and each delayed frame, for as long as its peers want. One connection has bounds for these, but
+clients may have many connections, so all connections take their bytes from one budget.
 
 An address gets no more than it leaves free (as in `plane.share`): half of the budget, or half of
 the bytes that other addresses leave. So later clients find room.
@@ -41,7 +41,7 @@ class Budget:
             self._of_address.pop(address, None)
 
 
-class Allotment:
+class Quota:
     """The part of a budget that one connection has. `address`: of its client (see `holder`)."""
 
     __slots__ = ("_address", "_budget", "taken")

@@ -366,14 +366,14 @@ class Dialled:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Wait for the answer to a question about the client that memory does not hold, such as a key
-    to fetch. Result: the answer, if it has one; a `Denial` at the conversation's deadline.
+    """Wait for the response to a question about the client that memory does not hold, such as a key
+    to fetch. Result: the response, if it has one; a `Denial` at the conversation's deadline.
 
-    `answer`: asks. Whoever wants to keep others out can cause it at will, so a client of whom it is
-    asked gives way to others as one that keeps silent does.
+    `response`: asks. Whoever wants to keep others out can cause it at will, so a client of whom it
+    is asked gives way to others as one that keeps silent does.
     """
 
-    answer: Callable[[], Awaitable[Principal | Denial | None]]
+    response: Callable[[], Awaitable[Principal | Denial | None]]
 
 
 Step = Receive | Peek | Transmit | Wait | Dial | Settle
@@ -402,12 +402,12 @@ Opening = Generator[Step, StepResult, Opened | Refused]
 
 
 def settled(
-    answer: Principal | Denial | Settle,
+    response: Principal | Denial | Settle,
 ) -> Generator[Step, StepResult, Principal | Denial]:
-    """Return an answer about a client; wait for it if it is not settled."""
-    if not isinstance(answer, Settle):
-        return answer
-    result = yield answer
+    """Return a response about a client; wait for it if it is not settled."""
+    if not isinstance(response, Settle):
+        return response
+    result = yield response
     assert isinstance(result, Principal | Denial)
     return result
 
@@ -575,7 +575,7 @@ class Session(Protocol):
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
         """Close the producer or consumer of this account, which rules do not allow any more, and
-        nothing else of the pair. `denial`: the answer if the client asks for it again.
+        nothing else of the pair. `denial`: the response if the client asks for it again.
         """
         ...
 

@@ -13,7 +13,8 @@ _UNKNOWN = Denial(Refusal.NOT_READY, "whether this client may do this is not kno
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """See `contract.Job`. `asks`: asks each question; who knows the answer keeps it for a while."""
+    """See `contract.Job`. `asks`: asks each question; who knows the response keeps it for a
+    while."""
 
     asks: tuple[Callable[[], Awaitable[None]], ...]
 

@@ -15,7 +15,7 @@ from gateway.wire.subject import Caller, Subject, TopicName
 
 
 class Again(NamedTuple):
-    """No answer yet: ask again in so many seconds. Nothing is counted until then.
+    """No response yet: ask again in so many seconds. Nothing is counted until then.
 
     `since`: time of the first question, by the clock of `Services`.
     """
@@ -44,7 +44,7 @@ NUMBER_SHOWN = b"\0"
 the client follow."""
 
 
-class Seat(Protocol):
+class Slot(Protocol):
     """The place of one connection among those that its client may have."""
 
     def leave(self) -> None:
@@ -127,10 +127,11 @@ class Services(Protocol):
         ...
 
     def setback(self, host: str) -> float:
-        """Count a failed authentication of an address; return the seconds that its answer waits."""
+        """Count a failed authentication of an address; return the seconds that its response
+        waits."""
         ...
 
-    def seat(self, subject: Subject) -> Seat | Denial:
+    def slot(self, subject: Subject) -> Slot | Denial:
         """Return the place of an authenticated client, or why there is none for it."""
         ...
 
@@ -159,7 +160,7 @@ class Services(Protocol):
         """Count the action now, and return the seconds after which the subject may do it; a denial
         if the wait would be too long.
 
-        `again`: the last answer, if the same question is asked again.
+        `again`: the last response, if the same question is asked again.
         """
         ...
 
@@ -244,7 +245,7 @@ class Services(Protocol):
         ...
 
     def answered_by_error(self, request: str, code: int) -> None:
-        """Count an error of a broker's answer. `request`: the kind of request, as the protocol
+        """Count an error of a broker's response. `request`: the kind of request, as the protocol
         names it; `code`: the protocol's number of the error."""
         ...
 

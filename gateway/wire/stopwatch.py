@@ -35,8 +35,8 @@ FARTHEST = 200
 so many chunks come in `PACE`."""
 
 WINDOW = 0.02
-"""Seconds in which chunks are counted, to know how many come. A request and its answer come close,
-and are no burst."""
+"""Seconds in which chunks are counted, to know how many come. A request and its response come
+close, and are no burst."""
 
 PRODUCERS = 4
 """Producers of a connection that are timed at once. Most connections have one."""
@@ -76,7 +76,7 @@ class Latencies(Protocol):
 
     `send`: from a frame of a producer to its receipt. `own`: the part of it in the gateway, until
     the frame is on its way to the broker. `first_message`: from the request that opens a consumer
-    to its first message. `lookup`: from the question where a topic is to the answer.
+    to its first message. `lookup`: from the question where a topic is to the response.
     """
 
     @property

@@ -1,8 +1,8 @@
 """`python -m tests.apache_kafka.capture`: writes what a real cluster answers, for playbooks.
 
-Each API whose answers the gateway changes is asked for in each of its versions: brokers that lead a
-partition and others, so that these name the leader. The file has a line for each: API, version, and
-both frames in hexadecimal.
+Each API whose responses the gateway changes is asked for in each of its versions: brokers that
+lead a partition and others, so that these name the leader. The file has a line for each: API,
+version, and both frames in hexadecimal.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Broker(Connection):
     """A connection to one broker, whose requests and answers are kept."""
 
     def captured(self, key: int, version: int, /, **fields: object) -> Captured:
-        """Return a request and its answer."""
+        """Return a request and its response."""
         frame = ask(key, version, 1, **fields)
         return key, version, frame, self.ask(frame)
 
@@ -98,8 +98,8 @@ def captured(ports: list[int]) -> Captures:
 def _led_topic(broker: Broker) -> Fields:
     """Return the topic, as soon as all its partitions have leaders."""
     while True:
-        *_, answer = broker.captured(METADATA, LEADERS, Topics=[{"Name": TOPIC}])
-        (topic,) = told(METADATA, LEADERS, answer)["Topics"]
+        *_, response = broker.captured(METADATA, LEADERS, Topics=[{"Name": TOPIC}])
+        (topic,) = told(METADATA, LEADERS, response)["Topics"]
         if len(topic["Partitions"]) == NODES and not topic["ErrorCode"]:
             return dict(topic)
         time.sleep(0.2)
@@ -111,7 +111,7 @@ def _led_by(topic: Fields) -> tuple[int, int]:
 
 
 def _settled(broker: Broker, key: int, version: int, /, **fields: object) -> Captured:
-    """Return an answer without the errors of a cluster that has just started."""
+    """Return a response without the errors of a cluster that has just started."""
     while True:
         found = broker.captured(key, version, **fields)
         body = told(key, version, found[3])
@@ -155,7 +155,7 @@ def _of_a_replaced_leader(brokers: Brokers, leader: int, id: bytes, partition: i
     """
     _send_one(brokers[leader], partition)
     for version in versions(SHARE_ACKNOWLEDGE):
-        group = f"{GROUP}-{version}"  # no session of a group goes on after such an answer
+        group = f"{GROUP}-{version}"  # no session of a group goes on after such a response
         member = {"GroupId": group, "MemberId": MEMBER}
         _join(brokers, member)
         epoch = _acquire(brokers[leader], member, id, partition)
@@ -180,8 +180,8 @@ def _send_one(leader: Broker, partition: int) -> None:
 def _coordinator(brokers: Brokers, type: int, key: str) -> Broker:
     """Return who coordinates a group or the states of shares."""
     keys = {"KeyType": type, "CoordinatorKeys": [key]}
-    *_, answer = _settled(brokers[1], FIND_COORDINATOR, FIND_SHARES, **keys)
-    (found,) = told(FIND_COORDINATOR, FIND_SHARES, answer)["Coordinators"]
+    *_, response = _settled(brokers[1], FIND_COORDINATOR, FIND_SHARES, **keys)
+    (found,) = told(FIND_COORDINATOR, FIND_SHARES, response)["Coordinators"]
     return brokers[found["NodeId"]]
 
 
@@ -196,8 +196,8 @@ def _join(brokers: Brokers, member: Fields) -> None:
     while not assigned:
         topics = None if epoch else [TOPIC]
         fields = {**member, "MemberEpoch": epoch, "SubscribedTopicNames": topics}
-        *_, answer = coordinator.captured(SHARE_HEARTBEAT, 1, **fields)
-        body = told(SHARE_HEARTBEAT, 1, answer)
+        *_, response = coordinator.captured(SHARE_HEARTBEAT, 1, **fields)
+        body = told(SHARE_HEARTBEAT, 1, response)
         epoch, assignment = body["MemberEpoch"], body["Assignment"]
         assigned = assignment["TopicPartitions"] if assignment else []
         time.sleep(0.2)
@@ -209,8 +209,8 @@ def _acquire(leader: Broker, member: Fields, id: bytes, partition: int) -> int:
     topics: list[Fields] = [{"TopicId": id, "Partitions": [{"PartitionIndex": partition}]}]
     while not acquired:
         fields = {**member, **SHARE_SIZE, "ShareSessionEpoch": epoch, "Topics": topics}
-        *_, answer = leader.captured(SHARE_FETCH, 2, **fields)
-        responses = told(SHARE_FETCH, 2, answer)["Responses"]
+        *_, response = leader.captured(SHARE_FETCH, 2, **fields)
+        responses = told(SHARE_FETCH, 2, response)["Responses"]
         acquired = any(it["AcquiredRecords"] for of in responses for it in of["Partitions"])
         epoch, topics = epoch + 1, []  # the session has the topics now
     return epoch
@@ -226,8 +226,8 @@ def main() -> None:
         cluster.start()
         try:
             lines = [
-                f"{key}\t{version}\t{request.hex()}\t{answer.hex()}"
-                for key, version, request, answer in captured([it.port for it in cluster.nodes])
+                f"{key}\t{version}\t{request.hex()}\t{response.hex()}"
+                for key, version, request, response in captured([it.port for it in cluster.nodes])
             ]
         finally:
             cluster.stop()

@@ -16,7 +16,7 @@ class Connection:
         self._socket = socket.create_connection((host, port), timeout=60)
 
     def ask(self, frame: bytes) -> bytes:
-        """Return the answer to a frame. Raises `EOFError` if the broker closes the connection."""
+        """Return the response to a frame. Raises `EOFError` if the broker closes the connection."""
         self._socket.sendall(frame)
         size = self._received(SIZE.size)
         return size + self._received(SIZE.unpack(size)[0])

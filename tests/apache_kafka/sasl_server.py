@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from gateway.wire.contract import Credential, Denial, Principal
 from gateway.wire.kafka.addresses import METADATA
-from gateway.wire.kafka.frames import API_VERSIONS, SIZE, Head, answer, request
+from gateway.wire.kafka.frames import API_VERSIONS, SIZE, Head, request, response
 from gateway.wire.kafka.sasl.exchange import Accepted, Challenge, Verifier
 from gateway.wire.kafka.sasl.handshake import (
     SASL_AUTHENTICATE,
@@ -26,7 +26,7 @@ from gateway.wire.kafka.sasl.handshake import (
     read_bare,
     token_of,
 )
-from gateway.wire.kafka.sasl.handshake import answer as answered
+from gateway.wire.kafka.sasl.handshake import response as answered
 from gateway.wire.kafka.sasl.mechanisms import begin, offered
 from gateway.wire.kafka.schema import api
 from tests.unit.wire.kafka.sasl.doubles import WRONG, SaslServices
@@ -145,7 +145,7 @@ class _Client:
         found = api(head.key)
         assert found is not None
         body = self._versions(head.version) if head.key == API_VERSIONS else self._metadata()
-        self._client.sendall(answer(found, head.version, head.correlation, body))
+        self._client.sendall(response(found, head.version, head.correlation, body))
 
     def _versions(self, version: int) -> bytes:
         newest = self._server.newest

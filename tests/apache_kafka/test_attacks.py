@@ -70,7 +70,7 @@ class Client:
             self._show(shows)
 
     def __call__(self, key: int, version: int, /, **fields: Any) -> dict[str, Any]:
-        """Return the answer to a request."""
+        """Return the response to a request."""
         return told(key, version, self._connection.ask(ask(key, version, **fields)))
 
     def _show(self, credential: Credential) -> None:
@@ -78,10 +78,10 @@ class Client:
         tokens = proving(MECHANISM, credential)
         token: bytes | None = next(tokens)
         while token is not None:
-            answer = self(SASL_AUTHENTICATE, 2, AuthBytes=token)
-            assert not answer["ErrorCode"], answer
+            response = self(SASL_AUTHENTICATE, 2, AuthBytes=token)
+            assert not response["ErrorCode"], response
             try:
-                token = tokens.send(answer["AuthBytes"])
+                token = tokens.send(response["AuthBytes"])
             except StopIteration:
                 token = None
 
@@ -93,12 +93,12 @@ class Client:
         """Return what the broker says of a message."""
         data = [{"Index": 0, "Records": batch_of(payload)}]
         topics = [{"TopicId": topic, "PartitionData": data}]
-        answer = self(PRODUCE, 13, Acks=-1, TimeoutMs=5000, TopicData=topics)
-        partition: dict[str, Any] = answer["Responses"][0]["PartitionResponses"][0]
+        response = self(PRODUCE, 13, Acks=-1, TimeoutMs=5000, TopicData=topics)
+        partition: dict[str, Any] = response["Responses"][0]["PartitionResponses"][0]
         return partition
 
     def fetch(self, *topics: bytes, session: int = 0, epoch: int = -1) -> dict[str, Any]:
-        """Return an answer to Fetch, from the beginning of each topic."""
+        """Return a response to Fetch, from the beginning of each topic."""
         partition = {"PartitionMaxBytes": 1 << 20, "CurrentLeaderEpoch": -1}
         return self(
             FETCH,
@@ -158,9 +158,9 @@ def edge(kafka: Kafka, artifacts: Artifacts) -> Iterator[Edge]:
     made.stop()
 
 
-def records(answer: dict[str, Any]) -> bytes:
-    """Return all messages of an answer to Fetch."""
-    parts = (part for topic in answer["Responses"] for part in topic["Partitions"])
+def records(response: dict[str, Any]) -> bytes:
+    """Return all messages of a response to Fetch."""
+    parts = (part for topic in response["Responses"] for part in topic["Partitions"])
     return b"".join(it["Records"] or b"" for it in parts)
 
 
@@ -175,9 +175,9 @@ def test_no_id_is_a_way_to_a_hidden_topic(edge: Edge) -> None:
         assert alice.ids()[name] == id  # the gateway knows it
         assert name not in mallory.ids()
         for asked in (id, inverse(id)):
-            answer = mallory.fetch(asked)
-            assert records(answer) == b""
-            assert answer["Responses"][0]["Partitions"][0]["ErrorCode"] in DENIED
+            response = mallory.fetch(asked)
+            assert records(response) == b""
+            assert response["Responses"][0]["Partitions"][0]["ErrorCode"] in DENIED
             assert mallory.produce(asked, b"forged")["ErrorCode"] in DENIED
             gone = mallory(DELETE, 6, Topics=[{"Name": None, "TopicId": asked}], TimeoutMs=5000)
             assert gone["Responses"][0]["ErrorCode"] in DENIED
@@ -192,9 +192,9 @@ def test_nobody_goes_on_with_the_session_of_another(edge: Edge) -> None:
         begun = alice.fetch(id, epoch=0)
         assert begun["SessionId"]
         for epoch in (1, 2):
-            answer = mallory.fetch(session=begun["SessionId"], epoch=epoch)
-            assert answer["ErrorCode"] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-            assert records(answer) == b""
+            response = mallory.fetch(session=begun["SessionId"], epoch=epoch)
+            assert response["ErrorCode"] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+            assert records(response) == b""
         for epoch in (0, -1):  # which would close it
             assert records(mallory.fetch(session=begun["SessionId"], epoch=epoch)) == b""
         with closing(edge.direct()) as direct:
@@ -222,8 +222,8 @@ def test_a_session_ends_with_the_right_to_its_topic(edge: Edge) -> None:
             direct.produce(id, b"AFTER-THE-RIGHT-IS-GONE")
         with closing(edge.client()) as again:
             for epoch in (1, 2):
-                answer = again.fetch(session=session, epoch=epoch)
-                assert answer["ErrorCode"] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+                response = again.fetch(session=session, epoch=epoch)
+                assert response["ErrorCode"] == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
             assert records(again.fetch(id)) == b""
     finally:
         mallory.close()
@@ -240,10 +240,12 @@ def _knows(edge: Edge, name: str) -> bool:
 def test_an_election_of_all_leaders_needs_the_right_to_administer(edge: Edge, kind: int) -> None:
     name, _ = edge.topic("secret")
     with closing(edge.client()) as mallory:
-        answer = mallory(ELECT_LEADERS, 2, ElectionType=kind, TopicPartitions=None, TimeoutMs=3000)
-    assert answer["ErrorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert answer["ReplicaElectionResults"] == []
-    assert name not in str(answer)
+        response = mallory(
+            ELECT_LEADERS, 2, ElectionType=kind, TopicPartitions=None, TimeoutMs=3000
+        )
+    assert response["ErrorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert response["ReplicaElectionResults"] == []
+    assert name not in str(response)
 
 
 def test_no_cursor_names_a_hidden_topic(edge: Edge) -> None:
@@ -251,9 +253,11 @@ def test_no_cursor_names_a_hidden_topic(edge: Edge) -> None:
     cursor, told_of = None, set()
     with closing(edge.client()) as mallory:
         for _ in range(10):
-            answer = mallory(DESCRIBE_TOPICS, 0, Topics=[], ResponsePartitionLimit=1, Cursor=cursor)
-            told_of |= {it["Name"] for it in answer["Topics"]}
-            cursor = answer["NextCursor"]
+            response = mallory(
+                DESCRIBE_TOPICS, 0, Topics=[], ResponsePartitionLimit=1, Cursor=cursor
+            )
+            told_of |= {it["Name"] for it in response["Topics"]}
+            cursor = response["NextCursor"]
             if cursor is None:
                 break
             told_of.add(cursor["TopicName"])
@@ -261,21 +265,21 @@ def test_no_cursor_names_a_hidden_topic(edge: Edge) -> None:
 
 
 def test_a_named_topic_is_described_beside_a_hidden_one(edge: Edge) -> None:
-    """Part by part: the cursor of the answer stands in the order of the broker."""
+    """Part by part: the cursor of the response stands in the order of the broker."""
     public, (secret, _) = edge.topic("pub")[0], edge.topic("secret")
     cursor = None
     told_of: dict[str, int] = {}
     with closing(edge.client()) as mallory:
         for _ in range(10):
-            answer = mallory(
+            response = mallory(
                 DESCRIBE_TOPICS,
                 0,
                 Topics=[{"Name": public}, {"Name": secret}],
                 ResponsePartitionLimit=1,
                 Cursor=cursor,
             )
-            told_of |= {it["Name"]: it["ErrorCode"] for it in answer["Topics"]}
-            cursor = answer["NextCursor"]
+            told_of |= {it["Name"]: it["ErrorCode"] for it in response["Topics"]}
+            cursor = response["NextCursor"]
             if cursor is None:
                 break
     assert told_of == {public: 0, secret: ErrorCode.TOPIC_AUTHORIZATION_FAILED}
@@ -293,9 +297,9 @@ def test_no_expression_finds_a_hidden_topic(edge: Edge) -> None:
         "TopicPartitions": [],
     }
     with closing(edge.client()) as mallory:
-        answer = mallory(GROUP_HEARTBEAT, 1, **fields)
-    assert answer["ErrorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    assert answer["Assignment"] is None
+        response = mallory(GROUP_HEARTBEAT, 1, **fields)
+    assert response["ErrorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert response["Assignment"] is None
 
 
 def test_a_group_tells_of_the_topics_that_a_member_may_know(edge: Edge) -> None:
@@ -320,5 +324,5 @@ def test_a_group_tells_of_the_topics_that_a_member_may_know(edge: Edge) -> None:
         assert _topics(mallory(9, 8, **asked)) == {public[0]}
 
 
-def _topics(answer: dict[str, Any]) -> set[str]:
-    return {it["Name"] for it in answer["Groups"][0]["Topics"]}
+def _topics(response: dict[str, Any]) -> set[str]:
+    return {it["Name"] for it in response["Groups"][0]["Topics"]}

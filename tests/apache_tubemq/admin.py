@@ -25,7 +25,7 @@ class Admin:
         self._url = f"http://{address}/webapi.htm"
 
     def query(self, method: str, **fields: object) -> list[Record]:
-        """Return the records of an answer. Raises AdminError; OSError if there is none."""
+        """Return the records of a response. Raises AdminError; OSError if there is none."""
         return self._ask("op_query", method, fields)
 
     def change(self, method: str, **fields: object) -> None:
@@ -53,8 +53,8 @@ class Admin:
 
     def _ask(self, kind: str, method: str, fields: dict[str, object]) -> list[Record]:
         body = urlencode({"type": kind, "method": method, **fields}).encode()
-        with urlopen(self._url, body, PATIENCE_S) as answer:
-            told = json.load(answer)
+        with urlopen(self._url, body, PATIENCE_S) as response:
+            told = json.load(response)
         if not told["result"]:
             raise AdminError(f"{method}: {told['errMsg']}")
         records: list[Record] = told.get("data") or []

@@ -29,7 +29,7 @@ JVM = (
     "--add-opens=java.base/jdk.internal.misc=ALL-UNNAMED",
 )
 
-# No filters: what a request or an answer holds is decoded only where it names brokers.
+# No filters: what a request or a response holds is decoded only where it names brokers.
 _CONFIGURATION = """\
 virtualClusters:
   - name: bench

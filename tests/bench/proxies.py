@@ -103,8 +103,8 @@ class Proxy:
         """Return the number of messages that the proxy has counted; None if it does not count."""
         if self.recipe.metrics is None:
             return None
-        with urllib.request.urlopen(self.recipe.metrics, timeout=10) as answer:
-            lines = answer.read().decode().splitlines()
+        with urllib.request.urlopen(self.recipe.metrics, timeout=10) as response:
+            lines = response.read().decode().splitlines()
         return sum(
             int(float(line.rpartition(" ")[2]))
             for line in lines

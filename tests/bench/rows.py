@@ -183,7 +183,7 @@ EXTRA = (
     ),
 )
 """Measured with --extra. *Kafka today* has the versions of Produce and Fetch that clients send now,
-whose answers may name brokers (KIP-951)."""
+whose responses may name brokers (KIP-951)."""
 
 
 @dataclass(frozen=True, slots=True)

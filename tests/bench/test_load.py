@@ -24,11 +24,11 @@ from tests.real.brokers.ports import free_ports
 FIRST = 100
 ID = struct.Struct(">i")
 Frame = bytearray
-"""Without its length. Of a request the id is at 4, of an answer at 0."""
+"""Without its length. Of a request the id is at 4, of a response at 0."""
 
 
 class Renumbering:
-    """A proxy of one connection. `answered`: the ids of the broker's answers, in their order."""
+    """A proxy of one connection. `answered`: the ids of the broker's responses, in their order."""
 
     def __init__(self, broker: str) -> None:
         self.answered: list[int] = []
@@ -106,9 +106,9 @@ def test_answers_have_the_ids_that_the_proxy_gave_their_requests(tmp_path: Path,
     arguments = [*load.split(), "--hello", "-", "--renumbers", "1", "--warm", "0"]
     with serving(Renumbering(generator.listen)) as proxy:
         sample = generator.run(arguments, target=proxy.target, cores=(-1, -1), seconds=0.2)
-    answers = len(proxy.answered)
-    assert proxy.answered == list(range(FIRST, FIRST + answers))
-    assert answers > sample["frames"] > 10
+    responses = len(proxy.answered)
+    assert proxy.answered == list(range(FIRST, FIRST + responses))
+    assert responses > sample["frames"] > 10
 
 
 class Noting:

@@ -10,15 +10,15 @@ from random import Random
 
 from gateway.compiled import COMPILED
 from gateway.wire.account import Account, Action, Right
-from gateway.wire.budget import Allotment, Budget
+from gateway.wire.budget import Budget, Quota
 from gateway.wire.contract import Principal
-from gateway.wire.kafka.answers import Answers
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.context import Client
 from gateway.wire.kafka.directions import directions
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.pending import Asked, Pending
+from gateway.wire.kafka.in_flight import Asked, InFlight
 from gateway.wire.kafka.requests import Requests
+from gateway.wire.kafka.responses import Responses
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.stream import LONGEST
 from gateway.wire.kafka.substitutes import Substitutes
@@ -90,28 +90,28 @@ _DENIED_NAME = b"/" + _NAME[1:]
 # -- what is driven --------------------------------------------------------------------------------
 
 
-class AnyAnswers(Pending):
-    """Requests of all kinds wait for their answers, whose correlation ids say which."""
+class AnyAnswers(InFlight):
+    """Requests of all kinds wait for their responses, whose correlation ids say which."""
 
     def next(self, correlation: int) -> Asked:
-        """See `Pending`."""
+        """See `InFlight`."""
         key, version = divmod(correlation, 256)
         it = known(key) if key in (FETCH, METADATA, PRODUCE, API_VERSIONS) else known(METADATA)
         version = min(max(version, it.response.first), it.response.last)
         return Asked(it.key, version, correlation)
 
     def take(self, correlation: int, like: Asked) -> bool:
-        """See `Pending`."""
+        """See `InFlight`."""
         asked = self.next(correlation)
         return (asked.key, asked.version) == (like.key, like.version) and not like.accounts
 
     def answered(self) -> bytes:
-        """See `Pending`."""
+        """See `InFlight`."""
         return b""
 
 
 def to(key: int, version: int) -> int:
-    """Return the correlation id of an answer of this form."""
+    """Return the correlation id of a response of this form."""
     return key * 256 + version
 
 
@@ -123,7 +123,7 @@ def _book(action: Action, substitutes: Substitutes) -> tuple[Book, dict[str, Acc
     for name in (*OPEN, *UNWATCHED, DENIED):
         ids._add(id_of(name), name.encode())
     who = Who(Caller(protocol="kafka"))
-    client = Client(who, Principal("", verified=False), Allotment(Budget(), "client"))
+    client = Client(who, Principal("", verified=False), Quota(Budget(), "client"))
     book = Book(services, client, ids, Watch())
     substitutes.name(DENIED.encode(), _ERROR)
     substitutes.id(id_of(DENIED), _ERROR)
@@ -140,7 +140,7 @@ def _book(action: Action, substitutes: Substitutes) -> tuple[Book, dict[str, Acc
 def _to_broker(*, raw: bool = False, compiled: bool = False) -> Subject:
     substitutes, services, watch = _substitutes(), KafkaServices(), Watch()
     book, accounts = _book(Action.PRODUCE, substitutes)
-    parts = book, Pending(), substitutes, Throttle(services, watch)
+    parts = book, InFlight(), substitutes, Throttle(services, watch)
     scanner = directions(services, *parts, watch)[0] if compiled else Requests(*parts)
     scanner.raw = raw
     return Subject(scanner, accounts)
@@ -150,7 +150,7 @@ def _to_client(*, raw: bool = False) -> Subject:
     substitutes = _substitutes()
     book, accounts = _book(Action.CONSUME, substitutes)
     services = KafkaServices()
-    scanner = Answers(services, book, AnyAnswers(), substitutes, Throttle(services, Watch()))
+    scanner = Responses(services, book, AnyAnswers(), substitutes, Throttle(services, Watch()))
     scanner.raw = raw
     return Subject(scanner, accounts)
 
@@ -168,7 +168,7 @@ TORN = {
     "a cut head": (batch(7) + batch(9)[:30], 7),
     "a few bytes": (batch(7) + bytes(16), 7),
 }
-"""What brokers may end an answer with, which is not counted."""
+"""What brokers may end a response with, which is not counted."""
 
 
 def _counted(data: bytes, version: int, topic: str, records: bytes, messages: int) -> Frame:
@@ -183,7 +183,7 @@ def _request(version: int, topic: str, records: bytes, messages: int, acks: int 
     return replace(made, receipts=1 if messages and not acks else 0)
 
 
-def _answer(version: int, topic: str, records: bytes, messages: int) -> Frame:
+def _response(version: int, topic: str, records: bytes, messages: int) -> Frame:
     data = fetched(version, to(FETCH, version), **{topic: records})
     return _counted(data, version, topic, records, messages)
 
@@ -398,7 +398,7 @@ def _restored(versions: Versions) -> tuple[Frame, ...]:
 
 
 def _without_right(version: int) -> Frame:
-    """Return an answer of which the client has no right to one topic, as a broker gives one whose
+    """Return a response of which the client has no right to one topic, as a broker gives one whose
     session has that topic."""
     said = {"x": batch(1), "y": batch(2), DENIED: batch(3)}
     responses = [
@@ -444,7 +444,7 @@ _RICH = {
 
 
 def _rich(version: int) -> Frame:
-    """Return an answer with all fields."""
+    """Return a response with all fields."""
     responses = [{**named(version, "a", "Topic"), "Partitions": [_RICH, _RICH]}]
     data = tell(FETCH, version, to(FETCH, version), ThrottleTimeMs=9, Responses=responses)
     return _counted(data, version, "a", 2 * batch(2), 4)
@@ -461,13 +461,13 @@ _OTHERS = tuple(
 )
 
 
-def _answers(fetches: Versions) -> tuple[Sample, ...]:
+def _responses(fetches: Versions) -> tuple[Sample, ...]:
     """Return one sample of each kind, with frames of each of these versions."""
     return (
         Sample(
             "each version, topic and kind of records",
             tuple(
-                _answer(version, topic, *records)
+                _response(version, topic, *records)
                 for version in fetches
                 for topic in OPEN
                 for records in (RECORDS | TORN).values()
@@ -476,7 +476,7 @@ def _answers(fetches: Versions) -> tuple[Sample, ...]:
         Sample(
             "answers that begin alike",
             tuple(
-                _answer(version, "a", *records)
+                _response(version, "a", *records)
                 for version in fetches
                 for records in (
                     RECORDS["one"],
@@ -489,7 +489,7 @@ def _answers(fetches: Versions) -> tuple[Sample, ...]:
                 )
             ),
         ),
-        Sample("large ones", tuple(_answer(it, "a", batch(5, 70_000), 5) for it in fetches)),
+        Sample("large ones", tuple(_response(it, "a", batch(5, 70_000), 5) for it in fetches)),
         Sample("several topics", tuple(map(_without_right, fetches))),
         Sample("no topic", tuple(map(_empty, fetches))),
         Sample("all fields", tuple(map(_rich, fetches))),
@@ -500,11 +500,11 @@ def _answers(fetches: Versions) -> tuple[Sample, ...]:
 
 ANSWERS = (
     Sample("nothing", ()),
-    *_answers(FETCHES),
-    *_of_other_versions(_answers(MORE_FETCHES)),
-    Sample("2 GB", (_answer(7, "a", old(), 1), _huge(_answer(7, "b", batch(3), 3), batch(3)))),
+    *_responses(FETCHES),
+    *_of_other_versions(_responses(MORE_FETCHES)),
+    Sample("2 GB", (_response(7, "a", old(), 1), _huge(_response(7, "b", batch(3), 3), batch(3)))),
     Sample("what is decided", _stop(*_OTHERS, produced(9, to(PRODUCE, 9), a=0))),
-    Sample("a stop frame of 2 GB", (_answer(12, "a", old(), 1), _begun(_OTHERS[0]))),
+    Sample("a stop frame of 2 GB", (_response(12, "a", old(), 1), _begun(_OTHERS[0]))),
 )
 
 
@@ -513,7 +513,7 @@ def _fetched(version: int, body: bytes) -> bytes:
 
 
 def _told(records: bytes, size: int | None = None) -> bytes:
-    """Return an answer of version 4 with these records."""
+    """Return a response of version 4 with these records."""
     partition = struct.pack(">iihqqi", 1, 0, 0, 0, 0, 0)
     length = len(records) if size is None else size
     return _fetched(4, bytes(4) + _TOPIC + partition + struct.pack(">i", length) + records)

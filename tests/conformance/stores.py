@@ -55,15 +55,15 @@ class Fleet:
 
     async def ask(self, process: int, units: float, **how: float) -> Reserved:
         """About the one limit of a test."""
-        (answer,) = await self.stores[process].reserve([an_ask(units, **how)])
-        return good(answer)
+        (response,) = await self.stores[process].reserve([an_ask(units, **how)])
+        return good(response)
 
 
-def good(answer: Reserved | StoreError) -> Reserved:
+def good(response: Reserved | StoreError) -> Reserved:
     """Raises an error that is of one limit."""
-    if isinstance(answer, StoreError):
-        raise answer
-    return answer
+    if isinstance(response, StoreError):
+        raise response
+    return response
 
 
 def an_ask(units: float, *, rate: float = 100, burst: float = 10, owed: float = 0) -> UnitRequest:
@@ -80,10 +80,10 @@ class Deaf(ValkeyStore):
     deaf = False
 
     async def _call_store(self, script: Script, questions: Sequence[Question]) -> list[Any]:
-        answers = await super()._call_store(script, questions)
+        responses = await super()._call_store(script, questions)
         if self.deaf:
             raise StoreError("says what nobody hears")
-        return answers
+        return responses
 
 
 @dataclass
@@ -153,9 +153,9 @@ async def saturated(fleet: Fleet, seconds: float, **how: float) -> list[Share]:
     while (turn := heappop(turns))[0] < began + seconds:
         at, process = turn
         fleet.clock.now = max(fleet.clock.now, round(at, 6))
-        answer = await fleet.ask(process, 1e12, **how)
-        due = fleet.clock.now + answer.delay
-        shares.append(Share(due - began, process, answer.units))
+        response = await fleet.ask(process, 1e12, **how)
+        due = fleet.clock.now + response.delay
+        shares.append(Share(due - began, process, response.units))
         heappush(turns, (due, process))
         assert len(shares) < MOST_SHARES, "there is no end to what they get"
     return sorted(shares)

@@ -40,8 +40,8 @@ async def test_a_limit_with_a_long_name_is_shared_as_others_are(open_fleet: Open
     async with open_fleet(2) as fleet:
         for due in (0.0, 0.1, 0.2):
             for store in fleet.stores[:1]:
-                answers = [good(it) for it in await store.reserve(asks)]
-                assert answers == [pytest.approx((10, due))] * AT_ONCE
+                responses = [good(it) for it in await store.reserve(asks)]
+                assert responses == [pytest.approx((10, due))] * AT_ONCE
         assert good((await fleet.stores[1].reserve(asks[:1]))[0]).delay > 0
 
 
@@ -138,8 +138,8 @@ async def test_limits_do_not_know_each_other(open_fleet: OpenFleet) -> None:
     asks = [UnitRequest(name, 50, 5, 5) for name in names]
     async with open_fleet(1) as fleet:
         assert [good(it) for it in await fleet.stores[0].reserve(asks)] == [(5, 0)] * len(names)
-        for answer in await fleet.stores[0].reserve(asks):
-            assert answer == pytest.approx((5, 0.1))
+        for response in await fleet.stores[0].reserve(asks):
+            assert response == pytest.approx((5, 0.1))
 
 
 async def test_nothing_is_answered_with_nothing(open_fleet: OpenFleet) -> None:
@@ -217,6 +217,6 @@ async def test_the_server_answers_as_the_book_does(
             for fleet in (book, valkey):
                 fleet.clock.pass_by(pause)
             expected = await book.ask(process, units, rate=rate, burst=burst, owed=owed)
-            answer = await valkey.ask(process, units, rate=rate, burst=burst, owed=owed)
-            assert answer.units == pytest.approx(expected.units, rel=1e-6, abs=1e-6 * rate)
-            assert answer.delay == pytest.approx(expected.delay, rel=1e-6, abs=1e-6)
+            response = await valkey.ask(process, units, rate=rate, burst=burst, owed=owed)
+            assert response.units == pytest.approx(expected.units, rel=1e-6, abs=1e-6 * rate)
+            assert response.delay == pytest.approx(expected.delay, rel=1e-6, abs=1e-6)

@@ -45,8 +45,8 @@ def start(tmp_path: Path) -> Iterator[StartServer]:
 
 
 async def _ask(store: Store, units: float = 1e6, **how: float) -> Reserved:
-    (answer,) = await store.reserve([an_ask(units, **how)])
-    return good(answer)
+    (response,) = await store.reserve([an_ask(units, **how)])
+    return good(response)
 
 
 # -- faults ------------------------------------------------------------------------------------
@@ -446,8 +446,8 @@ async def test_lost_answers_never_let_more_pass(
             if lost:
                 await _ask_deaf(fleet, process, units, burst=burst)
             else:
-                answer = await fleet.ask(process, units, burst=burst)
-                heard.append((fleet.clock.now - began + answer.delay, answer.units))
+                response = await fleet.ask(process, units, burst=burst)
+                heard.append((fleet.clock.now - began + response.delay, response.units))
     heard.sort()
     for first, (begin, _) in enumerate(heard):
         totals = accumulate(units for _, units in heard[first:])

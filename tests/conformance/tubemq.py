@@ -17,7 +17,7 @@ from gateway.wire.tubemq.bringing import LONGEST_LEAD, Bringing, Lead, learn_lea
 from gateway.wire.tubemq.directions import directions
 from gateway.wire.tubemq.envelopes import Reply, parsed, read_reply, read_request, succeeded, varint
 from gateway.wire.tubemq.frames import BLOCK, FIRST, HEAD, MOST_BLOCKS, SIZE, TOKEN, whole
-from gateway.wire.tubemq.pending import Asked, Pending
+from gateway.wire.tubemq.in_flight import Asked, InFlight
 from gateway.wire.tubemq.replies import ReplyScanner
 from gateway.wire.tubemq.requests import RequestScanner
 from tests.playbooks_tubemq.script import TubeServices, ask, tell
@@ -33,14 +33,14 @@ GOT = 8
 # -- what is driven --------------------------------------------------------------------------------
 
 
-class Answered(Pending):
+class Answered(InFlight):
     """Each request is answered at once."""
 
     def __setitem__(self, serial: int, asked: Asked) -> None:
         """Forget a request."""
 
 
-class Unanswered(Pending):
+class Unanswered(InFlight):
     """A request waits for each reply. `sent`, `got`: what has been asked for."""
 
     def __init__(self, sent: Asked, got: Asked) -> None:
@@ -103,11 +103,11 @@ def _message_of(method: int, reply: Reply) -> Any:
 def _replies(*, compiled: bool = False) -> Subject:
     accounts, services = _accounts(), TubeServices()
     sent, got = accounts["sent"], accounts["got"]
-    pending = Unanswered(_asked(m.SEND_MESSAGE, sent), _asked(m.GET_MESSAGES, got))
+    in_flight = Unanswered(_asked(m.SEND_MESSAGE, sent), _asked(m.GET_MESSAGES, got))
     if compiled:
-        _, scanner = directions((LARGEST_BLOCK,) * 2, pending, services)
+        _, scanner = directions((LARGEST_BLOCK,) * 2, in_flight, services)
     else:
-        scanner = ReplyScanner(LARGEST_BLOCK, pending, Bringing(pending, services))
+        scanner = ReplyScanner(LARGEST_BLOCK, in_flight, Bringing(in_flight, services))
     lead, receipts = _learned()
     scanner.learn_lead(lead)
     for length, receipt in receipts.items():

@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from gateway.wire.kafka import frames
 from gateway.wire.kafka.addresses import FETCH, PRODUCE
-from gateway.wire.kafka.pending import Asked
+from gateway.wire.kafka.in_flight import Asked
 from gateway.wire.kafka.schema import Api, Schema, api, apis
 from gateway.wire.kafka.stream import LONGEST
 from tests.apache_kafka.encoding import body
@@ -85,14 +85,14 @@ def usual_request(source: Source, correlation: int) -> bytes:
     return mutated(source, made)
 
 
-def answer(source: Source, asked: Asked) -> bytes:
-    """Return an answer to a request: a random body, or a usual one."""
+def response(source: Source, asked: Asked) -> bytes:
+    """Return a response to a request: a random body, or a usual one."""
     it = api(asked.key)
     assert it is not None
     version = min(max(asked.version, it.response.first), it.response.last)
     if source.odd(2):
         made = _body(it.response, version, source.below(BODIES))
-        said = frames.answer(it, version, asked.correlation, made)
+        said = frames.response(it, version, asked.correlation, made)
     else:
         said = _usual_answer(source, it, version, asked.correlation)
     return mutated(source, said)
@@ -109,7 +109,7 @@ def _usual_answer(source: Source, it: Api, version: int, correlation: int) -> by
         brokers = {1: "one.internal", 2: "two.internal"}
         return described(version, correlation, *topics, brokers=brokers)
     made = _body(it.response, version, source.below(8))
-    return frames.answer(it, version, correlation, made)
+    return frames.response(it, version, correlation, made)
 
 
 def mutated(source: Source, frame: bytes) -> bytes:

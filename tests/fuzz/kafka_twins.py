@@ -13,12 +13,12 @@ from unittest.mock import patch
 
 from gateway.errors import PeerError
 from gateway.wire.account import ENDLESS
-from gateway.wire.kafka.answers import Answers
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.directions import directions
 from gateway.wire.kafka.frames import Head, request
-from gateway.wire.kafka.pending import Pending
+from gateway.wire.kafka.in_flight import InFlight
 from gateway.wire.kafka.requests import Requests
+from gateway.wire.kafka.responses import Responses
 from gateway.wire.kafka.session import SWEPT
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle
@@ -52,14 +52,14 @@ _COUNTS = ("messages", "surplus", "bytes", "receipts")
 def _pure(
     services: Services,
     book: Book,
-    pending: Pending,
+    in_flight: InFlight,
     substitutes: Substitutes,
     throttle: Throttle,
     _watch: Watch,
-) -> tuple[Requests, Answers]:
+) -> tuple[Requests, Responses]:
     return (
-        Requests(book, pending, substitutes, throttle),
-        Answers(services, book, pending, substitutes, throttle),
+        Requests(book, in_flight, substitutes, throttle),
+        Responses(services, book, in_flight, substitutes, throttle),
     )
 
 
@@ -97,7 +97,7 @@ class Twins:
         if dice < 0.5:
             count = self._ask()
         elif dice < 0.98:
-            count = self._answer()
+            count = self._response()
         else:
             count = self._rarely()
         pure, compiled = map(_state, self.plays)
@@ -182,12 +182,12 @@ class Twins:
 
     # -- the broker --------------------------------------------------------------------------
 
-    def _answer(self) -> int:
+    def _response(self) -> int:
         count = self._noise.randrange(len(self._owed) + 1)
         said = self._piece("broker", b"".join(map(self._answer_to, self._owed[:count])))
         del self._owed[:count]
         self._both(lambda play: play.broker(said))
-        self._at_broker += self._both(Play.broker_got)  # which went on because of the answers
+        self._at_broker += self._both(Play.broker_got)  # which went on because of the responses
         self._note()
         return count
 

@@ -313,9 +313,9 @@ class Pair:
         if delays is None or self.over:
             return  # nobody asks for it any more
         kept = [it.frame for queue in delays._queues.values() for it in queue]
-        assert (len(delays), delays._room._bytes) == (len(kept), sum(map(len, kept)))
+        assert (len(delays), delays._waiting._bytes) == (len(kept), sum(map(len, kept)))
         assert len(kept) <= bounds.delayed
-        assert len(kept) <= 1 or delays._room._bytes <= max(bounds.delayed_bytes, len(kept[0]))
+        assert len(kept) <= 1 or delays._waiting._bytes <= max(bounds.delayed_bytes, len(kept[0]))
         assert len(delays._queues) <= len(self._later)
 
     def _check_scanners(self) -> None:

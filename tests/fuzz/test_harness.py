@@ -21,7 +21,7 @@ from tests.support.frames import send, simple
 
 from .live.peers import Counter
 from .live.plan import drawn
-from .live.streams import END, IDS, answers, arsenal, requests
+from .live.streams import END, IDS, arsenal, requests, responses
 from .pair import Pair
 from .reading import shown, walk
 from .report import Row, table
@@ -127,7 +127,7 @@ def test_what_opens_the_connection_is_answered() -> None:
     play = Play()
     for said in walk(requests()):
         play.client(said.data).forwards()
-    for said in walk(answers()):
+    for said in walk(responses()):
         play.broker(said.data).forwards()
     for id in IDS:
         play.client(send(id, 1)).passes()

@@ -55,7 +55,7 @@ few = st.sampled_from(b"\x00\x01\x02\x03\x05\x0a\x10\x40\x80\xa5\xd0\xe6\xf0\xff
 @examples(20)
 @given(data=st.lists(few, max_size=200).map(bytes))
 def test_few_choices_again_and_again(target: str, data: bytes) -> None:
-    """So that requests meet their answers."""
+    """So that requests meet their responses."""
     assert KAFKA[target](data) >= 0
 
 
@@ -72,9 +72,9 @@ def test_each_request_and_its_answer_whole_and_mutated(key: int, version: int) -
     it, noise = known(key), random.Random(f"{key} {version}")
     for seed in range(2):
         request = bytes(body(it.request, version, (), seed).data)
-        answer = bytes(body(it.response, version, (), seed).data)
+        response = bytes(body(it.response, version, (), seed).data)
         asked = frames.written(it, version, 7, b"c", request)
-        told = frames.answer(it, version, 7, answer)
+        told = frames.response(it, version, 7, response)
         for change in range(2):
             play = _open(key, seed)
             source = Source(noise.randbytes(40) if change else b"")

@@ -19,7 +19,7 @@ from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.bringing import Bringing
 from gateway.wire.tubemq.directions import directions
 from gateway.wire.tubemq.frames import BLOCK, framed, whole
-from gateway.wire.tubemq.pending import Pending
+from gateway.wire.tubemq.in_flight import InFlight
 from gateway.wire.tubemq.replies import ReplyScanner
 from gateway.wire.tubemq.requests import RequestScanner
 from tests.playbooks_tubemq.script import Tube, TubeServices, ask, tell
@@ -34,11 +34,11 @@ _COUNTS = ("messages", "surplus", "bytes", "receipts", "errors")
 
 
 def _pure(
-    largest: tuple[int, int], pending: Pending, services: Services
+    largest: tuple[int, int], in_flight: InFlight, services: Services
 ) -> tuple[RequestScanner, ReplyScanner]:
     return (
-        RequestScanner(largest[0], pending),
-        ReplyScanner(largest[1], pending, Bringing(pending, services)),
+        RequestScanner(largest[0], in_flight),
+        ReplyScanner(largest[1], in_flight, Bringing(in_flight, services)),
     )
 
 
@@ -59,7 +59,7 @@ class Twins:
 
     def step(self) -> int:
         """Have a client ask, or a broker answer, in both pairs. Return the number of new frames."""
-        count = self._ask() if self._noise.random() < 0.5 else self._answer()
+        count = self._ask() if self._noise.random() < 0.5 else self._response()
         pure, compiled = map(_state, self.plays)
         assert pure == compiled
         return count
@@ -99,7 +99,7 @@ class Twins:
         numbers = {"partitionId": 1, "flag": 0, "checkSum": -1, "sentAddr": 1}
         return ask(m.SEND_MESSAGE, self._serial, data=b"12", **names, **numbers)
 
-    def _answer(self) -> int:
+    def _response(self) -> int:
         noise = self._noise
         count = noise.randrange(len(self._asked) + 1)
         said = self._later + b"".join(self._reply(*it) for it in self._asked[:count])

@@ -123,11 +123,11 @@ def polite(wire: Wire) -> None:
     wire.say(CONNECTED)
     with suppress(Closed):
         while True:
-            answer(wire, wire.hear())
+            respond(wire, wire.hear())
 
 
-def answer(wire: Wire, command: BaseCommand) -> None:
-    """Send a broker's answer to one command."""
+def respond(wire: Wire, command: BaseCommand) -> None:
+    """Send a broker's response to one command."""
     match command.type:
         case BaseCommand.PRODUCER:
             request = command.producer.request_id
@@ -227,8 +227,8 @@ class Client(Wire):
     def open(self) -> Self:
         """Send CONNECT, and check that the broker accepts."""
         self.say(CONNECT)
-        answer = self.hear()
-        assert answer.type == BaseCommand.CONNECTED, answer
+        response = self.hear()
+        assert response.type == BaseCommand.CONNECTED, response
         return self
 
     def produce(self, producer_id: int = 1) -> None:

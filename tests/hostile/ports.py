@@ -40,9 +40,9 @@ def exhaust_ports(gateway: Gateway) -> list[Client]:
         source = f"127.0.1.{len(clients) + 1}"
         clients.append(Client(gateway.ports["passing"], source=source))
         clients[-1].say(CONNECT)
-        answer = clients[-1].hear()
-        if answer.type == BaseCommand.ERROR:
-            assert answer.error.error == ServerError.ServiceNotReady
+        response = clients[-1].hear()
+        if response.type == BaseCommand.ERROR:
+            assert response.error.error == ServerError.ServiceNotReady
             return clients
     raise AssertionError("there was a port for each")
 

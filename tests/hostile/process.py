@@ -179,8 +179,8 @@ class Gateway:
     def get(self, path: str, patience: float = PATIENCE) -> str:
         """Return what the admin listener answers within `patience` seconds. Raises `OSError`."""
         url = f"http://{HOST}:{self.admin}{path}"
-        with urllib.request.urlopen(url, timeout=patience) as answer:
-            text: str = answer.read().decode()
+        with urllib.request.urlopen(url, timeout=patience) as response:
+            text: str = response.read().decode()
             return text
 
     @property

@@ -68,9 +68,9 @@ def test_a_failed_broker_handshake_is_reported_as_not_ready(
         Client(gateway.ports["passing"]) as client,
     ):
         client.say(CONNECT)
-        (answer,) = client.hear_all()
-        assert answer.type == BaseCommand.ERROR
-        assert answer.error.error == ServerError.ServiceNotReady
+        (response,) = client.hear_all()
+        assert response.type == BaseCommand.ERROR
+        assert response.error.error == ServerError.ServiceNotReady
 
 
 def test_a_silent_broker_is_avoided(broker: Broker, tmp_path: Path) -> None:
@@ -79,13 +79,13 @@ def test_a_silent_broker_is_avoided(broker: Broker, tmp_path: Path) -> None:
     silent = Broker()
     gateway = Gateway([broker, silent], tmp_path, {"handshake": f"{HANDSHAKE}s"})
     try:
-        answers = []
+        responses = []
         with silent.playing(listen):
             for _ in range(8):
                 with Client(gateway.ports["passing"]) as client:
                     client.say(CONNECT)
-                    answers.append(client.hear().type)
-        assert answers.count(BaseCommand.ERROR) == 1
+                    responses.append(client.hear().type)
+        assert responses.count(BaseCommand.ERROR) == 1
         assert gateway.metrics().ended("passing")[EndReason.HANDSHAKE_TIMEOUT] == 1
         assert gateway.failures("silent") == 1
         assert [it["broker"] for it in gateway.logged("broker_silent")] == [silent.address]
@@ -153,8 +153,8 @@ def test_a_random_answer_to_connect_gets_an_error(gateway: Gateway, broker: Brok
         for _ in range(rounds):
             with Client(gateway.ports["passing"]) as client:
                 client.say(CONNECT)
-                (answer,) = client.hear_all()
-                assert answer.type == BaseCommand.ERROR
+                (response,) = client.hear_all()
+                assert response.type == BaseCommand.ERROR
 
 
 # -- open connections ------------------------------------------------------------------------
@@ -343,9 +343,9 @@ def test_redirects_to_nowhere_fail_the_lookup(gateway: Gateway, broker: Broker, 
             client.say(simple(Kind.LOOKUP, topic="t", request_id=request))
         requests = set()
         for _ in range(20):
-            answer = client.hear().lookupTopicResponse
-            assert answer.response == CommandLookupTopicResponse.Failed
-            requests.add(answer.request_id)
+            response = client.hear().lookupTopicResponse
+            assert response.response == CommandLookupTopicResponse.Failed
+            requests.add(response.request_id)
         assert requests == set(range(20))
 
 
@@ -386,7 +386,7 @@ SIDES = {
 def test_a_redirect_to_a_misbehaving_broker_harms_no_other_client(
     gateway: Gateway, broker: Broker, name: str
 ) -> None:
-    """The client leaves before its answer. Nothing remains of its lookups, and other clients are
+    """The client leaves before its response. Nothing remains of its lookups, and other clients are
     served all the time."""
     with (
         broker.playing(Misled(broker, SIDES[name])),
@@ -411,7 +411,7 @@ def test_clients_of_a_lost_broker_get_an_error(
             for _ in range(10):
                 with Client(gateway.ports["passing"]) as client:
                     client.say(CONNECT)
-                    (answer,) = client.hear_all()
-                    assert answer.error.error == ServerError.ServiceNotReady
+                    (response,) = client.hear_all()
+                    assert response.error.error == ServerError.ServiceNotReady
     finally:
         gateway.stop()

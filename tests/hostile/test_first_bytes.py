@@ -72,9 +72,9 @@ def test_violations_before_connect_get_an_error(gateway: Gateway, listener: str,
         Client(gateway.ports[listener]) as client,
     ):
         client.say(VIOLATIONS[name])
-        (answer,) = client.hear_all()
-        assert answer.type == BaseCommand.ERROR
-        assert answer.error.error == ServerError.UnsupportedVersionError
+        (response,) = client.hear_all()
+        assert response.type == BaseCommand.ERROR
+        assert response.error.error == ServerError.UnsupportedVersionError
 
 
 @everywhere
@@ -87,8 +87,8 @@ def test_a_first_frame_above_the_bound_gets_an_error(
         Client(gateway.ports[listener]) as client,
     ):
         client.say(TOO_LARGE[name])
-        (answer,) = client.hear_all()
-        assert answer.type == BaseCommand.ERROR
+        (response,) = client.hear_all()
+        assert response.type == BaseCommand.ERROR
 
 
 @everywhere
@@ -111,7 +111,7 @@ def test_any_other_first_command_is_refused(gateway: Gateway) -> None:
         for kind in kinds:
             with Client(gateway.ports["passing"]) as client:
                 client.say(simple(kind))
-                assert [answer.type for answer in client.hear_all()] == [BaseCommand.ERROR]
+                assert [response.type for response in client.hear_all()] == [BaseCommand.ERROR]
 
 
 @everywhere
@@ -156,7 +156,7 @@ def test_a_client_that_never_completes_connect_times_out(gateway: Gateway) -> No
             for client, begin in zip(clients, said, strict=True):
                 client.say(begin)
             for client in clients:
-                assert [answer.type for answer in client.hear_all()] == [BaseCommand.ERROR]
+                assert [response.type for response in client.hear_all()] == [BaseCommand.ERROR]
                 client.close()
 
 
@@ -216,8 +216,8 @@ def test_a_foreign_broker_name_is_refused(gateway: Gateway, name: str) -> None:
         Client(gateway.ports["passing"]) as client,
     ):
         client.say(simple(Kind.CONNECT, client_version="x", proxy_to_broker_url=name))
-        (answer,) = client.hear_all()
-        assert answer.type == BaseCommand.ERROR
+        (response,) = client.hear_all()
+        assert response.type == BaseCommand.ERROR
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ def test_an_invalid_credential_is_refused(gateway: Gateway, credential: bytes) -
                         **proxied,
                     )
                 )
-                (answer,) = client.hear_all()
-                assert answer.error.error == ServerError.AuthenticationError
+                (response,) = client.hear_all()
+                assert response.error.error == ServerError.AuthenticationError
 
 
 def test_unknown_fields_in_connect_are_accepted(gateway: Gateway) -> None:
@@ -263,12 +263,12 @@ def test_unknown_fields_in_connect_are_accepted(gateway: Gateway) -> None:
 
 
 def test_commands_behind_connect_are_handled_after_the_answer(gateway: Gateway) -> None:
-    """Bytes behind CONNECT are not lost, and are not trusted before the answer."""
+    """Bytes behind CONNECT are not lost, and are not trusted before the response."""
     with gateway.expecting("passing", EndReason.CLIENT_VIOLATION, number=2):
         for nonsense in (CONNECT, bytes(10)):
             with Client(gateway.ports["passing"]) as client:
                 client.say(CONNECT + simple(Kind.PING) + nonsense)
-                kinds = [answer.type for answer in client.hear_all()]
+                kinds = [response.type for response in client.hear_all()]
                 assert kinds[0] == BaseCommand.CONNECTED
                 assert kinds[-1] == BaseCommand.ERROR
 

@@ -14,7 +14,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from tests.support.frames import command, data, frame, message, number, receipt, send, simple, tail
 
-from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Wire, answer, says
+from .peers import CONNECT, CONNECTED, Broker, Client, Closed, Wire, respond, says
 from .process import COLLECTED, Gateway, until
 
 DEEP = b"\x0b" * 30_000
@@ -45,7 +45,7 @@ def test_violations_of_an_open_client_get_an_error(
         Client(gateway.ports[listener]).open() as client,
     ):
         client.say(simple(Kind.PING) + VIOLATIONS[name])
-        kinds = [answer.type for answer in client.hear_all()]
+        kinds = [response.type for response in client.hear_all()]
         assert kinds[-1] == BaseCommand.ERROR
 
 
@@ -65,7 +65,7 @@ def test_a_frame_above_the_bound_ends_the_connection(gateway: Gateway, name: str
         Client(gateway.ports["passing"]).open() as client,
     ):
         client.say(TOO_LARGE[name])
-        assert [answer.type for answer in client.hear_all()] == [BaseCommand.ERROR]
+        assert [response.type for response in client.hear_all()] == [BaseCommand.ERROR]
 
 
 def test_a_large_send_is_never_collected(gateway: Gateway) -> None:
@@ -132,7 +132,7 @@ class Listening:
             while True:
                 heard = wire.hear()
                 self.kinds.append(heard.type)
-                answer(wire, heard)
+                respond(wire, heard)
         except Closed:
             pass
 
@@ -184,7 +184,7 @@ def test_the_last_of_several_command_types_counts(gateway: Gateway, broker: Brok
         Client(gateway.ports["passing"]).open() as client,
     ):
         client.say(smuggled)
-        assert [answer.type for answer in client.hear_all()] == [BaseCommand.ERROR]
+        assert [response.type for response in client.hear_all()] == [BaseCommand.ERROR]
     assert Kind.CONNECT not in listening.kinds
 
 

@@ -35,7 +35,7 @@ AT_LEAST = int(SECONDS / 0.1)
 """
 
 STALLED = 30
-"""Number of clients that do not read their answers."""
+"""Number of clients that do not read their responses."""
 
 
 @pytest.fixture(scope="module")

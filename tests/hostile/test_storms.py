@@ -64,7 +64,7 @@ def open_and_leave(gateway: Gateway) -> None:
 
 
 def leave_while_opening(gateway: Gateway) -> None:
-    """Send CONNECT, and leave before the answer."""
+    """Send CONNECT, and leave before the response."""
     with gateway.expecting("passing", *EndReason, number=AT_ONCE):
         clients = [Client(gateway.ports["passing"]) for _ in range(AT_ONCE)]
         for client in clients:
@@ -138,7 +138,7 @@ def cycle(client: Client, times: int) -> None:
 
 
 def test_idle_pairs_end(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """This includes pairs within a frame, and pairs that still owe an answer."""
+    """This includes pairs within a frame, and pairs that still owe a response."""
     gateway = Gateway([broker], tmp_path_factory.mktemp("idle"), {"idle": "1s"})
     try:
         with gateway.expecting("passing", EndReason.IDLE, number=3):

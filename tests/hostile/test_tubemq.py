@@ -64,12 +64,12 @@ def serve(wire: Wire) -> None:
     with suppress(Closed):
         while True:
             frame = hear(wire)
-            reply = answer(frame, wire.sock.getsockname()[1])
+            reply = response(frame, wire.sock.getsockname()[1])
             if reply:
                 wire.say(reply)
 
 
-def answer(frame: bytes, port: int) -> bytes:
+def response(frame: bytes, port: int) -> bytes:
     """Return the reply to a request; nothing if nobody could tell what it is."""
     number = read_request(whole(frame).envelope).body.method
     if number not in m.METHODS:

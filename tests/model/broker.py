@@ -219,9 +219,9 @@ class Connection:
     @property
     def openings(self) -> list[Opening]:
         """Return the delayed actions that may run now."""
-        answers = [self._answer] if self._soon else []
+        responses = [self._response] if self._soon else []
         ready = [which for which in self._opening if not self._is_closing(which)]
-        return [partial(self._open, which) for which in ready] + answers
+        return [partial(self._open, which) for which in ready] + responses
 
     def _is_closing(self, which: tuple[str, int]) -> bool:
         """Return True if the previous producer of this id is not closed yet. A real broker says yes
@@ -231,7 +231,7 @@ class Connection:
     def _open(self, which: tuple[str, int]) -> None:
         self._opening.pop(which)()
 
-    def _answer(self) -> None:
+    def _response(self) -> None:
         self._soon.popleft()()
 
     def _is_refused(self, request: int) -> bool:

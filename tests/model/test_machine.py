@@ -446,7 +446,7 @@ def test_a_withheld_migration_meets_a_reopening(between: type[Direct]) -> None:
 
 @pytest.mark.parametrize("between", [Direct, Gateway])
 def test_a_topic_migrates_twice_before_the_gateway_stops(between: type[Direct]) -> None:
-    """Found by a longer search: the migration is the answer, and no other one is awaited."""
+    """Found by a longer search: the migration is the response, and no other one is awaited."""
 
     world = small(between)
     world.begins(patient=False)

@@ -36,7 +36,7 @@ _OPTIONS = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
     "-XX:+IgnoreUnrecognizedVMOptions",
-    "-XX:-UsePerfData",  # its warnings would mix with the answers
+    "-XX:-UsePerfData",  # its warnings would mix with the responses
 )
 JSON = Path(__file__).with_name("Json.java")
 """What both oracles write JSON by."""
@@ -82,20 +82,20 @@ class Oracles(Closed):
         for oracle in self.all:
             oracle.ask_frames(frames)
 
-    def answers(self, number: int) -> list[tuple[bytes, ...]]:
+    def responses(self, number: int) -> list[tuple[bytes, ...]]:
         """Return each version's answer to each item."""
         return list(zip(*(oracle.lines(number) for oracle in self.all), strict=True))
 
     def frames(self, frames: Sequence[bytes]) -> list[tuple[Reading, ...]]:
         """Return each version's reading of each frame."""
         self.ask_frames(frames)
-        return [tuple(map(read, lines)) for lines in self.answers(len(frames))]
+        return [tuple(map(read, lines)) for lines in self.responses(len(frames))]
 
     def names(self, names: Sequence[bytes]) -> list[tuple[Reading, ...]]:
         """Return each version's reading of each topic name."""
         for oracle in self.all:
             oracle.ask_names(names)
-        return [tuple(map(read, lines)) for lines in self.answers(len(names))]
+        return [tuple(map(read, lines)) for lines in self.responses(len(names))]
 
     def close(self) -> None:
         """See `Closed`."""
@@ -104,7 +104,7 @@ class Oracles(Closed):
 
 
 def read(line: bytes) -> Reading:
-    """Return a decoded line. Raises OracleGoneError if the line is no answer."""
+    """Return a decoded line. Raises OracleGoneError if the line is no response."""
     try:
         found: Reading = json.loads(line)
     except ValueError as error:

@@ -274,9 +274,9 @@ class Player:
     def _answered(self, kind: int, request: int, party: tuple[Action, int]) -> None:
         if self._watched.over:
             return
-        answer = producer_success(request) if kind == BaseCommand.PRODUCER else success(request)
+        response = producer_success(request) if kind == BaseCommand.PRODUCER else success(request)
         self._record.opens(party)
-        self._say(Direction.TO_CLIENT, to_session(self._watched.session, answer))
+        self._say(Direction.TO_CLIENT, to_session(self._watched.session, response))
 
     def broker_answers(self) -> None:
         """Answer any of the latest requests as a broker would."""

@@ -111,10 +111,10 @@ def _frames(item: Item) -> list[bytes]:
 
 
 def _judged(oracles: Oracles, batch: Sequence[Item]) -> Iterator[Finding]:
-    answers = iter(oracles.answers(sum(len(_frames(item)) for item in batch)))
+    responses = iter(oracles.responses(sum(len(_frames(item)) for item in batch)))
 
     def understood(frames: list[bytes]) -> list[tuple[Reading, ...]]:
-        return [_read(next(answers)) for _ in frames]
+        return [_read(next(responses)) for _ in frames]
 
     for item in batch:
         if isinstance(item, Opening):

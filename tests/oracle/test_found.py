@@ -74,14 +74,14 @@ def _flow(id: int) -> bytes:
 
 
 class Case(NamedTuple):
-    """`frames`: sent by the client once producer 1 and consumer 1 are open; `answers`: then sent by
-    the broker; `after`: then sent by the client. `ceiling`: messages of an account."""
+    """`frames`: sent by the client once producer 1 and consumer 1 are open; `responses`: then sent
+    by the broker; `after`: then sent by the client. `ceiling`: messages of an account."""
 
     frames: tuple[bytes, ...]
     mode: Mode = Mode.PASS_THROUGH
     limited: bool = True
     ceiling: int | None = None
-    answers: tuple[bytes, ...] = ()
+    responses: tuple[bytes, ...] = ()
     after: tuple[bytes, ...] = ()
 
 
@@ -124,7 +124,7 @@ CASES = {
     "permits of a consumer that was asked for twice": Case(
         (subscribe(2, request=50), subscribe(2, request=51)),
         ceiling=1,
-        answers=(error(51), success(50)),
+        responses=(error(51), success(50)),
         after=(_flow(2),),
     ),
     "a topic that ends with a slash": Case((producer(5, request=50, topic="t/"),)),
@@ -197,7 +197,7 @@ def _played(case: Case) -> Record:
     for said in case.frames:
         if not record.watched.over:
             record.say(Direction.TO_BROKER, said)
-    for said in case.answers:
+    for said in case.responses:
         record.opens((Action.CONSUME, 2))
         record.say(Direction.TO_CLIENT, to_session(session, said))
     for said in case.after:

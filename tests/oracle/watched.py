@@ -116,7 +116,7 @@ class MemoryLane(Descriptor):
 
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
-        self.pending = None
+        self.in_flight = None
         self.reader: Any = None
         self.inbox: deque[bytes] = deque()
         self.outbox = bytearray()

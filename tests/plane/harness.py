@@ -340,10 +340,10 @@ class FakeJob:
         raise AssertionError("nobody should")
 
 
-def answers(pair: Opened, *effects: tuple[bytes, Effects]) -> None:
+def responses(pair: Opened, *effects: tuple[bytes, Effects]) -> None:
     """Decide stop frames by their bodies; forward all others."""
     table = {stop(body): chosen for body, chosen in effects}
-    pair.session.answer = lambda direction, frame: table.get(frame, FORWARD)
+    pair.session.response = lambda direction, frame: table.get(frame, FORWARD)
 
 
 def held(pair: Opened, *ids: int) -> list[Account]:
@@ -352,11 +352,11 @@ def held(pair: Opened, *ids: int) -> list[Account]:
     for account in accounts:
         account.hold()
 
-    def answer(direction: Direction, frame: bytes) -> Effects:
+    def response(direction: Direction, frame: bytes) -> Effects:
         account = pair.session.accounts.get(frame[5])
         if frame[4] != counted(0)[4]:
             return FORWARD
         return DROP if account is None else (Hold(account),)
 
-    pair.session.answer = answer
+    pair.session.response = response
     return accounts

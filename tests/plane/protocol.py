@@ -124,7 +124,7 @@ class FakeScanner:
         return True
 
 
-Answer = Callable[[Direction, bytes], Effects]
+Response = Callable[[Direction, bytes], Effects]
 Departure = Callable[[float], Effects | None]
 Resetting = Callable[[Account], Effects | None]
 Resumption = Callable[[int, bytes | Denial], Effects]
@@ -146,7 +146,7 @@ class Numbered:
 
 
 class FakeSession:
-    """Decides by a test's own functions `answer` and `resumption`."""
+    """Decides by a test's own functions `response` and `resumption`."""
 
     def __init__(self, bound: int = 1 << 20) -> None:
         self.accounts: dict[int, Account] = {}
@@ -156,7 +156,7 @@ class FakeSession:
         self.stopwatch: Stopwatch | None = None
         self.given_up = GIVEN_UP
         self.expires_at: float | None = None
-        self.answer: Answer = lambda direction, frame: FORWARD
+        self.response: Response = lambda direction, frame: FORWARD
         self.resumption: Resumption = lambda token, result: ()
         self.departure: Departure = lambda now: None
         self.renewal: Callable[[float], Effects] = lambda now: ()
@@ -177,7 +177,7 @@ class FakeSession:
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """See `contract.Session`."""
         self.decided.append((direction, frame))
-        return self.answer(direction, frame)
+        return self.response(direction, frame)
 
     def resume(self, number: int, result: bytes | Denial, now: float) -> Effects:
         """Call the test's `resumption`."""

@@ -13,7 +13,7 @@ from gateway.compiled import COMPILED
 from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import Drop
 
-from .harness import BUFFER, FakeJob, Plane, answers
+from .harness import BUFFER, FakeJob, Plane, responses
 from .protocol import passing, stop
 
 
@@ -50,10 +50,10 @@ def turn(plane: Plane) -> None:
 @pytest.mark.skipif(not COMPILED, reason="a turn of the pure loop waits for a millisecond")
 def test_a_busy_turn_moves_what_comes_meanwhile(long: Plane) -> None:
     pair = long.open()
-    answers(pair, (b"last", (Drop(), pair.session.start(FakeJob(), 7))))
+    responses(pair, (b"last", (Drop(), pair.session.start(FakeJob(), 7))))
     pair.client.say(passing(b"a"))
 
-    def answer() -> None:
+    def response() -> None:
         while not pair.broker.hear().endswith(passing(b"a")):
             pass
         pair.client.say(passing(b"b"))
@@ -61,7 +61,7 @@ def test_a_busy_turn_moves_what_comes_meanwhile(long: Plane) -> None:
             pass
         pair.client.say(stop(b"last"))  # the front is to begin its job, so nothing is awaited
 
-    answering = threading.Thread(target=answer)
+    answering = threading.Thread(target=response)
     answering.start()
     turn(long)
     answering.join()
@@ -75,13 +75,13 @@ def test_a_busy_turn_waits_no_longer_than_until_a_deadline(long: Plane) -> None:
     pair = long.open()
     pair.client.say(passing(b"a"))
 
-    def answer() -> None:
+    def response() -> None:
         while not pair.broker.hear().endswith(passing(b"a")):
             pass
         long.reactor.deadlines.add(time.monotonic(), lambda _: None)
         pair.client.say(passing(b"b"))
 
-    answering = threading.Thread(target=answer)
+    answering = threading.Thread(target=response)
     answering.start()
     turn(long)
     answering.join()

@@ -296,14 +296,14 @@ def test_a_frame_completed_by_carried_bytes_is_decided(plane: Plane) -> None:
 def test_unread_answers_leave_room_for_others() -> None:
     """While memory is more than half full, few bytes waiting for a peer stop its being read."""
     plane = Plane(PlaneSettings(buffer=BUFFER, memory=16 * BUFFER))
-    answer = passing(b"no" * 1000)
+    response = passing(b"no" * 1000)
 
     def told(direction: Direction, frame: bytes) -> tuple[object, ...]:
-        return (*DROP, Inject(Direction.TO_CLIENT, answer))
+        return (*DROP, Inject(Direction.TO_CLIENT, response))
 
     for _ in range(50):
         hostile = plane.open(send_buffer=4 * KIB)
-        hostile.session.answer = told  # type: ignore[assignment]
+        hostile.session.response = told  # type: ignore[assignment]
         for _ in range(100):
             try:
                 hostile.client.say(stop(b"may I?") * 10)

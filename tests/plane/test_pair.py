@@ -21,7 +21,7 @@ from gateway.wire.contract import (
     Replace,
 )
 
-from .harness import BUFFER, OURS, FakeJob, Opened, Plane, Transmission, answers, both, resume
+from .harness import BUFFER, OURS, FakeJob, Opened, Plane, Transmission, both, responses, resume
 from .protocol import Numbered, frames, passing, stop
 
 TO_BROKER, TO_CLIENT = Direction
@@ -33,7 +33,7 @@ TO_BROKER, TO_CLIENT = Direction
 @both
 def test_forward(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, hearer = pair.far(direction)
-    answers(pair, (b"x", (Forward(),)))
+    responses(pair, (b"x", (Forward(),)))
     speaker.say(passing(b"1") + stop(b"x") + passing(b"2"))
     plane.turn()
     assert hearer.hear() == passing(b"1") + stop(b"x") + passing(b"2")
@@ -42,7 +42,7 @@ def test_forward(plane: Plane, pair: Opened, direction: Direction) -> None:
 @both
 def test_replace(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, hearer = pair.far(direction)
-    answers(pair, (b"x", (Replace(OURS * 3),)))
+    responses(pair, (b"x", (Replace(OURS * 3),)))
     speaker.say(passing(b"1") + stop(b"x") + passing(b"2"))
     plane.turn()
     assert hearer.hear() == passing(b"1") + OURS * 3 + passing(b"2")
@@ -51,7 +51,7 @@ def test_replace(plane: Plane, pair: Opened, direction: Direction) -> None:
 @both
 def test_replace_by_nothing(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, hearer = pair.far(direction)
-    answers(pair, (b"x", (Replace(b""),)))
+    responses(pair, (b"x", (Replace(b""),)))
     speaker.say(stop(b"x") + passing(b"2"))
     plane.turn()
     assert hearer.hear() == passing(b"2")
@@ -60,7 +60,7 @@ def test_replace_by_nothing(plane: Plane, pair: Opened, direction: Direction) ->
 @both
 def test_drop(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, hearer = pair.far(direction)
-    answers(pair, (b"x", DROP))
+    responses(pair, (b"x", DROP))
     speaker.say(passing(b"1") + stop(b"x") + passing(b"2"))
     plane.turn()
     assert hearer.hear() == passing(b"1") + passing(b"2")
@@ -74,7 +74,7 @@ def test_injected_frames_go_in_the_other_direction(
     plane: Plane, pair: Opened, direction: Direction
 ) -> None:
     speaker, hearer = pair.far(direction)
-    answers(pair, (b"x", (Drop(), Inject(direction.opposite, OURS))))
+    responses(pair, (b"x", (Drop(), Inject(direction.opposite, OURS))))
     speaker.say(stop(b"x"))
     plane.turn()
     assert speaker.hear() == OURS
@@ -88,7 +88,7 @@ def test_injected_frames_go_in_the_same_direction(
 ) -> None:
     speaker, hearer = pair.far(direction)
     inject = Inject(direction, OURS)
-    answers(pair, (b"x", (Forward(), inject) if behind else (inject, Forward())))
+    responses(pair, (b"x", (Forward(), inject) if behind else (inject, Forward())))
     speaker.say(passing(b"1") + stop(b"x") + passing(b"2"))
     plane.turn()
     between = stop(b"x") + OURS if behind else OURS + stop(b"x")
@@ -102,7 +102,7 @@ def test_injected_frames_wait_for_a_border(
 ) -> None:
     speaker, hearer = pair.far(direction)
     asker, _ = pair.far(direction.opposite)
-    answers(
+    responses(
         pair,
         (b"x", (Drop(), Inject(direction, OURS))),
         (b"y", (Drop(), Inject(direction, passing(b"second")))),
@@ -122,7 +122,7 @@ def test_injected_frames_wait_for_a_border(
 def test_a_border_is_found_for_any_chunking_of_the_rest(
     plane: Plane, pair: Opened, step: int
 ) -> None:
-    answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
+    responses(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
     long, following = passing(b"l" * 40), passing(b"2")
     pair.broker.say(long[:10])
     plane.turn()
@@ -137,7 +137,7 @@ def test_a_border_is_found_for_any_chunking_of_the_rest(
 
 def test_a_carried_header_does_not_delay_an_injection(plane: Plane, pair: Opened) -> None:
     """No byte of the header was sent yet, so the sink is at a border."""
-    answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
+    responses(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
     pair.broker.say(passing(b"2")[:3])
     plane.turn()
     pair.client.say(stop(b"x"))
@@ -149,7 +149,7 @@ def test_a_carried_header_does_not_delay_an_injection(plane: Plane, pair: Opened
 
 
 def test_a_collected_frame_does_not_delay_an_injection(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
+    responses(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
     pair.broker.say(stop(b"2" * 50)[:30])
     plane.turn()
     pair.client.say(stop(b"x"))
@@ -161,7 +161,7 @@ def test_a_collected_frame_does_not_delay_an_injection(plane: Plane, pair: Opene
 
 
 def test_injected_frames_go_behind_pending_bytes(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
+    responses(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
     transmission = Transmission(pair.pair.client)
     transmission.most = 3
     pair.broker.say(passing(b"1" * 20))
@@ -172,7 +172,7 @@ def test_injected_frames_go_behind_pending_bytes(plane: Plane, pair: Opened) -> 
 
 
 def test_bytes_that_wait_for_a_border_are_counted(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
+    responses(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS))))
     pair.broker.say(passing(b"l" * 40)[:10])
     plane.turn()
     pair.client.say(stop(b"x"))
@@ -189,7 +189,7 @@ def test_bytes_that_wait_for_a_border_are_counted(plane: Plane, pair: Opened) ->
 @both
 def test_a_paused_direction_is_not_read(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, hearer = pair.far(direction)
-    answers(pair, (b"x", (Forward(), Pause(direction, plane.clock() + 5))))
+    responses(pair, (b"x", (Forward(), Pause(direction, plane.clock() + 5))))
     speaker.say(stop(b"x") + passing(b"carried") + stop(b"carried") + passing(b"cut")[:3])
     plane.turn()
     speaker.say(passing(b"cut")[3:] + passing(b"unread"))
@@ -207,7 +207,7 @@ def test_the_other_direction_is_paused_at_its_border(
 ) -> None:
     speaker, hearer = pair.far(direction)
     asker, _ = pair.far(direction.opposite)
-    answers(pair, (b"x", (Drop(), Pause(direction, plane.clock() + 5))))
+    responses(pair, (b"x", (Drop(), Pause(direction, plane.clock() + 5))))
     long = passing(b"l" * 50)
     speaker.say(long[:20])
     plane.turn()
@@ -221,7 +221,7 @@ def test_the_other_direction_is_paused_at_its_border(
 
 
 def test_a_pause_ends_with_the_last_of_its_reasons(plane: Plane, pair: Opened) -> None:
-    answers(
+    responses(
         pair,
         (b"x", (Drop(), Pause(TO_CLIENT, plane.clock() + 5))),
         (b"y", (Drop(), Pause(TO_CLIENT, plane.clock() + 3))),
@@ -236,7 +236,7 @@ def test_a_pause_ends_with_the_last_of_its_reasons(plane: Plane, pair: Opened) -
 
 
 def test_a_pause_may_be_over_before_its_border(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Pause(TO_CLIENT, plane.clock() + 5))))
+    responses(pair, (b"x", (Drop(), Pause(TO_CLIENT, plane.clock() + 5))))
     long = passing(b"l" * 50)
     pair.broker.say(long[:20])
     plane.turn()
@@ -249,7 +249,7 @@ def test_a_pause_may_be_over_before_its_border(plane: Plane, pair: Opened) -> No
 
 
 def test_a_pair_may_end_during_a_pause(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
+    responses(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
     pair.client.say(stop(b"x") + passing(b"carried"))
     plane.turn()
     pair.broker.close()
@@ -265,7 +265,7 @@ def test_a_pair_may_end_during_a_pause(plane: Plane, pair: Opened) -> None:
 def test_bytes_pass_while_a_job_runs(plane: Plane, pair: Opened, direction: Direction) -> None:
     speaker, hearer = pair.far(direction)
     job: Job = FakeJob()
-    answers(pair, (b"x", (Drop(), pair.session.start(job, 7))))
+    responses(pair, (b"x", (Drop(), pair.session.start(job, 7))))
     pair.session.resumption = lambda token, result: (Inject(direction, OURS),)
     speaker.say(passing(b"1") + stop(b"x") + passing(b"2")[:3])
     plane.turn()
@@ -280,7 +280,7 @@ def test_bytes_pass_while_a_job_runs(plane: Plane, pair: Opened, direction: Dire
 
 def test_a_collection_begun_with_carried_bytes_continues(plane: Plane, pair: Opened) -> None:
     """The stop frame begins in carried bytes and ends in bytes received later."""
-    answers(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
+    responses(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
     long = stop(b"l" * 100)
     pair.client.say(stop(b"x") + long[:50])
     plane.turn()
@@ -291,7 +291,7 @@ def test_a_collection_begun_with_carried_bytes_continues(plane: Plane, pair: Ope
 
 
 def test_a_paused_direction_keeps_one_chunk_at_most(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
+    responses(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
     said = passing(b"y" * 995)
     pair.client.say(stop(b"x") + said * 150)
     plane.turn()
@@ -302,7 +302,7 @@ def test_a_paused_direction_keeps_one_chunk_at_most(plane: Plane, pair: Opened) 
 
 
 def test_frames_behind_the_start_of_a_job_pass(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
+    responses(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
     pair.session.resumption = lambda token, result: (Inject(TO_CLIENT, OURS),)
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()
@@ -312,7 +312,7 @@ def test_frames_behind_the_start_of_a_job_pass(plane: Plane, pair: Opened) -> No
 
 
 def test_a_denial_is_a_result(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
+    responses(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
     pair.client.say(stop(b"x"))
     plane.turn()
     denial = Denial(Refusal.TIMEOUT, "too slow")
@@ -323,7 +323,7 @@ def test_a_denial_is_a_result(plane: Plane, pair: Opened) -> None:
 def test_a_result_that_violates_the_protocol_is_the_brokers_fault(
     plane: Plane, pair: Opened
 ) -> None:
-    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
+    responses(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
 
     def violation(token: int, result: bytes | Denial) -> Effects:
         raise PeerError("not of the protocol")
@@ -339,7 +339,7 @@ def test_a_result_that_violates_the_protocol_is_the_brokers_fault(
 
 
 def test_a_result_for_an_ended_pair_is_dropped(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
+    responses(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()
     pair.broker.close()
@@ -349,7 +349,7 @@ def test_a_result_for_an_ended_pair_is_dropped(plane: Plane, pair: Opened) -> No
 
 
 def test_a_result_may_end_the_pair(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
+    responses(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 7))))
     pair.session.resumption = lambda token, result: (End(EndReason.AUTHENTICATION_FAILED, OURS),)
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()

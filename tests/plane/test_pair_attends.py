@@ -13,7 +13,7 @@ from gateway.wire.contract import (
     Inject,
 )
 
-from .harness import OURS, Opened, Plane, answers
+from .harness import OURS, Opened, Plane, responses
 from .protocol import crash, passing, stop
 
 
@@ -32,7 +32,7 @@ class Hungry:
 
 
 def attended(plane: Plane, pair: Opened, *more: object) -> None:
-    answers(pair, (b"flow", (Drop(), *more, Attend())))  # type: ignore[arg-type]
+    responses(pair, (b"flow", (Drop(), *more, Attend())))  # type: ignore[arg-type]
     pair.client.say(stop(b"flow"))
     plane.turn()
 
@@ -78,7 +78,7 @@ def test_the_session_is_asked_when_the_awaited_grant_comes(plane: Plane, pair: O
 def test_a_discarded_account_awaits_no_grant(plane: Plane, pair: Opened) -> None:
     account = pair.session.account(1)
     attended(plane, pair, Await(account))
-    answers(pair, (b"close", (Drop(), Discard(account))))
+    responses(pair, (b"close", (Drop(), Discard(account))))
     pair.client.say(stop(b"close"))
     plane.turn()
     asked = Hungry(pair, times=1)

@@ -17,7 +17,7 @@ from gateway.wire.contract import (
     Pause,
 )
 
-from .harness import KIB, OURS, FakeJob, Opened, Plane, Transmission, answers, both, held, resume
+from .harness import KIB, OURS, FakeJob, Opened, Plane, Transmission, both, held, responses, resume
 from .protocol import BUG, VIOLATION, FakeSession, counted, crash, frame, passing, stop
 
 TO_BROKER, TO_CLIENT = Direction
@@ -27,7 +27,7 @@ TO_BROKER, TO_CLIENT = Direction
 
 
 def test_an_end_delivers_earlier_frames(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND, OURS, "because"),)))
+    responses(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND, OURS, "because"),)))
     pair.client.say(passing(b"before") + stop(b"x") + passing(b"behind"))
     plane.turn()
     assert plane.hooks.reasons == [EndReason.UNKNOWN_COMMAND]
@@ -41,7 +41,7 @@ def test_an_end_delivers_earlier_frames(plane: Plane, pair: Opened) -> None:
 def test_effects_after_an_end_are_ignored(plane: Plane, pair: Opened) -> None:
     job: Job = FakeJob()
     after = (Forward(), Inject(TO_CLIENT, OURS), pair.session.start(job, 1))
-    answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND), *after)))
+    responses(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND), *after)))
     pair.client.say(stop(b"x") + stop(b"y"))
     plane.turn()
     assert pair.broker.hear() == b""
@@ -57,7 +57,7 @@ def test_the_session_gives_the_farewell_for_ends_by_the_plane(plane: Plane, pair
 
 
 def test_no_farewell_within_a_frame(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND, OURS),)))
+    responses(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND, OURS),)))
     pair.broker.say(passing(b"l" * 50)[:20])
     plane.turn()
     pair.client.say(stop(b"x"))
@@ -68,7 +68,7 @@ def test_no_farewell_within_a_frame(plane: Plane, pair: Opened) -> None:
 
 def test_a_farewell_goes_behind_pending_bytes(plane: Plane) -> None:
     pair = plane.open(send_buffer=8 * KIB)
-    answers(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND, OURS),)))
+    responses(pair, (b"x", (End(EndReason.UNKNOWN_COMMAND, OURS),)))
     said = passing(b"m" * 1995) * 30
     pair.broker.say(said)
     plane.turn()
@@ -100,7 +100,7 @@ def test_an_action_that_ends_the_pair_drops_what_waits_behind_it(
 ) -> None:
     """The lane lingers by then: no other code may send on it or turn its reading off."""
     pause = Pause(TO_CLIENT, plane.clock() + 5)
-    answers(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS), pause)))
+    responses(pair, (b"x", (Drop(), Inject(TO_CLIENT, OURS), pause)))
     transmission = Transmission(pair.pair.client)
     long = passing(b"l" * 50)
     pair.broker.say(long[:20])
@@ -151,10 +151,10 @@ def test_a_violation_while_bytes_are_owed_has_no_farewell(
 
 @both
 def test_a_session_may_find_a_violation(plane: Plane, pair: Opened, direction: Direction) -> None:
-    def answer(direction: Direction, frame: bytes) -> Effects:
+    def response(direction: Direction, frame: bytes) -> Effects:
         raise PeerError("not now")
 
-    pair.session.answer = answer
+    pair.session.response = response
     speaker, hearer = pair.far(direction)
     speaker.say(passing(b"before") + stop() + passing(b"behind"))
     plane.turn()
@@ -169,7 +169,7 @@ def test_a_violation_in_carried_bytes_ends_the_pair(
     plane: Plane, pair: Opened, direction: Direction
 ) -> None:
     speaker, _ = pair.far(direction)
-    answers(pair, (b"x", (Drop(), Pause(direction, plane.clock() + 5))))
+    responses(pair, (b"x", (Drop(), Pause(direction, plane.clock() + 5))))
     speaker.say(stop(b"x") + frame(VIOLATION))
     plane.turn()
     assert plane.hooks.ends == []
@@ -186,7 +186,7 @@ def test_a_bug_ends_its_pair_alone(
     plane: Plane, pair: Opened, direction: Direction, where: str
 ) -> None:
     other = plane.open()
-    pair.session.answer = crash
+    pair.session.response = crash
     speaker, _ = pair.far(direction)
     if where == "collected":
         speaker.say(stop(b"x" * 20)[:10])
@@ -206,7 +206,7 @@ def test_a_bug_ends_its_pair_alone(
 
 
 def test_a_bug_in_carried_bytes_ends_the_pair(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
+    responses(pair, (b"x", (Drop(), Pause(TO_BROKER, plane.clock() + 5))))
     pair.client.say(stop(b"x") + frame(BUG))
     plane.turn()
     plane.after(5)
@@ -215,7 +215,7 @@ def test_a_bug_in_carried_bytes_ends_the_pair(plane: Plane, pair: Opened) -> Non
 
 
 def test_a_bug_in_a_resumption_ends_the_pair(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 1))))
+    responses(pair, (b"x", (Drop(), pair.session.start(FakeJob(), 1))))
     pair.session.resumption = crash
     pair.client.say(stop(b"x") + passing(b"behind"))
     plane.turn()
@@ -227,7 +227,7 @@ def test_a_bug_while_a_granted_frame_is_decided_ends_the_pair(plane: Plane, pair
     (account,) = held(pair, 1)
     pair.client.say(counted(1, b"0"))
     plane.turn()
-    pair.session.answer = crash
+    pair.session.response = crash
     del pair.session.accounts[1]
     plane.reactor.grant(account, 9, 1000)
     assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
@@ -240,7 +240,7 @@ class Broken(FakeSession):
     def __init__(self, where: str) -> None:
         super().__init__()
         self._where = where
-        self.answer = crash
+        self.response = crash
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
         """See `contract.Session`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.wire.account import ENDLESS
 from gateway.wire.contract import Direction, Discard, Forward, Pause, Replace
 
-from .harness import OURS, Opened, Plane, answers, held
+from .harness import OURS, Opened, Plane, held, responses
 from .protocol import counted, frames, passing, stop
 
 TO_BROKER = Direction.TO_BROKER
@@ -125,8 +125,8 @@ def test_a_grant_goes_before_a_collected_frame(plane: Plane, pair: Opened) -> No
 def test_a_grant_does_not_wait_for_a_pause(plane: Plane, pair: Opened) -> None:
     """Frames read before the pause are still sent, in order."""
     (account,) = held(pair, 1)
-    inner = pair.session.answer
-    pair.session.answer = lambda direction, frame: (
+    inner = pair.session.response
+    pair.session.response = lambda direction, frame: (
         (Forward(), Pause(TO_BROKER, plane.clock() + 5))
         if frame == stop(b"p")
         else inner(direction, frame)
@@ -144,7 +144,7 @@ def test_a_granted_frame_that_stops_the_scanner_is_decided(plane: Plane, pair: O
     (account,) = held(pair, 1)
     pair.client.say(counted(1, b"0"))
     plane.turn()
-    pair.session.answer = lambda direction, frame: (Replace(OURS),)
+    pair.session.response = lambda direction, frame: (Replace(OURS),)
     del pair.session.accounts[1]
     plane.reactor.grant(account, 9, 1000)
     assert pair.broker.hear() == OURS
@@ -165,8 +165,8 @@ def test_discarded_frames_are_not_sent(plane: Plane, pair: Opened) -> None:
     first, second = held(pair, 1, 2)
     pair.client.say(counted(1, b"0") + counted(2, b"1") + counted(1, b"2"))
     plane.turn()
-    inner = pair.session.answer
-    pair.session.answer = lambda direction, frame: (
+    inner = pair.session.response
+    pair.session.response = lambda direction, frame: (
         (Forward(), Discard(first)) if frame == stop(b"close") else inner(direction, frame)
     )
     pair.client.say(stop(b"close"))
@@ -178,7 +178,7 @@ def test_discarded_frames_are_not_sent(plane: Plane, pair: Opened) -> None:
 
 
 def test_discarding_without_held_frames_has_no_effect(plane: Plane, pair: Opened) -> None:
-    answers(pair, (b"x", (Forward(), Discard(pair.session.account(1)))))
+    responses(pair, (b"x", (Forward(), Discard(pair.session.account(1)))))
     pair.client.say(stop(b"x"))
     plane.turn()
     assert pair.broker.hear() == stop(b"x")

@@ -24,11 +24,11 @@ TO_BROKER = Direction.TO_BROKER
 def delays(plane: Plane, pair: Opened, seconds: float = 2.0) -> None:
     """Delay stop frames: `x` as number 1, any other as number 2, which is due a second later."""
 
-    def answer(direction: Direction, frame: bytes) -> Effects:
+    def response(direction: Direction, frame: bytes) -> Effects:
         number = 1 if frame == stop(b"x") else 2
         return (Drop(), pair.session.later(number, plane.clock() + seconds + number - 1))
 
-    pair.session.answer = answer
+    pair.session.response = response
     pair.session.resumption = lambda number, result: (Inject(TO_BROKER, stop(b"%d" % number)),)
 
 
@@ -144,7 +144,7 @@ def come_and_go(plane: Plane) -> weakref.ref[object]:
     pair = plane.open()
     now = plane.clock()
     laters = [pair.session.later(7, now + seconds) for seconds in (1, 120, 3600)]
-    pair.session.answer = lambda _, frame: (Drop(), *laters)
+    pair.session.response = lambda _, frame: (Drop(), *laters)
     pair.client.say(stop(b"x"))
     plane.after(2)
     assert len(pair.session.resumed) == 1
@@ -153,5 +153,5 @@ def come_and_go(plane: Plane) -> weakref.ref[object]:
     plane.after(2)
     plane.forget(pair)
     pair.broker.close()
-    pair.session.answer = lambda _, frame: ()  # what it answered refers to it
+    pair.session.response = lambda _, frame: ()  # what it answered refers to it
     return weakref.ref(pair.session)

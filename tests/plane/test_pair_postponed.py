@@ -41,7 +41,7 @@ def waits(pair: Opened, until: float, times: int = 1) -> None:
     ours goes to the client."""
     left: dict[bytes, int] = {}
 
-    def answer(direction: Direction, frame: bytes) -> Effects:
+    def response(direction: Direction, frame: bytes) -> Effects:
         match frame[HEAD.size : HEAD.size + 1]:
             case b"w":
                 left[frame] = left.get(frame, times) - 1
@@ -52,7 +52,7 @@ def waits(pair: Opened, until: float, times: int = 1) -> None:
                 return (Drop(), Inject(TO_CLIENT, OURS))
         return FORWARD
 
-    pair.session.answer = answer
+    pair.session.response = response
 
 
 def says(pair: Opened, plane: Plane, data: bytes, piece: int = BUFFER) -> None:
@@ -109,10 +109,10 @@ def test_a_paused_direction_is_read_when_all_its_reasons_are_over(
     waits(pair, now + 3)
     pair.client.say(stop(b"wait") + passing(b"2"))
     plane.turn()
-    pair.session.answer = lambda _, frame: (Drop(), Pause(TO_BROKER, now + 6))
+    pair.session.response = lambda _, frame: (Drop(), Pause(TO_BROKER, now + 6))
     pair.broker.say(stop(b"pause"))
     plane.turn()
-    pair.session.answer = lambda _, frame: FORWARD
+    pair.session.response = lambda _, frame: FORWARD
     plane.after(3.1)
     assert pair.broker.hear() == b""
     plane.after(3)
@@ -162,7 +162,7 @@ def test_resume_of_nothing_changes_nothing(plane: Plane, pair: Opened) -> None:
 
 def test_resume_does_not_end_a_pause(plane: Plane, pair: Opened) -> None:
     until = plane.clock() + 5
-    pair.session.answer = lambda _, frame: (Drop(), Pause(TO_BROKER, until), Resume(TO_BROKER))
+    pair.session.response = lambda _, frame: (Drop(), Pause(TO_BROKER, until), Resume(TO_BROKER))
     pair.client.say(stop() + passing(b"2"))
     plane.after(4)
     assert pair.broker.hear() == b""
@@ -174,7 +174,8 @@ def test_resume_does_not_end_a_pause(plane: Plane, pair: Opened) -> None:
 def test_resume_by_the_other_direction_leaves_the_shared_buffer_to_it(
     plane: Plane, pair: Opened, piece: int
 ) -> None:
-    """The chunk in which the broker's answer stands is moved on while the client's is taken up."""
+    """The chunk in which the broker's response stands is moved on while the client's is taken
+    up."""
     waits(pair, plane.clock() + 5)
     said = stop(b"wait") + passing(b"c" * 5000) + stop(b"s") + passing(b"d" * 5000)
     pair.client.say(said)
@@ -192,17 +193,17 @@ def test_resume_by_the_other_direction_leaves_the_shared_buffer_to_it(
 def test_resume_goes_with_a_result_and_with_a_grant(plane: Plane, pair: Opened) -> None:
     account = pair.session.account(1)
     account.hold()
-    answers: list[Effects] = [
+    responses: list[Effects] = [
         (pair.session.start(FakeJob(), 7), Postpone(math.inf)),
         (Await(account), Postpone(math.inf)),
     ]
-    pair.session.answer = lambda _, frame: answers.pop(0) if answers else FORWARD
+    pair.session.response = lambda _, frame: responses.pop(0) if responses else FORWARD
     pair.session.resumption = lambda number, result: (Resume(TO_BROKER),)
     pair.session.delivery = lambda: (Resume(TO_BROKER),)
     pair.client.say(stop(b"wait") + passing(b"2"))
     plane.turn()
     resume(pair, plane, 7)
-    assert (answers, pair.broker.hear()) == ([], b"")
+    assert (responses, pair.broker.hear()) == ([], b"")
     plane.reactor.grant(account, 1, 100)
     plane.turn()
     assert pair.broker.hear() == stop(b"wait") + passing(b"2")
@@ -240,11 +241,11 @@ def test_what_came_behind_a_frame_that_came_in_parts_keeps_its_place(
     until = plane.clock() + 2
     frame, behind = stop(b"w" + b"l" * 900), stop(b"w2") + passing(b"3") + stop(b"w4")
     waits(pair, until + 5)
-    waiting = pair.session.answer
-    pair.session.answer = lambda _, frame: (Drop(), Pause(TO_BROKER, until))
+    waiting = pair.session.response
+    pair.session.response = lambda _, frame: (Drop(), Pause(TO_BROKER, until))
     pair.client.say(stop(b"p") + frame[:500])
     plane.turn()
-    pair.session.answer = waiting
+    pair.session.response = waiting
     plane.after(2)
     pair.client.say(frame[500:] + behind)
     plane.turn()
@@ -318,7 +319,7 @@ def test_a_decision_may_postpone_a_frame_and_end_the_pair(
     plane: Plane, pair: Opened, said: bytes
 ) -> None:
     until = plane.clock() + 5
-    pair.session.answer = lambda _, frame: (Postpone(until), End(EndReason.DRAINED, OURS))
+    pair.session.response = lambda _, frame: (Postpone(until), End(EndReason.DRAINED, OURS))
     says(pair, plane, said)
     assert pair.client.hear() == OURS
     assert plane.memory.kept == 0
@@ -334,7 +335,7 @@ def test_a_violation_when_a_frame_is_offered_again_ends_the_pair(
     def violated(direction: Direction, frame: bytes) -> Effects:
         raise PeerError("not of the protocol")
 
-    pair.session.answer = violated
+    pair.session.response = violated
     plane.after(6)
     assert plane.hooks.reasons == [EndReason.CLIENT_VIOLATION]
     assert plane.memory.kept == 0
@@ -347,14 +348,14 @@ def goes_on(pair: Opened, *behind: Inject) -> list[bytes]:
     """Forward each head, have its rest pass, and these frames follow. Return the heads."""
     heads: list[bytes] = []
 
-    def answer(direction: Direction, frame: bytes) -> Effects:
+    def response(direction: Direction, frame: bytes) -> Effects:
         if len(frame) > HEAD.size:
             return FORWARD
         heads.append(frame)
         pair.session.scanners[direction].go_on()
         return (Forward(), *behind)
 
-    pair.session.answer = answer
+    pair.session.response = response
     return heads
 
 
@@ -398,8 +399,8 @@ def test_what_follows_a_frame_waits_for_its_border(
 def test_a_pause_behind_a_head_begins_at_the_border(plane: Plane, pair: Opened) -> None:
     until = plane.clock() + 5
     heads = goes_on(pair)
-    forward = pair.session.answer
-    pair.session.answer = lambda direction, frame: (
+    forward = pair.session.response
+    pair.session.response = lambda direction, frame: (
         *forward(direction, frame),
         *((Pause(direction, until),) if len(heads) == 1 else ()),
     )
@@ -413,14 +414,14 @@ def test_a_pause_behind_a_head_begins_at_the_border(plane: Plane, pair: Opened) 
 @pytest.mark.parametrize("piece", [1, 50, 1000])
 def test_a_head_may_wait_and_its_rest_with_it(plane: Plane, pair: Opened, piece: int) -> None:
     goes_on(pair)
-    forward = pair.session.answer
-    pair.session.answer = lambda _, frame: (Postpone(math.inf),)
+    forward = pair.session.response
+    pair.session.response = lambda _, frame: (Postpone(math.inf),)
     said = LONG + stop(b"s") + passing(b"2")
     for at in range(0, len(said), piece):
         pair.client.say(said[at : at + piece])
         plane.turn()
     assert pair.broker.hear() == b""
-    pair.session.answer = forward
+    pair.session.response = forward
     plane.clock.now += 1
     pair.pair.pumps[TO_BROKER].take_up(plane.clock())
     plane.turn()
@@ -429,10 +430,10 @@ def test_a_head_may_wait_and_its_rest_with_it(plane: Plane, pair: Opened, piece:
 
 def test_a_head_may_be_replaced_or_dropped(plane: Plane, pair: Opened) -> None:
     """What the rest of a frame belongs to is the session's matter."""
-    pair.session.answer = lambda _, frame: (Replace(passing(b"other")),)
+    pair.session.response = lambda _, frame: (Replace(passing(b"other")),)
     pair.client.say(headed(b"") + passing(b"2"))
     plane.turn()
-    pair.session.answer = lambda _, frame: DROP
+    pair.session.response = lambda _, frame: DROP
     pair.client.say(headed(b"") + passing(b"3"))
     plane.turn()
     assert pair.broker.hear() == passing(b"other") + passing(b"2") + passing(b"3")

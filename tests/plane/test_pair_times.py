@@ -54,7 +54,7 @@ def test_a_frame_lasts_until_its_receipt(timed: Timed) -> None:
 
 
 def test_a_frame_behind_others_is_timed_too(timed: Timed) -> None:
-    timed.pair.session.answer = lambda direction, frame: ()
+    timed.pair.session.response = lambda direction, frame: ()
     timed.sends(stop() + counted(1) + stop())
     timed.plane.clock.now += 0.2
     timed.is_answered()

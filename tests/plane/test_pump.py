@@ -200,11 +200,11 @@ def test_many_demanding_pairs_do_not_delay_others(plane: Plane) -> None:
 def test_costly_decisions_stop_when_the_turn_ends(plane: Plane) -> None:
     asking, innocent = plane.open(), plane.open()
 
-    def answer(_direction: Direction, _frame: bytes) -> Effects:
+    def response(_direction: Direction, _frame: bytes) -> Effects:
         plane.clock.now += 0.4 * plane.settings.turn
         return FORWARD
 
-    asking.session.answer = answer
+    asking.session.response = response
     asking.client.say(b"".join(stop(b"%d" % n) for n in range(20)))
     plane.reactor.turn()
     assert len(asking.session.decided) == 3
@@ -638,10 +638,10 @@ def test_a_hang_up_with_both_ways_blocked_ends_the_pair(plane: Plane) -> None:
 def test_a_peer_that_does_not_read_its_answers_is_not_read(plane: Plane) -> None:
     """One client could otherwise fill the plane's memory with refusals."""
     pair = plane.open(send_buffer=8 * KIB)
-    answer = passing(b"no" * 500)
-    pair.session.answer = lambda direction, frame: (
+    response = passing(b"no" * 500)
+    pair.session.response = lambda direction, frame: (
         *DROP,
-        Inject(Direction.TO_CLIENT, answer),
+        Inject(Direction.TO_CLIENT, response),
     )
     asked = 0
     for _ in range(10_000):
@@ -653,19 +653,19 @@ def test_a_peer_that_does_not_read_its_answers_is_not_read(plane: Plane) -> None
         plane.turn()
     assert asked < 10_000, "the client is read without end"
     assert plane.memory.used < 4 * BUFFER
-    plane.until(lambda: len(pair.client.hear()) == asked * len(answer))
-    assert frames(pair.client.heard) == [answer] * asked
+    plane.until(lambda: len(pair.client.hear()) == asked * len(response))
+    assert frames(pair.client.heard) == [response] * asked
 
 
 def test_a_peer_that_reads_its_answers_is_read(plane: Plane, pair: Opened) -> None:
     """Delivered answers do not count, however many they are."""
-    answer = passing(b"no" * 2000)
-    pair.session.answer = lambda direction, frame: (
+    response = passing(b"no" * 2000)
+    pair.session.response = lambda direction, frame: (
         *DROP,
-        Inject(Direction.TO_CLIENT, answer),
+        Inject(Direction.TO_CLIENT, response),
     )
     long = passing(b"x" * 100)
-    for _ in range(3 * UNHEARD_BOUND // len(answer)):
+    for _ in range(3 * UNHEARD_BOUND // len(response)):
         pair.broker.say(long[:50])
         plane.turn()
         pair.client.say(stop(b"may I?"))
@@ -678,10 +678,10 @@ def test_a_peer_that_reads_its_answers_is_read(plane: Plane, pair: Opened) -> No
 
 def test_answers_that_wait_for_a_border_are_bounded_too(plane: Plane) -> None:
     pair = plane.open()
-    answer = passing(b"no" * 500)
-    pair.session.answer = lambda direction, frame: (
+    response = passing(b"no" * 500)
+    pair.session.response = lambda direction, frame: (
         *DROP,
-        Inject(Direction.TO_CLIENT, answer),
+        Inject(Direction.TO_CLIENT, response),
     )
     long = passing(b"x" * 100)
     pair.broker.say(long[:50])
@@ -697,5 +697,5 @@ def test_answers_that_wait_for_a_border_are_bounded_too(plane: Plane) -> None:
     assert asked < 10_000, "the client is read without end"
     assert 0 < plane.memory.used < 4 * BUFFER
     pair.broker.say(long[50:])
-    plane.until(lambda: len(pair.client.hear()) == len(long) + asked * len(answer))
-    assert frames(pair.client.heard) == [long] + [answer] * asked
+    plane.until(lambda: len(pair.client.hear()) == len(long) + asked * len(response))
+    assert frames(pair.client.heard) == [long] + [response] * asked

@@ -67,10 +67,10 @@ class Model(FakeSession):
         self._tokens = count()
         self.asked: dict[int, tuple[Direction, bytes]] = {}
         self.injected: tuple[list[bytes], list[bytes]] = ([], [])
-        self.answer = self._answer
+        self.response = self._response
         self.resumption = self._resumption
 
-    def _answer(self, direction: Direction, frame: bytes) -> Effects:
+    def _response(self, direction: Direction, frame: bytes) -> Effects:
         if HEAD.unpack_from(frame)[1] != STOP:
             account = self.accounts[frame[5]]
             return (Hold(account),)

@@ -47,7 +47,7 @@ def test_more_than_a_buffer_may_have_been_received(plane: Plane) -> None:
 @pytest.mark.parametrize("size", [10, 3 * BUFFER])
 def test_bytes_received_during_the_opening_may_pause_the_pump(plane: Plane, size: int) -> None:
     session = FakeSession()
-    session.answer = lambda direction, frame: (Drop(), Pause(direction, plane.clock() + 5))
+    session.response = lambda direction, frame: (Drop(), Pause(direction, plane.clock() + 5))
     behind = b"".join(passing(b"%d" % n) for n in range(size // 10))
     pair = plane.open(session, received=(stop(b"x") + behind, b""))
     pair.client.say(passing(b"more"))

@@ -26,9 +26,9 @@ class Refusing:
         self.account = self.pair.session.account(1)
         self.account.patience = Patience(1.0, 1.0)
         self.account.hold()
-        self.pair.session.answer = self._answer
+        self.pair.session.response = self._response
 
-    def _answer(self, direction: Direction, frame: bytes) -> Effects:
+    def _response(self, direction: Direction, frame: bytes) -> Effects:
         if frame[4] != counted(0)[4]:
             return FORWARD
         if frame[5] != 1:
@@ -64,7 +64,7 @@ def acknowledges(plane: Plane, pair: Opened, account: Account, count: int) -> No
     plane.turn()
 
 
-def answers(pair: Opened) -> list[bytes]:
+def responses(pair: Opened) -> list[bytes]:
     return [frame for frame in frames(pair.client.hear()) if b"refused" in frame]
 
 
@@ -72,13 +72,13 @@ def test_a_refusal_comes_behind_the_receipts_of_earlier_frames(
     plane: Plane, pair: Opened, refusing: Refusing
 ) -> None:
     sends(plane, pair, 0, 1, 2, 3)
-    assert answers(pair) == []
+    assert responses(pair) == []
     plane.reactor.grant(refusing.account, 2, 1 << 20)
     assert frames(pair.broker.hear()) == [one(0), one(1)]
     acknowledges(plane, pair, refusing.account, 1)
-    assert answers(pair) == []
+    assert responses(pair) == []
     acknowledges(plane, pair, refusing.account, 1)
-    assert answers(pair) == [refused(b"2"), refused(b"3")]
+    assert responses(pair) == [refused(b"2"), refused(b"3")]
     assert plane.memory.used == refusing.account.queued == 0
     assert not plane.reactor.granted
 
@@ -94,7 +94,7 @@ def test_nothing_overtakes_a_refusal_despite_allowance(
     assert refusing.account.held
     plane.reactor.grant(refusing.account, 1, 0)
     acknowledges(plane, pair, refusing.account, 2)
-    assert answers(pair) == [refused(b"2")]
+    assert responses(pair) == [refused(b"2")]
     assert frames(pair.broker.hear()) == [one(0), one(1), one(3)]
     assert refusing.account.messages_ceiling - refusing.account.messages == 3
     assert not plane.reactor.granted
@@ -107,7 +107,7 @@ def test_another_refusal_uses_no_kept_back_allowance(
     plane.reactor.grant(refusing.account, 5, 1 << 20)
     sends(plane, pair, 3)
     acknowledges(plane, pair, refusing.account, 2)
-    assert answers(pair) == [refused(b"2"), refused(b"3")]
+    assert responses(pair) == [refused(b"2"), refused(b"3")]
     assert refusing.account.messages_ceiling - refusing.account.messages == 3
 
 
@@ -142,7 +142,7 @@ def test_a_refusal_waits_for_a_border(plane: Plane, pair: Opened, refusing: Refu
     pair.client.say(long[20:])
     plane.turn()
     assert pair.broker.hear() == one(0) + long + one(2)
-    assert answers(pair) == [refused(b"1")]
+    assert responses(pair) == [refused(b"1")]
 
 
 def test_a_pair_that_ends_sends_no_refusal(plane: Plane, pair: Opened, refusing: Refusing) -> None:
@@ -164,13 +164,13 @@ def many(plane: Plane, pair: Opened, number: int) -> list[Account]:
         account.messages = 1
         account.hold()
 
-    def answer(direction: Direction, frame: bytes) -> Effects:
+    def response(direction: Direction, frame: bytes) -> Effects:
         account = pair.session.accounts.get(frame[5])
         if frame[4] != counted(0)[4] or account is None:
             return FORWARD
         return (Drop(), Refuse(account, refused(b"%d" % frame[5])))
 
-    pair.session.answer = answer
+    pair.session.response = response
     for id in range(number):
         pair.client.say(counted(id))
     plane.turn()
@@ -181,13 +181,13 @@ def test_each_of_many_refusals_is_sent_after_its_receipts(plane: Plane, pair: Op
     accounts = many(plane, pair, 200)
     pair.broker.say(passing(b"receipts"))
     plane.turn()
-    assert answers(pair) == []
+    assert responses(pair) == []
     for account in accounts:
         account.receipts = 1
     pair.broker.say(passing(b"receipts"))
     for _ in range(200 // ANSWERS_AT_ONCE + 1):
         plane.after(ANSWERS_STEP)
-    assert sorted(answers(pair)) == sorted(refused(b"%d" % id) for id in range(200))
+    assert sorted(responses(pair)) == sorted(refused(b"%d" % id) for id in range(200))
 
 
 def test_the_cost_of_a_chunk_to_the_client_is_bounded_for_many_refusals(
@@ -224,4 +224,4 @@ def test_a_refusal_waits_for_a_late_border_only_once(plane: Plane, pair: Opened)
     assert len(pair.pair.pumps[Direction.TO_BROKER]._at_border or ()) == len(accounts)
     pair.client.say(passing(b"x" * 100)[50:])
     plane.turn()
-    assert len(answers(pair)) == len(accounts)
+    assert len(responses(pair)) == len(accounts)

@@ -180,16 +180,16 @@ def lookup(request: int = 1, topic: str = TOPIC, **fields: Any) -> bytes:
     return frame(Kind.LOOKUP, topic=topic, request_id=request, **fields)
 
 
-def answer(request: int = 1, **fields: Any) -> bytes:
+def response(request: int = 1, **fields: Any) -> bytes:
     return frame(Kind.LOOKUP_RESPONSE, request_id=request, **fields)
 
 
 def connect_to(url: str, request: int = 1, **fields: Any) -> bytes:
-    return answer(request, response=LookupType.Connect, brokerServiceUrl=url, **fields)
+    return response(request, response=LookupType.Connect, brokerServiceUrl=url, **fields)
 
 
 def redirect_to(url: str, request: int = 1, **fields: Any) -> bytes:
-    return answer(request, response=LookupType.Redirect, brokerServiceUrl=url, **fields)
+    return response(request, response=LookupType.Redirect, brokerServiceUrl=url, **fields)
 
 
 def failed(
@@ -198,4 +198,4 @@ def failed(
     text: str = "no",
     **fields: Any,
 ) -> bytes:
-    return answer(request, response=LookupType.Failed, error=code, message=text, **fields)
+    return response(request, response=LookupType.Failed, error=code, message=text, **fields)

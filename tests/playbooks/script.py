@@ -138,7 +138,7 @@ class Outcome:
         return start.job, start.then
 
     def asked(self) -> tuple[Job, AfterJob]:
-        """Check that the frame is withheld until an answer about the client; return the job that
+        """Check that the frame is withheld until a response about the client; return the job that
         asks for it, and `then`."""
         assert self.effects is not None
         drop, start = self.effects
@@ -274,8 +274,8 @@ class Play:
 
 
 def answer_of(question: Settle) -> Principal | Denial:
-    """Return the answer to a question, which services of tests know at once."""
-    asking = question.answer()
+    """Return the response to a question, which services of tests know at once."""
+    asking = question.response()
     assert isinstance(asking, Coroutine)
     try:
         asking.send(None)
@@ -327,7 +327,7 @@ class Talk:
         return self._expect(Dial(target), refused or dialled)
 
     def settles(self, late: Denial | None = None) -> Self:
-        """Ask who the client is, and go on. `late`: the answer takes too long."""
+        """Ask who the client is, and go on. `late`: the response takes too long."""
         assert isinstance(self._step, Settle)
         self._go_on(late or answer_of(self._step))
         return self

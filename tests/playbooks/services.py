@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import trio
 
-from gateway.control.seats import Seat, Seats
+from gateway.control.slots import Slot, Slots
 from gateway.telemetry.latency import ListenerLatencies, TenantLatencies
 from gateway.telemetry.progress import Position, Progress
 from gateway.wire.account import ENDLESS, Account, Action, Burst, Right
@@ -81,7 +81,7 @@ class FakeServices:
         self.released: list[Account] = []
         self.forbidden: set[tuple[Right, str]] | None = None  # None: clients need no rights
         self.undecided: set[str] = set()  # whole names of topics
-        self.seats = Seats()
+        self.slots = Slots()
         self.delay_of_failures = 0.0
         self.outcomes: Counter[LookupOutcome] = Counter()
         self.errors: Counter[tuple[str, int]] = Counter()
@@ -103,10 +103,10 @@ class FakeServices:
         self.certificates.append(certificate)
         found = self._principal(credential)
 
-        async def answer() -> Principal | Denial:
+        async def response() -> Principal | Denial:
             return found
 
-        return Settle(answer) if self.settles else found
+        return Settle(response) if self.settles else found
 
     def _principal(self, credential: Credential) -> Principal | Denial:
         name, _, rest = credential.data.decode(errors="replace").partition("'s ")
@@ -132,8 +132,8 @@ class FakeServices:
     def setback(self, host: str) -> float:
         return self.delay_of_failures
 
-    def seat(self, subject: Subject) -> Seat | Denial:
-        return self.seats.take(subject.host or "", subject.principal)
+    def slot(self, subject: Subject) -> Slot | Denial:
+        return self.slots.take(subject.host or "", subject.principal)
 
     @property
     def guarded(self) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gateway.wire.account import Action
-from gateway.wire.budget import Allotment, Budget
+from gateway.wire.budget import Budget, Quota
 from gateway.wire.contract import EndReason
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.commands import NO_ROOM
@@ -37,9 +37,9 @@ LARGE = b"x" * 10_000
 TOO_MANY = ServerError.TooManyRequests
 
 
-def full(budget: Budget) -> Allotment:
+def full(budget: Budget) -> Quota:
     """Have other connections of the same address use its part up."""
-    other = Allotment(budget, ORIGIN.host)
+    other = Quota(budget, ORIGIN.host)
     other.take(budget.size)
     return other
 
@@ -97,9 +97,9 @@ def test_a_credential_that_was_verified_is_not_kept_where_it_is_of_no_use() -> N
 def test_a_newer_credential_takes_its_room() -> None:
     play = Play()
     play.client(auth_response(LARGE)).forwards()
-    assert play.hello.allotment.taken > len(LARGE) - 100
+    assert play.hello.quota.taken > len(LARGE) - 100
     play.client(auth_response(b"short")).forwards()
-    assert play.hello.allotment.taken < 100
+    assert play.hello.quota.taken < 100
     full(play.listener.budget)
     play.client(auth_response(LARGE)).ended(EndReason.OUT_OF_MEMORY)
     play.session.close()
@@ -127,21 +127,21 @@ def test_a_consumer_for_which_there_is_no_room_is_refused() -> None:
 def test_names_count_with_what_they_take(topic: str) -> None:
     play = Play()
     play.client(producer(1, topic=topic)).forwards()
-    assert play.hello.allotment.taken > 1000 + 3 * 1000
+    assert play.hello.quota.taken > 1000 + 3 * 1000
     play.broker(producer_success()).forwards()
     play.client(close_producer(1, request=2)).forwards()
     play.broker(success(2)).happens()
-    assert play.hello.allotment.taken == 0
+    assert play.hello.quota.taken == 0
 
 
 def test_one_that_is_abandoned_is_still_kept() -> None:
     """The broker may have it, and close it later."""
     play = Play()
     play.client(subscribe(1)).forwards()
-    taken = play.hello.allotment.taken
+    taken = play.hello.quota.taken
     play.client(close_consumer(1, request=2)).forwards()
     play.broker(success(2)).happens()
-    assert play.hello.allotment.taken == taken
+    assert play.hello.quota.taken == taken
     play.session.close()
     assert play.listener.budget.taken == 0
 
@@ -153,30 +153,30 @@ def test_a_lookup_for_which_there_is_no_room_is_refused() -> None:
     other.close()
     play.client(lookup(1)).forwards()
     play.broker(connect_to(URL_1, 1)).replaced()
-    assert play.hello.allotment.taken == 0
+    assert play.hello.quota.taken == 0
 
 
 def test_a_lookup_that_is_chased_is_kept_until_it_is_answered() -> None:
     play = Play()
     play.client(lookup(1)).forwards()
-    taken = play.hello.allotment.taken
+    taken = play.hello.quota.taken
     _, token = play.broker(redirect_to(URL_2, 1)).started()
-    assert play.hello.allotment.taken == taken > 0
+    assert play.hello.quota.taken == taken > 0
     play.resume(token, connect_to(URL_2, 1)).happens()
-    assert play.hello.allotment.taken == 0
+    assert play.hello.quota.taken == 0
 
 
 def test_a_frame_that_waits_for_its_time_is_kept_until_then() -> None:
     play = Paced(Action.PRODUCE)
     token = play.later(play.client(producer(1)))
-    assert play.hello.allotment.taken > len(producer(1))
+    assert play.hello.quota.taken > len(producer(1))
     other = full(play.listener.budget)
     assert play.client(producer(2, request=2)).words == "drop + inject"
     other.close()
     play.services.delay = 0.0
     play.due(token).happens()
     play.broker(error(1, ServerError.ServiceNotReady, "no")).happens()
-    assert play.hello.allotment.taken == 0
+    assert play.hello.quota.taken == 0
 
 
 ASKED: dict[str, Callable[[Play], Outcome]] = {

@@ -170,7 +170,8 @@ TEXTS: list[tuple[Kind, dict[str, Any], str]] = [
     (Kind.WATCH_SCALABLE_TOPICS_UPDATE, {"watch_id": 9, "error": 6}, "message"),
     (Kind.WATCH_TC_ASSIGNMENTS_UPDATE, {"watch_id": 9, "error": 6}, "message"),
 ]
-"""Every answer with a text, but LOOKUP_RESPONSE and SCALABLE_TOPIC_UPDATE, which are always new."""
+"""Every response with a text, but LOOKUP_RESPONSE and SCALABLE_TOPIC_UPDATE, which are always
+new."""
 
 
 @pytest.mark.parametrize(("kind", "fields", "text"), TEXTS)
@@ -301,8 +302,8 @@ def test_topics_that_hold_addresses_are_closed(play: Play, ask: Callable[..., by
     drop, told, *_ = effects
     assert drop == Drop()
     assert isinstance(told, Inject)
-    answer = read(told.data).error
-    assert (answer.request_id, answer.error) == (7, ServerError.AuthorizationError)
+    response = read(told.data).error
+    assert (response.request_id, response.error) == (7, ServerError.AuthorizationError)
     assert play.services.admitted == []
 
 

@@ -26,8 +26,8 @@ def test_the_client_is_asked_for_a_credential_of_its_own(mode: Mode) -> None:
 
 
 def test_the_gateway_answers_for_its_own_credential() -> None:
-    answer = Inject(Direction.TO_BROKER, auth_response(OWN.data, version=VERSION))
-    Play(VERIFY).broker(auth_challenge()).gives(Drop(), answer)
+    response = Inject(Direction.TO_BROKER, auth_response(OWN.data, version=VERSION))
+    Play(VERIFY).broker(auth_challenge()).gives(Drop(), response)
 
 
 def test_without_a_credential_of_its_own_the_gateway_ends_the_pair() -> None:
@@ -92,7 +92,7 @@ def test_the_principal_may_not_change() -> None:
     assert play.hello.credential.data == b"alice's token"
 
 
-# -- the answer takes longer -------------------------------------------------------------------
+# -- the response takes longer -------------------------------------------------------------------
 
 LATE = Denial(Refusal.TIMEOUT, "it took too long to check the credential")
 
@@ -162,7 +162,7 @@ def test_a_check_that_fails_ends_the_pair(outcome: str) -> None:
 
 
 def test_one_credential_is_checked_at_a_time() -> None:
-    """Each is kept until it has an answer, and a client could show thousands."""
+    """Each is kept until it has a response, and a client could show thousands."""
     play, _, _ = asking(b"alice's newer token")
     farewell_of(play.client(auth_response(b"alice's newest token")))
 

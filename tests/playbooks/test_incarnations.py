@@ -65,7 +65,7 @@ class Chaos:
 
     def opens(self, id: int, number: int) -> None:
         if self._ask(producer, id) == "drop + inject":
-            return  # too often without an answer
+            return  # too often without a response
         self.given_up.discard(id)
         self.may_send.discard(id)
 
@@ -223,7 +223,7 @@ class ModelBroker:
             case Kind.PRODUCER:
                 self._producer(command.producer.request_id)
             case Kind.CLOSE_PRODUCER:
-                # In the midst of its creation as well: then PRODUCER gets no answer at all.
+                # In the midst of its creation as well: then PRODUCER gets no response at all.
                 self.at = At.NOWHERE
                 self.says.append(success(command.close_producer.request_id))
             case Kind.SEND:
@@ -290,7 +290,7 @@ class Honest:
             self._say(producer(1, request=self.client.request))
 
     def gives_up(self) -> None:
-        """Also while it is opened: the answer takes too long."""
+        """Also while it is opened: the response takes too long."""
         if self.client.at in (At.OPENING, At.OPEN):
             self.client.at, self.client.request = At.CLOSING, next(self.requests)
             self._say(close_producer(1, request=self.client.request))

@@ -186,13 +186,13 @@ def test_a_client_that_opens_the_id_again_is_moved_anew() -> None:
     assert close.close_producer.request_id == play.our_close
 
 
-@pytest.mark.parametrize("answer", [connect_to(URL_1), redirect_to(URL_2)])
-def test_a_pair_with_an_open_lookup_is_not_empty(answer: bytes) -> None:
+@pytest.mark.parametrize("response", [connect_to(URL_1), redirect_to(URL_2)])
+def test_a_pair_with_an_open_lookup_is_not_empty(response: bytes) -> None:
     play = Play()
     play.client(lookup(1))
     assert play.leave().effects == ()
-    outcome = play.broker(answer)
-    if answer == redirect_to(URL_2):
+    outcome = play.broker(response)
+    if response == redirect_to(URL_2):
         _, token = outcome.started()
         assert play.leave().effects == ()
         play.resume(token, connect_to(URL_2))
@@ -208,7 +208,7 @@ def transaction_ended(request: int) -> bytes:
 
 
 def test_a_pair_on_which_a_transaction_ends_is_not_empty() -> None:
-    """A client that lost the answer would be told that there is no such transaction."""
+    """A client that lost the response would be told that there is no such transaction."""
     play = Play()
     play.client(end_transaction(7)).forwards()
     assert play.leave().effects == ()

@@ -14,7 +14,6 @@ from gateway.wire.services import LookupOutcome
 from .frames import (
     LATER,
     TOPIC,
-    answer,
     connect_to,
     error,
     failed,
@@ -22,6 +21,7 @@ from .frames import (
     lookup,
     number_field,
     redirect_to,
+    response,
 )
 from .script import FEW, Play
 from .services import (
@@ -141,7 +141,7 @@ def test_both_urls_are_in_the_clients_own_scheme() -> None:
 
 def test_a_broker_known_only_by_its_tls_url_is_named_too(play: Play) -> None:
     play.client(lookup(1)).forwards()
-    said = answer(1, response=1, brokerServiceUrlTls="pulsar+ssl://broker-1.internal:6650")
+    said = response(1, response=1, brokerServiceUrlTls="pulsar+ssl://broker-1.internal:6650")
     play.broker(said).replaces(hidden())
 
 
@@ -191,15 +191,15 @@ def test_failed_keeps_its_code_and_loses_the_addresses(play: Play) -> None:
 
 def test_error_codes_of_later_versions_survive(play: Play) -> None:
     play.client(lookup(1)).forwards()
-    said = answer(1, response=2, message="no", unknown=number_field(6, 99))
+    said = response(1, response=2, message="no", unknown=number_field(6, 99))
     play.broker(said).forwards()
 
 
 def test_kinds_of_answers_of_later_versions_survive_without_an_address(play: Play) -> None:
     play.client(lookup(1)).forwards()
     later = number_field(3, 99)
-    said = answer(1, brokerServiceUrl=URL_1, brokerServiceUrlTls=URL_1, unknown=later)
-    play.broker(said).replaces(answer(1, unknown=later))
+    said = response(1, brokerServiceUrl=URL_1, brokerServiceUrlTls=URL_1, unknown=later)
+    play.broker(said).replaces(response(1, unknown=later))
 
 
 def test_an_error_in_place_of_an_answer_ends_the_lookup() -> None:

@@ -120,7 +120,7 @@ def test_rounds_have_an_end() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "reason"),
+    ("response", "reason"),
     [
         pytest.param(frame(Kind.PING), EndReason.CLIENT_VIOLATION, id="PING"),
         pytest.param(connect(), EndReason.CLIENT_VIOLATION, id="CONNECT"),
@@ -128,9 +128,9 @@ def test_rounds_have_an_end() -> None:
         pytest.param(SLOW, EndReason.HANDSHAKE_TIMEOUT, id="nothing"),
     ],
 )
-def test_a_challenge_is_answered_by_nothing_else(answer: bytes, reason: EndReason) -> None:
+def test_a_challenge_is_answered_by_nothing_else(response: bytes, reason: EndReason) -> None:
     talk = greeted().broker_says(auth_challenge()).tells_client(auth_challenge())
-    assert talk.client_says(answer).refused(reason).type == BaseCommand.ERROR
+    assert talk.client_says(response).refused(reason).type == BaseCommand.ERROR
 
 
 def test_a_client_that_goes_away_at_a_challenge_is_told_nothing() -> None:
@@ -421,7 +421,7 @@ def test_a_broker_that_cannot_be_reached_is_no_silent_close(
     assert told(talk.refused(reason)) == (NO_REQUEST, code, "why")
 
 
-# -- the broker's answer -----------------------------------------------------------------------
+# -- the broker's response -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", Mode)

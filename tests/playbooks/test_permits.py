@@ -331,7 +331,7 @@ def test_no_number_of_subscribes_raises_what_the_broker_has(play: Play) -> None:
 
 
 def test_a_refused_unsubscribe_raises_it_no_more(play: Play) -> None:
-    """The broker keeps the consumer with its permits, which nobody knows before its answer."""
+    """The broker keeps the consumer with its permits, which nobody knows before its response."""
     asks(play, 1).forwards()
     play.client(unsubscribe(1, request=2)).forwards()
     refused = error(3, ServerError.ServiceNotReady, IN_USE.text)

@@ -67,8 +67,8 @@ def test_a_refused_producer_never_reaches_the_broker(play: Play) -> None:
 
 def test_a_refused_re_creation_ends_the_incarnation_before(play: Play) -> None:
     over = opened(play).over
-    answer = error(2, ServerError.AuthorizationError, FORBIDDEN.text)
-    refused = Inject(Direction.TO_CLIENT, answer)
+    response = error(2, ServerError.AuthorizationError, FORBIDDEN.text)
+    refused = Inject(Direction.TO_CLIENT, response)
     play.services.forbids = True
     play.client(producer(1, request=2)).gives(over, Drop(), refused)
     play.client(send(1)).drops()
@@ -297,7 +297,7 @@ def test_both_sides_close_at_once(play: Play) -> None:
 
 
 def test_a_producer_given_up_before_its_answer_does_not_open(play: Play) -> None:
-    """Clients close a producer whose creation takes too long; the answers may cross."""
+    """Clients close a producer whose creation takes too long; the responses may cross."""
     play.client(producer(1, request=1)).forwards()
     play.client(close_producer(1, request=2)).forwards()
     play.broker(producer_success(1)).forwards()

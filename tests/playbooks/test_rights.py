@@ -101,7 +101,7 @@ ASKS: dict[Kind, Callable[[str], bytes]] = {
 
 
 def refusals(code: ServerError.ValueType, text: str) -> dict[Kind, tuple[bytes, ...]]:
-    """What a client is told of each, in place of the broker's answer."""
+    """What a client is told of each, in place of the broker's response."""
     plain: Fields = {"error": code, "message": text}
     of_schema: Fields = {"error_code": code, "error_message": text}
     by_error = error(7, code, text)
@@ -190,10 +190,10 @@ def test_an_odd_name_is_refused_as_a_broker_refuses_it(kind: Kind, topic: str) -
 
 
 def code_of(command: BaseCommand) -> int:
-    """The error that an answer holds."""
-    _, (_, answer) = command.ListFields()
-    field = "error_code" if hasattr(answer, "error_code") else "error"
-    return int(getattr(answer, field))
+    """The error that a response holds."""
+    _, (_, response) = command.ListFields()
+    field = "error_code" if hasattr(response, "error_code") else "error"
+    return int(getattr(response, field))
 
 
 @EACH

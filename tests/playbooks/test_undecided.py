@@ -1,4 +1,4 @@
-"""Commands whose rights are asked of others wait for an answer, in order; nothing else waits."""
+"""Commands whose rights are asked of others wait for a response, in order; nothing else waits."""
 
 from __future__ import annotations
 

@@ -14,12 +14,12 @@ MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
 
 
 class Captured(NamedTuple):
-    """A request and its answer."""
+    """A request and its response."""
 
     key: int
     version: int
     request: bytes
-    answer: bytes
+    response: bytes
 
 
 @cache
@@ -27,6 +27,6 @@ def captured() -> tuple[Captured, ...]:
     """Return all of the file."""
     lines = [it.split("\t") for it in FILE.read_text().splitlines() if not it.startswith("#")]
     return tuple(
-        Captured(int(key), int(version), bytes.fromhex(request), bytes.fromhex(answer))
-        for key, version, request, answer in lines
+        Captured(int(key), int(version), bytes.fromhex(request), bytes.fromhex(response))
+        for key, version, request, response in lines
     )

@@ -46,9 +46,9 @@ def ask(
 
 
 def tell(key: int, version: int, correlation: int = 1, /, **fields: Any) -> bytes:
-    """Return an answer."""
+    """Return a response."""
     it = known(key)
-    return frames.answer(it, version, correlation, encode(it.response, version, fields))
+    return frames.response(it, version, correlation, encode(it.response, version, fields))
 
 
 def asked(frame: bytes) -> Fields:
@@ -59,10 +59,10 @@ def asked(frame: bytes) -> Fields:
 
 
 def told(key: int, version: int, frame: bytes) -> Fields:
-    """Return the body of an answer."""
+    """Return the body of a response."""
     assert int.from_bytes(frame[:4]) == len(frame) - 4
     it = known(key)
-    return decode(it.response, version, frame[frames.body_of_answer(it, version, frame) :])
+    return decode(it.response, version, frame[frames.body_of_response(it, version, frame) :])
 
 
 def split(stream: bytes) -> list[bytes]:
@@ -77,7 +77,7 @@ def split(stream: bytes) -> list[bytes]:
 
 
 def correlations(stream: bytes) -> list[int]:
-    """Return to which requests the answers of a stream are."""
+    """Return to which requests the responses of a stream are."""
     return [frames.correlation(frame) for frame in split(stream)]
 
 
@@ -128,7 +128,7 @@ def produce(
 
 
 def produced(version: int, correlation: int = 1, /, **errors: int) -> bytes:
-    """Return an answer to Produce with these errors, by topic."""
+    """Return a response to Produce with these errors, by topic."""
     responses = [
         {**named(version, topic), "PartitionResponses": [{"Index": 0, "ErrorCode": error}]}
         for topic, error in errors.items()
@@ -145,7 +145,7 @@ def fetch(version: int, correlation: int = 1, /, *topics: str) -> bytes:
 
 
 def fetched(version: int, correlation: int = 1, /, **topics: bytes) -> bytes:
-    """Return an answer to Fetch with these records, by topic."""
+    """Return a response to Fetch with these records, by topic."""
     responses = [
         {
             **named(version, topic, "Topic"),
@@ -168,7 +168,7 @@ def metadata(version: int, correlation: int = 1, /, *topics: str) -> bytes:
 def described(
     version: int, correlation: int = 1, /, *topics: str, brokers: dict[int, str] | None = None
 ) -> bytes:
-    """Return an answer to Metadata with these topics, and with brokers' hosts by their ids."""
+    """Return a response to Metadata with these topics, and with brokers' hosts by their ids."""
     nodes = [{"NodeId": id, "Host": host, "Port": 9092} for id, host in (brokers or {}).items()]
     found = [{"Name": topic, "TopicId": id_of(topic)} for topic in topics]
     return tell(METADATA, version, correlation, Brokers=nodes, Topics=found)

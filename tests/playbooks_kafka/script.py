@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.wire.account import Account, Right
 from gateway.wire.address import Address
-from gateway.wire.budget import Allotment, Budget
+from gateway.wire.budget import Budget, Quota
 from gateway.wire.contract import (
     AfterJob,
     Await,
@@ -124,8 +124,8 @@ def listener(
 
 
 def answered(question: Settle) -> StepResult:
-    """Return the answer to a question that waits for nothing."""
-    asking = question.answer().__await__()
+    """Return the response to a question that waits for nothing."""
+    asking = question.response().__await__()
     try:
         next(asking)
     except StopIteration as stop:
@@ -163,7 +163,7 @@ class Play:
         self.client_of = Client(
             Subject(Caller(protocol="kafka", principal=principal, connection=1)),
             Principal(principal, verified=mode is not PASS_THROUGH),
-            Allotment(self.budget, "client"),
+            Quota(self.budget, "client"),
             node=node,
             guessed=guessed,
             lifetime=lifetime,

@@ -73,8 +73,8 @@ def test_a_client_that_shows_its_credential_again_lives_on(version: int) -> None
     play = verifying()
     assert play.client(choose(), show(RIGHT, 2, version)) == b"", "brokers learn nothing of it"
     play.client(metadata(12, 3))
-    answers = play.client_got()
-    assert correlations(answers) == [1, 2]
+    responses = play.client_got()
+    assert correlations(responses) == [1, 2]
     assert play.prolonged == [Prolong(math.inf)]
     assert play.ended is None
 
@@ -87,8 +87,8 @@ def test_scram_goes_on_over_two_requests() -> None:
     play.client(show(FIRST, 2))
     challenge = heard(play.client_got())["AuthBytes"]
     play.client(show(knowing()(challenge), 3))
-    answer = heard(play.client_got())
-    assert (answer["ErrorCode"], answer["SessionLifetimeMs"]) == (0, 100_000)
+    response = heard(play.client_got())
+    assert (response["ErrorCode"], response["SessionLifetimeMs"]) == (0, 100_000)
     assert play.prolonged == [Prolong(NOW + 100.0)]
 
 
@@ -101,9 +101,9 @@ def test_a_token_that_is_too_large_is_a_violation() -> None:
 def test_a_wrong_credential_and_another_client_are_refused_alike(token: bytes) -> None:
     play = verifying()
     play.client(choose(), show(token))
-    answer = play.client_got()[len(_offered()) :]
-    assert heard(answer)["ErrorCode"] == SASL_AUTHENTICATION_FAILED
-    assert heard(answer)["ErrorMessage"] == handshake.FAILED.decode()
+    response = play.client_got()[len(_offered()) :]
+    assert heard(response)["ErrorCode"] == SASL_AUTHENTICATION_FAILED
+    assert heard(response)["ErrorMessage"] == handshake.FAILED.decode()
     assert play.ended is REFUSED
 
 
@@ -119,10 +119,10 @@ def test_who_is_refused_gets_the_answers_before_it_first_and_asks_no_more() -> N
     play.client(asked, choose(), show(WRONG))
     assert play.ended is None
     assert play.client(produce(9, 9, a=batch(1)), fetch(12, 10, "a"), metadata(12, 11)) == b""
-    answers = play.broker(described(12, 7))
+    responses = play.broker(described(12, 7))
     assert play.ended is None
-    answers += play.broker(tell(0, 9, 8))
-    assert correlations(answers) == [7, 8, 1, 2]
+    responses += play.broker(tell(0, 9, 8))
+    assert correlations(responses) == [7, 8, 1, 2]
     assert play.ended is REFUSED
 
 
@@ -131,10 +131,10 @@ def test_who_is_refused_behind_a_fetch_gets_all_of_it(piece: int) -> None:
     play = verifying()
     play.client(fetch(12, 7, "a"), choose(), show(WRONG))
     said = fetched(12, 7, a=batch(1, 3000))
-    answers = b"".join(play.broker(said[at : at + piece]) for at in range(0, len(said), piece))
+    responses = b"".join(play.broker(said[at : at + piece]) for at in range(0, len(said), piece))
     play.after(1)
-    answers += play.client_got()
-    assert correlations(answers) == [7, 1, 2]
+    responses += play.client_got()
+    assert correlations(responses) == [7, 1, 2]
     assert play.ended is REFUSED
 
 
@@ -142,8 +142,8 @@ def test_who_is_refused_behind_a_fetch_gets_all_of_it(piece: int) -> None:
 def test_a_mechanism_that_is_not_offered_is_refused(mechanism: str) -> None:
     play = verifying()
     play.client(choose(mechanism))
-    answer = told(SASL_HANDSHAKE, 1, play.client_got())
-    assert answer["ErrorCode"] == UNSUPPORTED_SASL_MECHANISM
+    response = told(SASL_HANDSHAKE, 1, play.client_got())
+    assert response["ErrorCode"] == UNSUPPORTED_SASL_MECHANISM
     assert play.ended is REFUSED
 
 

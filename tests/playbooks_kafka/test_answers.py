@@ -65,10 +65,10 @@ def test_a_version_of_api_versions_that_is_too_new_is_answered_in_version_0() ->
     frame = bytearray(ask(API_VERSIONS, 3, 7))
     frame[6:8] = later.to_bytes(2)
     assert play.client(bytes(frame)) == b""
-    answer = told(API_VERSIONS, 0, play.client_got())
-    assert answer["ErrorCode"] == ErrorCode.UNSUPPORTED_VERSION
+    response = told(API_VERSIONS, 0, play.client_got())
+    assert response["ErrorCode"] == ErrorCode.UNSUPPORTED_VERSION
     own = known(API_VERSIONS).request
-    assert answer["ApiKeys"] == [
+    assert response["ApiKeys"] == [
         {"ApiKey": API_VERSIONS, "MinVersion": own.first, "MaxVersion": own.last}
     ]
 
@@ -133,11 +133,11 @@ def test_any_requests_are_answered_in_their_order(seed: int) -> None:
         lambda it: (ask(DESCRIBE_CONFIGS, 4, it), b""),
     ]
     for number in range(100):
-        request, answer = random.choice(kinds)(number)
+        request, response = random.choice(kinds)(number)
         play.client(request)
         heard += play.client_got()
-        if answer:
-            owed.append(answer)
+        if response:
+            owed.append(response)
         if random.random() < 0.4:
             said = b"".join(owed)
             owed.clear()
@@ -149,12 +149,12 @@ def test_any_requests_are_answered_in_their_order(seed: int) -> None:
     assert correlations(heard) == list(range(100))
 
 
-@pytest.mark.parametrize("answer", [described(12, 2), fetched(12, 2), produced(9, 2)])
-def test_an_answer_to_another_request_is_a_violation_by_the_broker(answer: bytes) -> None:
+@pytest.mark.parametrize("response", [described(12, 2), fetched(12, 2), produced(9, 2)])
+def test_an_answer_to_another_request_is_a_violation_by_the_broker(response: bytes) -> None:
     play = Play()
     play.client(metadata(12, 1), metadata(12, 2))
     with pytest.raises(PeerError, match="an answer to 2 in place of 1"):
-        play.broker(answer)
+        play.broker(response)
 
 
 def test_an_answer_that_nobody_asked_for_is_a_violation_by_the_broker() -> None:
@@ -163,7 +163,7 @@ def test_an_answer_that_nobody_asked_for_is_a_violation_by_the_broker() -> None:
 
 
 def test_a_client_that_asks_too_much_at_once_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.wire.kafka.pending.MOST", 3)
+    monkeypatch.setattr("gateway.wire.kafka.in_flight.MOST", 3)
     play = Play()
     requests = [metadata(12, 1), produce(9, 2, a=batch(1)), metadata(12, 3)]
     assert play.client(*requests, produce(9, 4, a=batch(1)), metadata(12, 5)) == b"".join(requests)
@@ -353,8 +353,8 @@ def test_a_listener_may_hide_what_clients_measure(key: int, hides: bool) -> None
     play = Play(hides_client_metrics=hides)
     play.client(ask(API_VERSIONS, 3, 1))
     offers = [{"ApiKey": it, "MinVersion": 0, "MaxVersion": 3} for it in (key, API_VERSIONS)]
-    answer = told(API_VERSIONS, 3, play.broker(tell(API_VERSIONS, 3, 1, ApiKeys=offers)))
-    assert (key in [it["ApiKey"] for it in answer["ApiKeys"]]) is not hides
+    response = told(API_VERSIONS, 3, play.broker(tell(API_VERSIONS, 3, 1, ApiKeys=offers)))
+    assert (key in [it["ApiKey"] for it in response["ApiKeys"]]) is not hides
 
 
 @pytest.mark.parametrize("key", sorted(OF_PRINCIPALS))
@@ -373,5 +373,5 @@ def test_credentials_of_the_gateways_own_principal_are_given_to_nobody(
     told_by_broker = [
         {"ApiKey": it, "MinVersion": 0, "MaxVersion": 3} for it in (key, API_VERSIONS)
     ]
-    answer = told(API_VERSIONS, 3, play.broker(tell(API_VERSIONS, 3, 1, ApiKeys=told_by_broker)))
-    assert (key in [it["ApiKey"] for it in answer["ApiKeys"]]) is passes
+    response = told(API_VERSIONS, 3, play.broker(tell(API_VERSIONS, 3, 1, ApiKeys=told_by_broker)))
+    assert (key in [it["ApiKey"] for it in response["ApiKeys"]]) is passes

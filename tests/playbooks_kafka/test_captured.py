@@ -1,4 +1,4 @@
-"""What a real cluster has answered, in each version of each API whose answers are changed."""
+"""What a real cluster has answered, in each version of each API whose responses are changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from gateway.wire.address import Address
 from gateway.wire.kafka.addresses import EMPTIED, REWRITTEN, SHARE_ACKNOWLEDGE, SHARE_FETCH
-from gateway.wire.kafka.hiding import SETTINGS
+from gateway.wire.kafka.cleaning import SETTINGS
 from gateway.wire.kafka.versions import is_offered
 
 from .captured import TOPIC, Captured, captured
@@ -47,7 +47,7 @@ def begun() -> Play:
     """Return a play that knows the topic as its cluster names it."""
     play = Play()
     (it,) = [it for it in captured() if (it.key, it.version) == (METADATA, LATEST)]
-    (topic,) = told(METADATA, LATEST, it.answer)["Topics"]
+    (topic,) = told(METADATA, LATEST, it.response)["Topics"]
     play.listener.ids._add(topic["TopicId"], TOPIC.encode())
     return play
 
@@ -72,17 +72,17 @@ def test_an_answer_is_what_the_broker_said_but_for_addresses(it: Captured, piece
         play.broker(tell(SHARE_FETCH, it.version, 0))
     assert play.client(it.request) == it.request
     heard = b"".join(
-        play.broker(it.answer[at : at + piece]) for at in range(0, len(it.answer), piece)
+        play.broker(it.response[at : at + piece]) for at in range(0, len(it.response), piece)
     )
     assert TRACE not in heard
-    said = told(it.key, it.version, it.answer)
+    said = told(it.key, it.version, it.response)
     assert told(it.key, it.version, heard) == as_clients_see(it.key, said)
     for id, node in play.services.nodes.items():
         assert node == Address(TRACE.decode(), _port(said, id))
 
 
 def as_clients_see(key: int, said: Any) -> Any:
-    """Return an answer as clients should get it."""
+    """Return a response as clients should get it."""
     if isinstance(said, list):
         return [as_clients_see(key, it) for it in said]
     if not isinstance(said, dict):
@@ -114,7 +114,7 @@ def _offers(told: list[Fields]) -> list[Fields]:
 
 
 def _port(said: Any, id: int) -> int:
-    """Return at which port a broker is, as an answer says."""
+    """Return at which port a broker is, as a response says."""
     if isinstance(said, list):
         return max((_port(it, id) for it in said), default=-1)
     if not isinstance(said, dict):
@@ -127,4 +127,4 @@ def _port(said: Any, id: int) -> int:
 @pytest.mark.parametrize("it", [it for it in captured() if it.key in REWRITTEN], ids=names)
 def test_what_was_captured_names_a_broker(it: Captured) -> None:
     """Otherwise the playbooks above show nothing."""
-    assert TRACE in it.answer
+    assert TRACE in it.response

@@ -42,7 +42,7 @@ SPOILT = {
 
 
 def going_on(version: int, services: KafkaServices | None = None) -> Play:
-    """Return a play whose consumer has got two answers, the last of which is remembered."""
+    """Return a play whose consumer has got two responses, the last of which is remembered."""
     play = Play(services, known=("a",))
     for number in (1, 2):
         play.client(fetch(version, number, "a"))
@@ -53,7 +53,7 @@ def going_on(version: int, services: KafkaServices | None = None) -> Play:
 def ended(
     version: int, correlation: int, end: int, records: bytes, partition: int = 0, error: int = 0
 ) -> bytes:
-    """Return an answer of one partition, which ends at an offset."""
+    """Return a response of one partition, which ends at an offset."""
     said = {"PartitionIndex": partition, "ErrorCode": error, "HighWatermark": end}
     responses = [{**named(version, "a", "Topic"), "Partitions": [{**said, "Records": records}]}]
     return tell(FETCH, version, correlation, Responses=responses)
@@ -112,13 +112,13 @@ def test_a_spoilt_one_is_judged_as_if_it_were_the_first(version: int, how: str) 
     at, lie = SPOILT[how]
     good = batch(3)
     records = good[:at] + lie + good[at + len(lie) :] + batch(4)
-    answer = ended(version, 7, 1, records)
+    response = ended(version, 7, 1, records)
 
     def judged(play: Play) -> tuple[bytes, int] | str:
         play.client(fetch(version, 7, "a"))
         before = play.account("a").messages
         try:
-            return play.broker(answer), play.account("a").messages - before
+            return play.broker(response), play.account("a").messages - before
         except PeerError as error:
             return str(error)
 
@@ -189,8 +189,8 @@ def test_a_cut_one_that_uses_up_the_allowance_says_so_too() -> None:
     account.hold()
     account.grant(messages=1)
     services.due[account] = 0.5
-    answer = ended(12, 3, 1, sized(2, 5000))
-    heard = play.broker(answer[:1000]) + play.broker(answer[1000:])
+    response = ended(12, 3, 1, sized(2, 5000))
+    heard = play.broker(response[:1000]) + play.broker(response[1000:])
     assert told(FETCH, 12, heard)["ThrottleTimeMs"] == 500
 
 
@@ -206,7 +206,7 @@ def test_partitions_in_turn_end_each_for_itself(version: int) -> None:
 
 
 def test_partitions_that_no_cluster_has_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.wire.kafka.answers.MOST_ENDS", 2)
+    monkeypatch.setattr("gateway.wire.kafka.responses.MOST_ENDS", 2)
     play = going_on(12)
     for number in range(100, 110):
         play.client(fetch(12, number, "a"))

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.telemetry.progress import Position
 from gateway.wire.account import Right
-from gateway.wire.budget import Allotment
+from gateway.wire.budget import Quota
 from gateway.wire.kafka import commits
 from tests.support.versions import by_version, versions
 
@@ -60,7 +60,7 @@ def commit(
 
 
 def taken(key: int, version: int, correlation: int = 1, /, **errors: int) -> bytes:
-    """Return the answer to it, with these errors of partition 1."""
+    """Return the response to it, with these errors of partition 1."""
     topics = [
         {
             **topic_of(key, version, topic),
@@ -143,7 +143,7 @@ def test_requests_without_answers_take_a_bounded_part_of_the_budget() -> None:
 
 
 def test_what_finds_no_room_is_not_noted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Allotment, "fits", lambda *_: False)
+    monkeypatch.setattr(Quota, "fits", lambda *_: False)
     play = Play()
     play.client(commit(OFFSET_COMMIT, 9, 1, a=5))
     assert play.broker(taken(OFFSET_COMMIT, 9, 1, a=0))
@@ -166,7 +166,7 @@ def test_a_deleted_group_is_forgotten(version: int) -> None:
 
 
 def fetched_up_to(version: int, end: int, records: bytes, error: int = 0) -> bytes:
-    """Return an answer to Fetch of a topic whose two partitions end there, the second with an
+    """Return a response to Fetch of a topic whose two partitions end there, the second with an
     error."""
     partitions = [
         {"PartitionIndex": 0, "HighWatermark": end, "Records": records},

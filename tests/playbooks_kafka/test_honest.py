@@ -1,5 +1,5 @@
 """A client and a broker that keep to the protocol, cut anywhere: nobody is taken for a violator,
-all answers come in their order, and each says what was asked for."""
+all responses come in their order, and each says what was asked for."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ class Broker:
         self._heard = b""
 
     def hears(self, data: bytes) -> list[bytes]:
-        """Return the answers to whole requests among these bytes."""
+        """Return the responses to whole requests among these bytes."""
         self._heard += data
-        answers = []
+        responses = []
         while len(self._heard) >= 4:
             size = 4 + int.from_bytes(self._heard[:4])
             if len(self._heard) < size:
                 break
             frame, self._heard = self._heard[:size], self._heard[size:]
-            answers += self._answers(frame)
-        return answers
+            responses += self._responses(frame)
+        return responses
 
-    def _answers(self, frame: bytes) -> list[bytes]:
+    def _responses(self, frame: bytes) -> list[bytes]:
         head, fields = frames.request(frame), asked(frame)
         match head.key:
             case 0 if not fields["Acks"]:
@@ -159,13 +159,13 @@ class Run:
             size = 4 + int.from_bytes(self._to_client[:4])
             if len(self._to_client) < size:
                 return
-            answer, self._to_client = self._to_client[:size], self._to_client[size:]
-            self._is_answered(self.owed.pop(0), answer)
+            response, self._to_client = self._to_client[:size], self._to_client[size:]
+            self._is_answered(self.owed.pop(0), response)
 
-    def _is_answered(self, request: bytes, answer: bytes) -> None:
+    def _is_answered(self, request: bytes, response: bytes) -> None:
         head, fields = frames.request(request), asked(request)
-        assert frames.correlation(answer) == head.correlation
-        found = told(head.key, head.version, answer)
+        assert frames.correlation(response) == head.correlation
+        found = told(head.key, head.version, response)
         if head.key in (PRODUCE, FETCH):
             wanted, field, inner = {
                 PRODUCE: ("TopicData", "Name", "PartitionResponses"),

@@ -96,8 +96,8 @@ def test_a_version_that_is_too_new_is_answered_and_asked_for_again() -> None:
     talk = opening(listener())
     later = bytearray(HELLO)
     later[6:8] = (77).to_bytes(2)
-    answer = told(API_VERSIONS, 0, talk.client(bytes(later)))
-    assert answer["ErrorCode"] == ErrorCode.UNSUPPORTED_VERSION
+    response = told(API_VERSIONS, 0, talk.client(bytes(later)))
+    assert response["ErrorCode"] == ErrorCode.UNSUPPORTED_VERSION
     assert talk.dials == []
     talk.client(HELLO)
     talk.broker(versions())
@@ -160,12 +160,12 @@ def test_a_broker_that_answers_nothing_is_lost() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [versions(3, 6), versions()[:20], b"\0\0\0\0", b"\0\0\0\x02ab", described(12, 5)]
+    "response", [versions(3, 6), versions()[:20], b"\0\0\0\0", b"\0\0\0\x02ab", described(12, 5)]
 )
-def test_a_broker_that_answers_something_else_is_at_fault(answer: bytes) -> None:
+def test_a_broker_that_answers_something_else_is_at_fault(response: bytes) -> None:
     talk = opening(listener())
     talk.client(HELLO)
-    talk.broker(answer)
+    talk.broker(response)
     talk.refused(EndReason.BROKER_VIOLATION)
 
 
@@ -208,7 +208,7 @@ def test_a_broker_that_there_is_not_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         Denial(Refusal.CLOSED, "it wants to know first who asks"),
         b"\0\0\0\0",
@@ -216,11 +216,11 @@ def test_a_broker_that_there_is_not_is_refused() -> None:
         tell(METADATA, 1, 0, Brokers=[{"NodeId": 2, "Host": "h", "Port": 0}]),
     ],
 )
-def test_where_brokers_do_not_say_it_any_one_is_dialled(answer: bytes | Denial) -> None:
+def test_where_brokers_do_not_say_it_any_one_is_dialled(response: bytes | Denial) -> None:
     services, of = numbered()
     talk = opening(of)
     talk.client(metadata(12, 1))
-    talk.broker(answer)
+    talk.broker(response)
     assert talk.dials == [Dial(None), Dial(None)]
     play = talk.goes_on(services)
     assert play.broker_got() == metadata(12, 1)
@@ -264,7 +264,7 @@ def test_a_connection_takes_bytes_of_the_budget_and_gives_them_back() -> None:
 
 def test_too_many_connections_are_refused() -> None:
     services = KafkaServices()
-    services.seat = lambda _: Denial(Refusal.TOO_MANY, "no")  # type: ignore[method-assign,assignment]
+    services.slot = lambda _: Denial(Refusal.TOO_MANY, "no")  # type: ignore[method-assign,assignment]
     of = listener(services)
     talk = opening(of)
     talk.client(metadata(12, 1))
@@ -276,8 +276,8 @@ def test_too_many_connections_are_refused() -> None:
 def test_connections_wait_for_their_rate(delay: float | Again) -> None:
     services = KafkaServices()
     services.paced = {Action.CONNECT}
-    answers = iter([delay, 0.0])
-    services.wait = lambda action, subject, again=None: next(answers)  # type: ignore[method-assign]
+    responses = iter([delay, 0.0])
+    services.wait = lambda action, subject, again=None: next(responses)  # type: ignore[method-assign]
     talk = opening(listener(services))
     talk.client(metadata(12, 1))
     assert talk.waited == [delay.seconds if isinstance(delay, Again) else delay]
@@ -314,8 +314,8 @@ def test_a_client_that_proves_its_password_reaches_a_broker(mechanism: str, vers
     assert found["Mechanisms"] == ["PLAIN", SHA_256, SHA_512]
     challenge = told(SASL_AUTHENTICATE, version, talk.client(show(FIRST, 2, version)))["AuthBytes"]
     assert talk.dials == []
-    answer = talk.client(show(knowing(mechanism)(challenge), 3, version), metadata(12, 4))
-    assert told(SASL_AUTHENTICATE, version, answer)["ErrorCode"] == 0
+    response = talk.client(show(knowing(mechanism)(challenge), 3, version), metadata(12, 4))
+    assert told(SASL_AUTHENTICATE, version, response)["ErrorCode"] == 0
     assert talk.dials == [Dial(None)]
     session = talk.opens()
     assert (session.caller.principal, session.caller.method) == ("alice", mechanism)
@@ -366,8 +366,8 @@ def test_a_wrong_credential_is_refused_after_a_while(token: bytes) -> None:
     services.delay_of_failures = 3.0
     talk = opening(of)
     talk.client(choose())
-    answer = told(SASL_AUTHENTICATE, 2, talk.client(show(token)))
-    assert answer["ErrorCode"] == SASL_AUTHENTICATION_FAILED
+    response = told(SASL_AUTHENTICATE, 2, talk.client(show(token)))
+    assert response["ErrorCode"] == SASL_AUTHENTICATION_FAILED
     assert talk.waited == [3.0]
     assert talk.refused(EndReason.AUTHENTICATION_FAILED).farewell == b""
     assert talk.dials == []
@@ -445,13 +445,13 @@ def test_versions_that_nobody_has_said_are_asked_of_a_broker() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [Denial(Refusal.CLOSED, "gone"), b"\0\0\0\0", b"\0\0\0\x06abcdef"]
+    "response", [Denial(Refusal.CLOSED, "gone"), b"\0\0\0\0", b"\0\0\0\x06abcdef"]
 )
-def test_a_listener_whose_brokers_say_no_versions_refuses(answer: bytes | Denial) -> None:
+def test_a_listener_whose_brokers_say_no_versions_refuses(response: bytes | Denial) -> None:
     _, of = verifying()
     talk = opening(of)
     talk.client(HELLO)
-    talk.broker(answer)
+    talk.broker(response)
     talk.refused(EndReason.NO_BROKER)
 
 

@@ -161,12 +161,12 @@ def test_names_are_asked_for_when_it_is_over() -> None:
     assert METADATA in keys(play.client(metadata(12, 2)))
 
 
-@pytest.mark.parametrize("answers", [[chosen(33)], [chosen(), shown(58)]])
-def test_a_broker_that_accepts_it_no_more_ends_the_connection(answers: list[bytes]) -> None:
+@pytest.mark.parametrize("responses", [[chosen(33)], [chosen(), shown(58)]])
+def test_a_broker_that_accepts_it_no_more_ends_the_connection(responses: list[bytes]) -> None:
     play = begun()
     play.after(DUE)
-    for answer in answers:
-        play.broker(answer)
+    for response in responses:
+        play.broker(response)
     assert play.ended is EndReason.BROKER_REFUSED
 
 

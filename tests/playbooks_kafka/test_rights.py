@@ -11,14 +11,14 @@ from gateway.errors import PeerError
 from gateway.wire.account import Right
 from gateway.wire.contract import EndReason
 from gateway.wire.kafka import frames
+from gateway.wire.kafka.cleaning import MESSAGES
 from gateway.wire.kafka.codec import encode
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.hiding import MESSAGES
 from gateway.wire.kafka.lists import LISTS
-from gateway.wire.kafka.refusing import refused
 from gateway.wire.kafka.rights import NEEDS
 from gateway.wire.kafka.schema import Field, of
 from gateway.wire.kafka.shown import FILTERED_APIS, NAMELESS, SHOWN, Why
+from gateway.wire.kafka.synthetic import refused
 from tests.apache_kafka.encoding import body
 from tests.support.versions import by_version, case
 
@@ -83,7 +83,7 @@ def random_request(key: int, version: int, seed: int, correlation: int = 1) -> b
 
 
 def errors(found: object) -> Iterator[int]:
-    """Yield all error codes of an answer."""
+    """Yield all error codes of a response."""
     if isinstance(found, dict):
         for name, value in found.items():
             if name == "ErrorCode":
@@ -106,10 +106,12 @@ def test_a_refusal_of_any_request_can_be_read_and_says_the_error(key: int, versi
     it, seen = known(key), set[int]()
     for seed in SEEDS:
         frame = random_request(key, version, seed, correlation=77)
-        answer = refused(it, frames.request(frame), frame, GROUP)
-        assert frames.correlation(answer) == 77
-        found = told(key, version, answer)
-        assert encode(it.response, version, found) == answer[-len(encode_of(key, version, found)) :]
+        response = refused(it, frames.request(frame), frame, GROUP)
+        assert frames.correlation(response) == 77
+        found = told(key, version, response)
+        assert (
+            encode(it.response, version, found) == response[-len(encode_of(key, version, found)) :]
+        )
         seen |= set(errors(found))
     assert seen <= {GROUP}, "an answer that says of a part that it went well"
     assert seen or not has_errors(it.response.fields, version)
@@ -137,8 +139,8 @@ def test_what_was_asked_for_one_by_one_is_refused_one_by_one() -> None:
     ]
     for key, version, fields, name, expected in cases:
         frame = ask(key, version, **fields)
-        answer = refused(known(key), frames.request(frame), frame, ON_CLUSTER)
-        found = told(key, version, answer)[name]
+        response = refused(known(key), frames.request(frame), frame, ON_CLUSTER)
+        found = told(key, version, response)[name]
         assert [it["ErrorCode"] for it in found] == [ON_CLUSTER] * len(expected)
         for one, wanted in zip(found, expected, strict=True):
             assert {key: one[key] for key in wanted} == wanted
@@ -206,7 +208,7 @@ def test_an_election_of_named_topics_needs_the_right_to_these() -> None:
 
 
 def test_describing_all_topics_needs_the_right_to_look_all_of_them_up() -> None:
-    """The cursor of the answer would name the hidden topic where the next part begins."""
+    """The cursor of the response would name the hidden topic where the next part begins."""
     play = Play(guarded((Right.LOOKUP, "secret")))
     frame = ask(75, 0, Topics=[], ResponsePartitionLimit=1)
     assert play.client(frame) == b""
@@ -235,7 +237,7 @@ TEXTS = ("string", "bytes", "records", "uuid")
 
 
 def _tells(fields: tuple[Field, ...], at: str = "") -> Iterator[str]:
-    """Yield the fields of an answer that may name somebody or something."""
+    """Yield the fields of a response that may name somebody or something."""
     for it in fields:
         if it.kind.removeprefix("[]") in TEXTS:
             yield at + it.name
@@ -425,7 +427,7 @@ NOT_JUDGED = {
 UNASKED = {
     "TopicPartitions/TopicId": "what a member of a group has already",
 }
-"""Places of topics of which an answer tells nothing."""
+"""Places of topics of which a response tells nothing."""
 
 
 @pytest.mark.parametrize(("key", "version"), by_version(EVERY_VERSION))

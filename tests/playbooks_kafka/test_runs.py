@@ -98,7 +98,7 @@ def test_a_run_ends_where_the_allowance_does() -> None:
 
 
 def going_on(version: int, acks: int = 1) -> Play:
-    """Return a play whose producer has got two answers, the last of which is remembered."""
+    """Return a play whose producer has got two responses, the last of which is remembered."""
     play = Play(known=("a",))
     for number in (1, 2):
         play.client(produce(version, number, acks, a=batch(1)))
@@ -186,7 +186,7 @@ def test_answers_of_several_partitions_in_turn_are_receipts(version: int) -> Non
 
 
 def test_partitions_that_no_cluster_has_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.wire.kafka.answers.MOST_ENDS", 2)
+    monkeypatch.setattr("gateway.wire.kafka.responses.MOST_ENDS", 2)
     play = going_on(9)
     for number in range(100, 110):
         play.client(produce(9, number, a=batch(1)))

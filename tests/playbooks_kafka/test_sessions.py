@@ -50,7 +50,7 @@ def within(version: int, session: int, epoch: int = 1, correlation: int = 2) -> 
 
 
 def given(version: int, correlation: int, session: int, **topics: bytes) -> bytes:
-    """Return an answer that belongs to a session."""
+    """Return a response that belongs to a session."""
     said = told(FETCH, version, fetched(version, correlation, **topics))
     return tell(FETCH, version, correlation, **{**said, "SessionId": session})
 
@@ -60,9 +60,11 @@ def begun(version: int, services: KafkaServices | None = None, piece: int = 100_
     play = Play(services, known=("a",))
     said = fetch(version, 1, "a")
     assert play.client(said) == said
-    answer = given(version, 1, SESSION, a=batch(2))
-    heard = b"".join(play.broker(answer[at : at + piece]) for at in range(0, len(answer), piece))
-    assert heard == answer
+    response = given(version, 1, SESSION, a=batch(2))
+    heard = b"".join(
+        play.broker(response[at : at + piece]) for at in range(0, len(response), piece)
+    )
+    assert heard == response
     return play
 
 
@@ -105,8 +107,8 @@ def test_a_connection_uses_the_session_that_it_was_given(
     for number in range(2, 5):  # the later ones are like the last one
         said = within(version, SESSION, number - 1, number)
         assert play.client(said) == said
-        answer = given(version, number, SESSION, a=batch(1))
-        assert play.broker(answer) == answer
+        response = given(version, number, SESSION, a=batch(1))
+        assert play.broker(response) == response
     assert play.account("a").messages == 5
     assert play.client(within(version, SESSION + 1, 5, 5)) == b""
     assert told(key, version, play.client_got())["ErrorCode"] == 70
@@ -144,9 +146,11 @@ def test_a_session_gives_nothing_of_a_topic_whose_right_is_gone(
         play.after(SWEPT)
     services.forbidden = {(Right.CONSUME, "a")}
     play.client(within(version, SESSION))
-    answer = given(version, 2, SESSION, a=batch(3, 500))
-    heard = b"".join(play.broker(answer[at : at + piece]) for at in range(0, len(answer), piece))
-    assert len(heard) == len(answer)
+    response = given(version, 2, SESSION, a=batch(3, 500))
+    heard = b"".join(
+        play.broker(response[at : at + piece]) for at in range(0, len(response), piece)
+    )
+    assert len(heard) == len(response)
     (topic,) = told(key, version, heard)["Responses"]
     assert topic["Partitions"][0]["ErrorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     assert not any(topic["Partitions"][0]["Records"])
@@ -158,8 +162,8 @@ def test_an_account_that_was_closed_is_opened_again_by_messages() -> None:
         play.after(SWEPT)
     assert [it.topic for it in play.services.released] == ["a"]
     play.client(within(16, SESSION))
-    answer = given(16, 2, SESSION, a=batch(3))
-    assert play.broker(answer) == answer
+    response = given(16, 2, SESSION, a=batch(3))
+    assert play.broker(response) == response
     assert play.account("a").messages == 3
 
 
@@ -176,8 +180,8 @@ def test_nothing_passes_in_answer_to_a_substitute(version: int) -> None:
     (_, topic) = asked(play.client(fetch(version, 1, "a", "secret")))["Topics"]
     names = {key: topic[key] for key in named(version, "secret", "Topic")}
     partitions = [{"PartitionIndex": 0, "Records": batch(2)}]
-    answer = tell(FETCH, version, 1, Responses=[{**names, "Partitions": partitions}])
-    heard = play.broker(answer)
+    response = tell(FETCH, version, 1, Responses=[{**names, "Partitions": partitions}])
+    heard = play.broker(response)
     (said,) = told(FETCH, version, heard)["Responses"]
     assert said["Partitions"][0]["Records"] == bytes(len(batch(2)))
     assert said["Partitions"][0]["ErrorCode"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -279,8 +283,8 @@ def test_an_answer_about_a_topic_without_a_name_passes(version: int) -> None:
     play = Play()
     play.client(fetch(version, 1, ""))
     partitions = [{"PartitionIndex": 0, "ErrorCode": 3}]
-    answer = tell(FETCH, version, 1, Responses=[{"Topic": "", "Partitions": partitions}])
-    assert play.broker(answer) == answer
+    response = tell(FETCH, version, 1, Responses=[{"Topic": "", "Partitions": partitions}])
+    assert play.broker(response) == response
 
 
 # -- what nobody knows yet -------------------------------------------------------------------------
@@ -288,7 +292,7 @@ def test_an_answer_about_a_topic_without_a_name_passes(version: int) -> None:
 
 def test_a_session_goes_on_when_it_is_known_again_who_may_use_its_topics() -> None:
     """Rights that others decide may be asked for again after a pause; until then the client gets
-    an error, after which it asks again, and the next request waits for the answer."""
+    an error, after which it asks again, and the next request waits for the response."""
     services = guarded()
     play = begun(16, services)
     for _ in range(3):
@@ -301,8 +305,8 @@ def test_a_session_goes_on_when_it_is_known_again_who_may_use_its_topics() -> No
     assert play.client(said) == b""
     play.finish()
     assert play.broker_got() == said
-    answer = given(16, 3, SESSION, a=batch(3))
-    assert play.broker(answer) == answer
+    response = given(16, 3, SESSION, a=batch(3))
+    assert play.broker(response) == response
     assert play.account("a").messages == 3
 
 
@@ -319,8 +323,8 @@ def test_a_session_goes_on_when_the_name_of_an_id_is_known_again() -> None:
     assert [it["TopicId"] for it in asked(own)["Topics"]] == [id_of("a")]
     play.broker(described(12, -1, "a"))
     assert play.broker_got() == said
-    answer = given(16, 3, SESSION, a=batch(3))
-    assert play.broker(answer) == answer
+    response = given(16, 3, SESSION, a=batch(3))
+    assert play.broker(response) == response
 
 
 def test_a_topic_without_a_name_in_the_transaction_of_somebody_else_is_a_violation() -> None:
@@ -331,7 +335,7 @@ def test_a_topic_without_a_name_in_the_transaction_of_somebody_else_is_a_violati
 
 
 def test_no_substitute_is_made_for_a_request_that_waits() -> None:
-    """It would stand in the way of the next answers for as long as the session lasts."""
+    """It would stand in the way of the next responses for as long as the session lasts."""
     play = Play()
     said = fetch(16, 1, "a")
     play.client(said)

@@ -107,9 +107,9 @@ def test_a_topic_that_is_not_admitted_is_denied_with_the_reason(
     (topic,) = asked(reached)["TopicData"]
     responses = [{"Name": topic["Name"], "PartitionResponses": [{"ErrorCode": 17}]}]
     heard = told(PRODUCE, 9, play.broker(tell(PRODUCE, 9, 1, Responses=responses)))
-    (answer,) = heard["Responses"]
-    assert answer["Name"] == "a"
-    assert answer["PartitionResponses"][0]["ErrorCode"] == code
+    (response,) = heard["Responses"]
+    assert response["Name"] == "a"
+    assert response["PartitionResponses"][0]["ErrorCode"] == code
 
 
 @pytest.mark.parametrize("piece", [1, 11, 10_000])
@@ -126,8 +126,8 @@ def test_a_client_produces_in_no_transaction_of_somebody_else(
     assert topic["PartitionData"][0]["Records"] == bytes(len(batch(3)))
     substitute = {key: topic[key] for key in named(version, "a")}
     assert substitute != named(version, "a")
-    answer = {**substitute, "PartitionResponses": [{"ErrorCode": 3}]}
-    heard = told(PRODUCE, version, play.broker(tell(PRODUCE, version, 1, Responses=[answer])))
+    response = {**substitute, "PartitionResponses": [{"ErrorCode": 3}]}
+    heard = told(PRODUCE, version, play.broker(tell(PRODUCE, version, 1, Responses=[response])))
     (response,) = heard["Responses"]
     assert {key: response[key] for key in named(version, "a")} == named(version, "a")
     told_of = response["PartitionResponses"][0]["ErrorCode"]
@@ -143,8 +143,8 @@ def test_nobody_produces_in_a_transaction_before_it_is_known_whose_it_is() -> No
     play = Play(services)
     said = produce(9, 1, 1, "own", a=batch(3))
     (topic,) = asked(play.client(said))["TopicData"]
-    answer = {"Name": topic["Name"], "PartitionResponses": [{"ErrorCode": 17}]}
-    heard = play.broker(tell(PRODUCE, 9, 1, Responses=[answer]))
+    response = {"Name": topic["Name"], "PartitionResponses": [{"ErrorCode": 17}]}
+    heard = play.broker(tell(PRODUCE, 9, 1, Responses=[response]))
     (response,) = told(PRODUCE, 9, heard)["Responses"]
     assert response["PartitionResponses"][0]["ErrorCode"] == ErrorCode.NOT_LEADER
     play.finish()
@@ -172,9 +172,9 @@ def test_an_id_that_is_not_known_is_asked_for_and_known_then() -> None:
     assert topic["TopicId"] != id_of("a")
     other = {"TopicId": topic["TopicId"], "PartitionResponses": [{"ErrorCode": 100}]}
     heard = play.broker(tell(PRODUCE, BY_ID, 1, Responses=[other]))
-    (answer,) = told(PRODUCE, BY_ID, heard)["Responses"]
-    assert answer["TopicId"] == id_of("a")
-    assert answer["PartitionResponses"][0]["ErrorCode"] == ErrorCode.UNKNOWN_TOPIC_ID
+    (response,) = told(PRODUCE, BY_ID, heard)["Responses"]
+    assert response["TopicId"] == id_of("a")
+    assert response["PartitionResponses"][0]["ErrorCode"] == ErrorCode.UNKNOWN_TOPIC_ID
     own = play.broker_got()
     assert [it["TopicId"] for it in asked(own)["Topics"]] == [id_of("a")]
     play.client(metadata(12, 2))
@@ -185,7 +185,7 @@ def test_an_id_that_is_not_known_is_asked_for_and_known_then() -> None:
 
 
 def test_a_question_of_our_own_waits_until_a_request_that_passes_has_its_place() -> None:
-    """It would reach the broker behind the request, whose answer comes first."""
+    """It would reach the broker behind the request, whose response comes first."""
     play = Play()
     said = produce(BY_ID, 2, a=batch(1, 500))
     passed = play.client(metadata(12, 1), said[:300])
@@ -288,12 +288,12 @@ def test_a_fetch_waits_for_the_name_of_an_id_and_then_goes_on_as_it_is() -> None
     assert play.account("a").messages == 2
 
 
-@pytest.mark.parametrize("answers", [True, False])
-def test_a_fetch_of_an_id_that_nobody_knows_goes_on_at_last(answers: bool) -> None:
+@pytest.mark.parametrize("responses", [True, False])
+def test_a_fetch_of_an_id_that_nobody_knows_goes_on_at_last(responses: bool) -> None:
     play = Play()
     said = fetch(16, 1, "a")
     play.client(said)
-    if answers:
+    if responses:
         topic = {"TopicId": id_of("a"), "ErrorCode": 100, "Name": None}
         play.broker(tell(METADATA, 12, -1, Topics=[topic]))
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.wire.address import Address
-from gateway.wire.budget import Allotment, Budget
+from gateway.wire.budget import Budget, Quota
 from gateway.wire.contract import Direction
 from gateway.wire.plugin import EntrySettings
 from gateway.wire.subject import Caller, Subject
@@ -58,7 +58,7 @@ class Tube(Play):
         name = None if signs else "alice"
         subject = Subject(Caller(protocol="tubemq", principal=name, connection=1))
         self.budget_of = Budget()
-        client = Client(subject, Allotment(self.budget_of, "client"), node, signs=signs)
+        client = Client(subject, Quota(self.budget_of, "client"), node, signs=signs)
         super().__init__(services, session=TubeSession(self.listener_of, client))
 
     def passes(self, frame: bytes, direction: Direction = Direction.TO_BROKER) -> bool:

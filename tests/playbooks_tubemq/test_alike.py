@@ -14,7 +14,7 @@ from gateway.wire.tubemq.alike import MOST_BLOCKS
 from gateway.wire.tubemq.envelopes import succeeded
 from gateway.wire.tubemq.errors import ErrorCode
 from gateway.wire.tubemq.frames import BLOCK
-from gateway.wire.tubemq.pending import MOST
+from gateway.wire.tubemq.in_flight import MOST
 from gateway.wire.tubemq.requests import MOST_KNOWN
 from gateway.wire.tubemq.session import LEAST_PAUSE, SWEPT
 from tests.unit.wire.tubemq.frames import in_blocks_of

@@ -231,9 +231,13 @@ def test_one_is_asked_for_a_signature_and_the_master_hears_nothing_before(
     assert play.client(ask(register, 1, **REQUESTS[register], **unsigned)) == b""
     assert told(play.client_got()).errCode == 200
     assert play.client(ask(beat, 2, **REQUESTS[beat], **unsigned)) == b""
-    answer = told(play.client_got())
-    assert answer.errCode == 200
-    assert answer.requireAuth if register == m.REGISTER_CONSUMER else answer.opsTaskInfo.requireAuth
+    response = told(play.client_got())
+    assert response.errCode == 200
+    assert (
+        response.requireAuth
+        if register == m.REGISTER_CONSUMER
+        else response.opsTaskInfo.requireAuth
+    )
     assert play.client(ask(beat, 3, **REQUESTS[beat], **signed()))
     well = WELL | {"success": False} if beat == m.BEAT_CONSUMER else OK
     assert told(play.broker(tell(beat, 3, **well | {"errCode": 411}))).errCode == 411
@@ -337,9 +341,9 @@ def test_a_text_is_never_read_as_a_number(site: Site) -> None:
 def test_messages_are_for_who_has_registered_on_the_connection(site: Site, method: int) -> None:
     play = site.broker()
     assert play.client(ask(method, 1, **PARTITION)) == b""
-    answer = told(play.client_got())
-    assert answer.errCode == (452 if method == m.GET_MESSAGES else 411)
-    assert method == m.COMMIT or answer.minLimitTime > 0
+    response = told(play.client_got())
+    assert response.errCode == (452 if method == m.GET_MESSAGES else 411)
+    assert method == m.COMMIT or response.minLimitTime > 0
     play.client(ask(m.REGISTER_PARTITION, 2, **REQUESTS[m.REGISTER_PARTITION], **shown(in_text())))
     assert play.client(ask(method, 3, **PARTITION))
     for field, value in (("clientId", "d"), ("groupName", "h"), ("partitionId", 2)):
@@ -422,8 +426,8 @@ def test_a_heartbeat_without_proof_asks_for_a_signature(site: Site) -> None:
     play = site.broker()
     beat = REQUESTS[m.BEAT_PARTITIONS]
     assert play.client(ask(m.BEAT_PARTITIONS, 1, **beat, **shown(number=5))) == b""
-    answer = told(play.client_got())
-    assert (answer.success, answer.requireAuth) == (True, True)
+    response = told(play.client_got())
+    assert (response.success, response.requireAuth) == (True, True)
     assert play.client(ask(m.BEAT_PARTITIONS, 2, **beat, **shown(in_text())))
     assert play.client(ask(m.BEAT_PARTITIONS, 3, **beat, **shown(in_text("carol")))) == b""
     assert told(play.client_got()).errCode == 415
@@ -448,13 +452,13 @@ def test_wrong_guesses_are_answered_ever_later_and_many_end_the_connection(site:
 def test_what_is_kept_of_registrations_has_a_bound(site: Site) -> None:
     play = site.broker()
     play.budget_of.size = 10 * KEPT_SIZE
-    answers = []
+    responses = []
     for number in range(10):
         fields = REQUESTS[m.REGISTER_PARTITION] | {"partitionId": number} | shown(in_text())
         passed = play.client(ask(m.REGISTER_PARTITION, number, **fields))
-        answers.append(200 if passed else told(play.client_got()).errCode)
-    assert answers[0] == 200
-    assert answers[-1] == 401
+        responses.append(200 if passed else told(play.client_got()).errCode)
+    assert responses[0] == 200
+    assert responses[-1] == 401
     leave = REQUESTS[m.REGISTER_PARTITION] | {"partitionId": 0, "opType": 32} | shown(in_text())
     assert play.client(ask(m.REGISTER_PARTITION, 20, **leave))
     again = REQUESTS[m.REGISTER_PARTITION] | {"partitionId": 9} | shown(in_text())

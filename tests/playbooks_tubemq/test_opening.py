@@ -43,19 +43,19 @@ LIST = tell(
 )
 MASTERS = [Address(f"master-{number}", 8715) for number in range(3)]
 
-Answer = Callable[[int, int], bytes | Denial]
+Response = Callable[[int, int], bytes | Denial]
 """Returns what the server that was dialled as this one says to a method."""
 
 
-def active(at: int = 0) -> Answer:
-    """Return the answers of masters of which this one is active."""
+def active(at: int = 0) -> Response:
+    """Return the responses of masters of which this one is active."""
 
-    def answer(server: int, method: int) -> bytes | Denial:
+    def response(server: int, method: int) -> bytes | Denial:
         if server != at:
             return except_(STANDBY, "not master now")
         return LIST if method == m.REGISTER_PRODUCER else GONE
 
-    return answer
+    return response
 
 
 class Talk:
@@ -63,13 +63,13 @@ class Talk:
     gateway asked by itself."""
 
     def __init__(
-        self, answer: Answer, services: TubeServices | None = None, first: bytes = HELLO
+        self, response: Response, services: TubeServices | None = None, first: bytes = HELLO
     ) -> None:
         self.services = services or TubeServices()
         self.listener = Listener(EntrySettings(services=self.services))
         self.dialled: list[Address | None] = []
         self.asked: list[int] = []
-        self._answer = answer
+        self._response = response
         self._first = first
         self.result = self._run()
 
@@ -94,7 +94,7 @@ class Talk:
                 self.asked.append(read_request(whole(data).envelope).body.method)
                 return None
             case Receive(Peer.BROKER):
-                return self._answer(self._masters - 1, self.asked[-1])
+                return self._response(self._masters - 1, self.asked[-1])
         raise AssertionError(step)
 
     @property
@@ -172,4 +172,4 @@ def test_a_master_that_does_not_answer_well_is_none(
     talk = Talk(lambda server, method: said)
     assert isinstance(talk.result, Refused)
     assert talk.result.reason is reason
-    assert talk.services.seats.take("h", None) is not None
+    assert talk.services.slots.take("h", None) is not None

@@ -14,8 +14,8 @@ from gateway.wire.plugin import FrameBounds
 from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.envelopes import MOST_TEXTS
 from gateway.wire.tubemq.frames import MOST_BLOCKS, length
+from gateway.wire.tubemq.in_flight import MOST
 from gateway.wire.tubemq.judging import ACCOUNT_SIZE
-from gateway.wire.tubemq.pending import MOST
 from gateway.wire.tubemq.session import (
     FULL_WAIT,
     LEAST_PAUSE,
@@ -484,8 +484,8 @@ def test_a_list_of_topics_has_those_alone_on_which_there_is_a_right(
     play.client(ask(method, 1, clientId="c", **request_))
     more: dict[str, Any] = {"brokerCheckSum": 1, "success": True} if method == 2 else {}
     listed = {field: ["demo#1:2:1", "other#1:2:1", "#", "no/topic#1:1:1"]}
-    answer = told(play.broker(tell(method, 1, errCode=200, errMsg="OK!", **more, **listed)))
-    assert list(getattr(answer, field)) == ["other#1:2:1"]
+    response = told(play.broker(tell(method, 1, errCode=200, errMsg="OK!", **more, **listed)))
+    assert list(getattr(response, field)) == ["other#1:2:1"]
 
 
 # -- what others know ------------------------------------------------------------------------------

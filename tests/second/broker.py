@@ -98,9 +98,9 @@ class Broker:
         async with stream:
             async for request in queue:
                 await self.gate.wait()
-                await stream.send_all(self._answer(request))
+                await stream.send_all(self._response(request))
 
-    def _answer(self, request: bytes) -> bytes:
+    def _response(self, request: bytes) -> bytes:
         id, kind = head_of(request)
         match kind:
             case Kind.HELLO:
@@ -143,19 +143,19 @@ async def brokers(*owned: str) -> AsyncIterator[list[Broker]]:
 
 
 class Client:
-    """Sends requests, and reads their answers in order."""
+    """Sends requests, and reads their responses in order."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self.frames = Frames(stream)
         self._id = 0
 
     async def ask(self, kind: int, body: bytes) -> bytes:
-        """Send a request; return its answer."""
+        """Send a request; return its response."""
         id = await self.say(kind, body)
-        answer = await self.frames.next()
-        assert answer, "the connection ended without an answer"
-        assert head_of(answer)[0] == id, "an answer out of order"
-        return answer
+        response = await self.frames.next()
+        assert response, "the connection ended without an answer"
+        assert head_of(response)[0] == id, "an answer out of order"
+        return response
 
     async def say(self, kind: int, body: bytes) -> int:
         """Send a request; return its id."""
@@ -165,18 +165,18 @@ class Client:
 
     async def put(self, *parts: tuple[str, int, bytes]) -> Denial | None:
         """Store messages; return the denial if they are refused."""
-        answer = await self.ask(Kind.PUT, sections(parts))
-        return error_of(answer) if head_of(answer)[1] == Kind.ERROR else None
+        response = await self.ask(Kind.PUT, sections(parts))
+        return error_of(response) if head_of(response)[1] == Kind.ERROR else None
 
     async def get(self, *topics: str) -> dict[str, bytes]:
         """Return the stored payload of topics."""
-        answer = await self.ask(Kind.GET, texts(topics))
-        return {topic: data for topic, _, data in sections_of(answer)}
+        response = await self.ask(Kind.GET, texts(topics))
+        return {topic: data for topic, _, data in sections_of(response)}
 
     async def where(self, *topics: str) -> dict[str, Address]:
         """Return the broker addresses of topics."""
-        answer = await self.ask(Kind.WHERE, texts(topics))
-        return {topic: Address(host, port) for topic, host, port in places_of(answer)}
+        response = await self.ask(Kind.WHERE, texts(topics))
+        return {topic: Address(host, port) for topic, host, port in places_of(response)}
 
 
 @asynccontextmanager

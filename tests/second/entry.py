@@ -89,7 +89,7 @@ class MemoEntry:
 
 
 def _hello(settings: EntrySettings, origin: Origin, said: bytes) -> Opening:
-    """Continue the opening from the client's HELLO to the broker's answer."""
+    """Continue the opening from the client's HELLO to the broker's response."""
     id, kind = head_of(said)
     if kind != Kind.HELLO:
         raise PeerError("a connection begins with HELLO")
@@ -116,8 +116,8 @@ def _hello(settings: EntrySettings, origin: Origin, said: bytes) -> Opening:
         assert isinstance(dialled, Denial)
         return _refused(id, EndReason.NO_BROKER, dialled)
     yield Transmit(Peer.BROKER, said)
-    answer = yield Receive(Peer.BROKER)
-    return (yield from _welcome(settings, subject, principal.expires_at, id, answer))
+    response = yield Receive(Peer.BROKER)
+    return (yield from _welcome(settings, subject, principal.expires_at, id, response))
 
 
 def _identify(
@@ -126,8 +126,8 @@ def _identify(
     """Return the client's principal; an empty name if only the broker authenticates."""
     if settings.mode is Mode.PASS_THROUGH:
         return Principal("", verified=False)
-    answer = settings.services.authenticate(Credential("token", token))
-    return (yield from settled(answer))
+    response = settings.services.authenticate(Credential("token", token))
+    return (yield from settled(response))
 
 
 def _pace(
@@ -136,13 +136,13 @@ def _pace(
     """Wait if rules limit the rate of new connections; return a refusal if that takes too long."""
     if Action.CONNECT not in settings.services.paced:
         return None
-    answer = settings.services.wait(Action.CONNECT, subject)
-    while isinstance(answer, Again):
-        yield Wait(answer.seconds)
-        answer = settings.services.wait(Action.CONNECT, subject, answer)
-    if isinstance(answer, Denial):
-        return _refused(id, EndReason.TOO_MANY_CONNECTS, answer)
-    yield Wait(answer)
+    response = settings.services.wait(Action.CONNECT, subject)
+    while isinstance(response, Again):
+        yield Wait(response.seconds)
+        response = settings.services.wait(Action.CONNECT, subject, response)
+    if isinstance(response, Denial):
+        return _refused(id, EndReason.TOO_MANY_CONNECTS, response)
+    yield Wait(response)
     return None
 
 
@@ -153,17 +153,19 @@ def _broker(settings: EntrySettings, reached: Address) -> Address | None:
 
 
 def _welcome(
-    settings: EntrySettings, subject: Subject, expires: float | None, id: int, answer: StepResult
+    settings: EntrySettings, subject: Subject, expires: float | None, id: int, response: StepResult
 ) -> Opening:
-    if not isinstance(answer, bytes):
+    if not isinstance(response, bytes):
         denial = Denial(Refusal.NOT_READY, "the broker did not answer")
         return _refused(id, EndReason.BROKER_LOST, denial)
-    kind = head_of(answer)[1] if len(answer) >= HEAD.size else 0
+    kind = head_of(response)[1] if len(response) >= HEAD.size else 0
     if kind == Kind.ERROR:
-        return Refused(EndReason.BROKER_REFUSED, cleaned(answer, settings), error_of(answer).text)
+        return Refused(
+            EndReason.BROKER_REFUSED, cleaned(response, settings), error_of(response).text
+        )
     if kind != Kind.HELLO | ANSWER:
         return Refused(EndReason.BROKER_VIOLATION)
-    yield Transmit(Peer.CLIENT, answer)
+    yield Transmit(Peer.CLIENT, response)
     return Opened(MemoSession(settings, subject, expires))
 
 
@@ -188,8 +190,8 @@ def describe(frame: bytes) -> str:
     try:
         id, kind = head_of(frame)
         known = Kind(kind if kind == Kind.ERROR else kind & ~ANSWER)
-        answer = " answer" if ANSWER <= kind < Kind.ERROR else ""
-        return f"{known.name}{answer} {id} {_describe_body(kind, frame)}".strip()
+        response = " answer" if ANSWER <= kind < Kind.ERROR else ""
+        return f"{known.name}{response} {id} {_describe_body(kind, frame)}".strip()
     except (PeerError, ValueError):
         return "not decodable"
 

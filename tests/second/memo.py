@@ -39,7 +39,7 @@ ANSWER = 0x80
 
 
 class Kind(IntEnum):
-    """The kinds of requests; their answers have `kind | ANSWER`."""
+    """The kinds of requests; their responses have `kind | ANSWER`."""
 
     HELLO = 1
     WHERE = 2
@@ -117,7 +117,7 @@ def sections(parts: Iterable[tuple[str, int, bytes]]) -> bytes:
 
 
 def places(brokers: Iterable[tuple[str, str, int]]) -> bytes:
-    """Return the body of an answer to WHERE; each broker is a topic, a host and a port."""
+    """Return the body of a response to WHERE; each broker is a topic, a host and a port."""
     found = [text(topic) + text(host) + SIZE.pack(port) for topic, host, port in brokers]
     return bytes([len(found)]) + b"".join(found)
 
@@ -153,7 +153,7 @@ def topics_of(frame: bytes) -> list[str]:
 
 
 def places_of(frame: bytes) -> list[tuple[str, str, int]]:
-    """Return topic, host and port of each broker in an answer to WHERE."""
+    """Return topic, host and port of each broker in a response to WHERE."""
     body = Body(frame)
     found = [(body.text(), body.text(), body.number(2)) for _ in range(body.number(1))]
     body.end()

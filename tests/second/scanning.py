@@ -93,7 +93,7 @@ class ToBrokerScanner(_Scanner):
 
 
 class ToClientScanner(_Scanner):
-    """Answers to PUT and GET pass, unless an own answer follows, which the session injects."""
+    """Answers to PUT and GET pass, unless an own response follows, which the session injects."""
 
     def _passes(self, kind: int, chunk: bytearray, pos: int, end: int, total: int) -> bool | None:
         if kind not in (Kind.PUT | ANSWER, Kind.GET | ANSWER):

@@ -13,7 +13,7 @@ from itertools import islice
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
 from gateway.wire.address import Address
-from gateway.wire.budget import Allotment
+from gateway.wire.budget import Quota
 from gateway.wire.contract import (
     FORWARD,
     Denial,
@@ -82,7 +82,7 @@ class MemoSession:
         self._settings = settings
         self._services = settings.services
         self._subject = subject
-        self._allotment = Allotment(settings.budget, subject.host or "")
+        self._quota = Quota(settings.budget, subject.host or "")
         self._ledger = Ledger()
         self._waiting = 0  # delayed requests
         self._to_broker = ToBrokerScanner(self._ledger)
@@ -146,11 +146,11 @@ class MemoSession:
         name = read_topic(topic)
         if name is None:
             return UNNAMED
-        if not self._allotment.fits(TOPIC_SIZE):
+        if not self._quota.fits(TOPIC_SIZE):
             return FULL
         account = self._services.admit(action, self._subject.about(name))
         if isinstance(account, Account):
-            self._allotment.take(TOPIC_SIZE)
+            self._quota.take(TOPIC_SIZE)
             accounts[topic.encode()] = account
         return account
 
@@ -189,14 +189,14 @@ class MemoSession:
     ) -> Effects:
         """Forward a lookup once all its topics may be looked up."""
         for number, subject in enumerate(subjects):
-            answer = self._services.wait(Action.LOOKUP, subject, *again)
-            if isinstance(answer, Denial):
-                return self._not_found(frame, answer, now)
-            if isinstance(answer, Again):
+            response = self._services.wait(Action.LOOKUP, subject, *again)
+            if isinstance(response, Denial):
+                return self._not_found(frame, response, now)
+            if isinstance(response, Again):
                 rest = subjects[number:]
-                asked = partial(self._ask_again, rest, frame, until, answer)
-                return self._later(now + answer.seconds, asked)
-            until, again = max(until, now + answer), ()
+                asked = partial(self._ask_again, rest, frame, until, response)
+                return self._later(now + response.seconds, asked)
+            until, again = max(until, now + response), ()
         if until > now:
             return self._later(until, partial(self._go_on, frame))
         self._ledger.add_request()
@@ -227,7 +227,7 @@ class MemoSession:
     # -- answers -----------------------------------------------------------------------------
 
     def _answered(self, kind: int, frame: bytes) -> Effects:
-        """Decide an answer of the broker that is rewritten, or that an own answer follows."""
+        """Decide a response of the broker that is rewritten, or that an own response follows."""
         if not self._ledger.owed:
             raise PeerError("an answer without a request")
         effect: Effect = Forward()
@@ -246,11 +246,11 @@ class MemoSession:
         own = self._ledger.pass_answer()
         return (effect, Inject(Direction.TO_CLIENT, own)) if own else (effect,)
 
-    def _places(self, answer: bytes) -> bytes:
-        """Return an answer to WHERE with the gateway's address for each broker."""
-        id, _ = head_of(answer)
+    def _places(self, response: bytes) -> bytes:
+        """Return a response to WHERE with the gateway's address for each broker."""
+        id, _ = head_of(response)
         found = []
-        for topic, host, port in places_of(answer):
+        for topic, host, port in places_of(response):
             place = self._services.advertise(Address(host, port))
             if isinstance(place, Denial):
                 self._services.looked_up(LookupOutcome.REFUSED)
@@ -306,7 +306,7 @@ class MemoSession:
 
     def _close(self, accounts: dict[bytes, Account], topic: bytes) -> None:
         self._services.release(accounts.pop(topic))
-        self._allotment.give_back(TOPIC_SIZE)
+        self._quota.give_back(TOPIC_SIZE)
 
 
 def cleaned(error: bytes, settings: EntrySettings) -> bytes:

@@ -92,12 +92,12 @@ async def test_a_put_above_its_limit_is_refused_in_place_and_others_pass(
         for topics in (["x"], ["slow", "x"], ["x"], ["public/default/slow"], ["x"]):
             await client.say(Kind.PUT, sections((topic, 1, b"2") for topic in topics))
         deployment.brokers[0].gate.set()
-        answers = [await client.frames.next() for _ in range(5)]
-        assert [head_of(answer)[0] for answer in answers] == [3, 4, 5, 6, 7]
-        kinds = [head_of(answer)[1] for answer in answers]
+        responses = [await client.frames.next() for _ in range(5)]
+        assert [head_of(response)[0] for response in responses] == [3, 4, 5, 6, 7]
+        kinds = [head_of(response)[1] for response in responses]
         done = Kind.PUT | ANSWER
         assert kinds == [done, Kind.ERROR, done, Kind.ERROR, done]
-        assert error_of(answers[1]) == TOO_OFTEN
+        assert error_of(responses[1]) == TOO_OFTEN
         assert deployment.brokers[0].stored["slow"] == [b"1"]
 
 
@@ -144,9 +144,9 @@ async def test_a_stopping_gateway_answers_all_requests(deploy: Deploy) -> None:
         for data in late:
             await client.say(Kind.PUT, sections([("x", 1, data)]))
         broker.gate.set()
-        answers = [await client.frames.next() for _ in range(3)]
-        assert [head_of(answer)[0] for answer in answers] == [3, 4, 5]
-        kinds = [head_of(answer)[1] for answer in answers]
+        responses = [await client.frames.next() for _ in range(3)]
+        assert [head_of(response)[0] for response in responses] == [3, 4, 5]
+        kinds = [head_of(response)[1] for response in responses]
         assert kinds[0] == Kind.PUT | ANSWER
         stored = [data for data, kind in zip(late, kinds[1:], strict=True) if kind != Kind.ERROR]
         assert broker.stored["x"] == [b"", b"before", *stored]

@@ -103,7 +103,7 @@ class Play:
                     self.sent[direction] += data
 
     ask = property(lambda self: partial(self.say, TO_BROKER))
-    answer = property(lambda self: partial(self.say, TO_CLIENT))
+    response = property(lambda self: partial(self.say, TO_CLIENT))
 
 
 def put(id: int, *topics: str) -> bytes:
@@ -154,7 +154,7 @@ def test_all_bytes_of_a_put_are_counted_for_its_topics() -> None:
 def test_messages_of_a_get_are_counted_by_topic() -> None:
     play = Play()
     play.ask(get(1, "a", "b"), get(2, "a"))
-    play.answer(got(1, "a", "b"), got(2, "a"))
+    play.response(got(1, "a", "b"), got(2, "a"))
     assert counts(play.services.admitted) == {"consume a": 6, "consume b": 3}
 
 
@@ -175,7 +175,7 @@ def test_topics_take_bytes_of_a_budget_and_give_them_back() -> None:
     budget = Budget(1024)
     play = Play(budget=budget)
     play.ask(put(1, "a"), put(2, "b"))
-    play.answer(done(1))
+    play.response(done(1))
     assert play.sent[TO_CLIENT] == done(1) + no(2, FULL)
     assert not play.session.close()
     assert budget.taken == 0
@@ -199,7 +199,7 @@ def test_a_refusal_keeps_its_place_among_the_brokers_answers() -> None:
     play = Play()
     play.ask(put(1, "a"), put(2, "forbidden"), put(3, "x/y"), put(4, "a"), frame(5, 99))
     assert play.sent[TO_CLIENT] == b""
-    play.answer(done(1), done(4))
+    play.response(done(1), done(4))
     ids, rest = [], play.sent[TO_CLIENT]
     while rest:
         ids.append(head_of(rest)[0])
@@ -214,10 +214,10 @@ def test_a_refusal_is_sent_at_once_if_no_answer_is_owed() -> None:
     assert effects[-1] == Pause(TO_BROKER, NOW + REFUSED)
 
 
-@pytest.mark.parametrize("answer", [done(1), frame(1, Kind.WHERE | ANSWER, places([]))])
-def test_an_answer_without_a_request_is_a_violation(answer: bytes) -> None:
+@pytest.mark.parametrize("response", [done(1), frame(1, Kind.WHERE | ANSWER, places([]))])
+def test_an_answer_without_a_request_is_a_violation(response: bytes) -> None:
     with pytest.raises(PeerError):
-        Play().answer(answer)
+        Play().response(response)
 
 
 def test_an_unknown_request_that_must_not_pass_ends_the_connection() -> None:
@@ -234,7 +234,7 @@ def test_a_put_above_its_limit_is_refused_and_a_later_one_passes() -> None:
     play.services.lease = 2
     play.ask(put(1, "a"))
     play.ask(put(2, "a", "b"))
-    play.answer(done(1))
+    play.response(done(1))
     assert play.sent[TO_CLIENT] == done(1) + no(2, TOO_OFTEN)
     for account in play.services.admitted:
         account.grant(2)
@@ -269,14 +269,14 @@ def test_a_lookup_asks_again_for_its_remaining_topics() -> None:
 def test_where_names_the_gateways_addresses() -> None:
     play = Play()
     play.ask(where(1, "a"))
-    play.answer(frame(1, Kind.WHERE | ANSWER, places([("a", *BROKER_1.pair)])))
+    play.response(frame(1, Kind.WHERE | ANSWER, places([("a", *BROKER_1.pair)])))
     assert places_of(play.sent[TO_CLIENT]) == [("a", NAME_1, 6650)]
 
 
 def test_a_broker_without_a_gateway_address_is_not_named() -> None:
     play = Play()
     play.ask(where(1, "a"))
-    play.answer(frame(1, Kind.WHERE | ANSWER, places([("a", "w" * 250, 1)])))
+    play.response(frame(1, Kind.WHERE | ANSWER, places([("a", "w" * 250, 1)])))
     assert error_of(play.sent[TO_CLIENT]).refusal is Refusal.NOT_READY
 
 
@@ -300,7 +300,7 @@ def test_a_leaving_client_gets_all_answers_first() -> None:
     play.ask(put(1, "a"))
     assert play.session.leave(NOW) == ()
     play.ask(put(2, "a"))
-    play.answer(done(1))
+    play.response(done(1))
     assert play.sent[TO_CLIENT] == done(1) + no(2, MOVED)
     assert play.session.leave(NOW) is None
 

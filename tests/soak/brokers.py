@@ -26,7 +26,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     ServerError,
 )
 from gateway.wire.pulsar.frames import Kind
-from tests.hostile.peers import CONNECTED, Wire, answer
+from tests.hostile.peers import CONNECTED, Wire, respond
 from tests.hostile.process import CHECKOUT, until
 from tests.real.brokers.ports import free_ports
 from tests.real.brokers.processes import end, spawn
@@ -84,7 +84,7 @@ class Visitor(Wire):
         elif command.type == BaseCommand.LOOKUP:
             self.say(self._found(command.lookupTopic))
         else:
-            answer(self, command)
+            respond(self, command)
             if TAKEN in (command.producer.topic, command.subscribe.topic):
                 self._brokers.leave(self)
                 self._brokers.taken.put(self.sock)

@@ -20,7 +20,7 @@ from gateway.errors import PeerError
 from gateway.wire.address import Address, parse_address
 from gateway.wire.contract import Dial, Dialled, Peer, Receive, Step, StepResult, Transmit
 from gateway.wire.kafka.addresses import METADATA, Node, nodes
-from gateway.wire.kafka.frames import API_VERSIONS, SIZE, body_of_answer, correlation
+from gateway.wire.kafka.frames import API_VERSIONS, SIZE, body_of_response, correlation
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.walk import plan
 
@@ -122,7 +122,7 @@ def read_brokers(frame: bytes) -> dict[int, Address]:
 def _body(known: Api, version: int, frame: bytes) -> int:
     if correlation(frame) != known.key:
         raise PeerError("an answer to another request")
-    return body_of_answer(known, version, frame)
+    return body_of_response(known, version, frame)
 
 
 def _address(node: Node) -> Address:

@@ -103,14 +103,14 @@ class KafkaSession:
         if head.body < 0:
             if head.key != Key.API_VERSIONS:
                 raise PeerError(f"{known.name} of version {head.version}, which is not offered")
-            return frames.answer(known, 0, head.correlation, unsupported())
+            return frames.response(known, 0, head.correlation, unsupported())
         self._admit(head.key)
         body = codec.decode(known.request, head.version, frame[head.body :])
         told = await self.context.handlers[head.key](self, Request(head.version, body))
         if told is None:
             return None
         data = codec.encode(known.response, head.version, told)
-        return frames.answer(known, head.version, head.correlation, data)
+        return frames.response(known, head.version, head.correlation, data)
 
     def _note(self, known: Api, version: int) -> None:
         seen = Seen(self.number, self.node, known.name, version, self.client, self.principal)

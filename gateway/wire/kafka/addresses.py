@@ -46,7 +46,7 @@ LONGEST_HOST = 255
 
 
 class Node(NamedTuple):
-    """A broker, as an answer names it."""
+    """A broker, as a response names it."""
 
     id: int
     host: str
@@ -67,7 +67,7 @@ Advertise = Callable[[Node], Address]
 def rewritten(
     schema: Schema, version: int, frame: bytes, start: int, advertise: Advertise
 ) -> bytes:
-    """Return an answer whose body begins at `start`, with the gateway's addresses.
+    """Return a response whose body begins at `start`, with the gateway's addresses.
 
     A node without a host is none: no coordinator is available, or a broker is not alive. Raises
     `PeerError` if the body is torn, or has an address that cannot be one.
@@ -93,7 +93,7 @@ def rewritten(
 
 
 def nodes(schema: Schema, version: int, frame: bytes, start: int) -> list[Node]:
-    """Return the brokers that an answer names whose body begins at `start`. Raises `PeerError`."""
+    """Return the brokers that a response names whose body begins at `start`. Raises `PeerError`."""
     found: list[Node] = []
 
     def note(node: Node) -> Address:
@@ -105,7 +105,7 @@ def nodes(schema: Schema, version: int, frame: bytes, start: int) -> list[Node]:
 
 
 def emptied(schema: Schema, version: int, frame: bytes, start: int, name: str) -> bytes:
-    """Return an answer whose lists of this name are empty. Raises `PeerError` if it is torn."""
+    """Return a response whose lists of this name are empty. Raises `PeerError` if it is torn."""
     found = plan(schema, version, frozenset({name})).walk(frame, start, len(frame))
     nothing = unsigned(1) if version >= schema.flexible else bytes(4)
     return splice(frame, found, [(it, nothing) for it in found.places])

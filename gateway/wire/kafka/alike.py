@@ -1,7 +1,7 @@
 """What successive frames of one kind have in common on a connection.
 
 A producer sends to the same partition again and again, a consumer asks for the same partition, and
-the answers to both look alike too: only ids, offsets and batches differ. So a scanner learns the
+the responses to both look alike too: only ids, offsets and batches differ. So a scanner learns the
 constant parts of one frame (`learn_…`), compares them with those of the next frame, and reads the
 numbers between them by one unpack. `quick` and `traffic` read all other frames.
 
@@ -117,7 +117,7 @@ def _accepting(lead: int, rest: int) -> _Accepting:
 
 
 class Accepted(NamedTuple):
-    """The constant parts of accepted answers to Produce. `size`: bytes of an answer. `lead`: the
+    """The constant parts of accepted answers to Produce. `size`: bytes of a response. `lead`: the
     bytes between the correlation id and the partition. `rest`: the bytes behind the offset.
     `version`: of the request. `unpack`: reads size, correlation id, lead, partition, error, offset
     and rest."""
@@ -132,7 +132,7 @@ class Accepted(NamedTuple):
 _accepted = lru_cache(FORMS)(Accepted)
 
 NOT_ACCEPTED = Accepted(0, b"", b"", -1, _accepting(0, 0))
-"""Stands in until an answer has been learned; no answer matches it."""
+"""Stands in until a response has been learned; no response matches it."""
 
 
 def learn_accepted(chunk: bytearray, pos: int, size: int, version: int) -> Accepted | None:
@@ -201,7 +201,7 @@ def learn_asking(chunk: bytearray, pos: int, version: int, wanted: quick.Wanted)
 
 
 class Giving(NamedTuple):
-    """The constant parts of answers to a consumer.
+    """The constant parts of responses to a consumer.
 
     `head`: bytes up to the end of the first batch's head. `around`: bytes behind the frame's size
     that belong to no batch. `lead`: the bytes from the correlation id to the partition. `middle`:
@@ -240,11 +240,11 @@ def _giving(lead: int, digits: int) -> struct.Struct:
 _given = lru_cache(FORMS)(Giving)
 
 NOT_GIVING = Giving(1 << 62, 0, 0, b"", b"", b"", _giving(0, 0).unpack_from)
-"""Stands in until an answer has been learned; no answer matches it."""
+"""Stands in until a response has been learned; no response matches it."""
 
 
 def learn_giving(chunk: bytearray, at: int, version: int, head: quick.Head) -> Giving:
-    """Return the constant parts of the answer whose head ends at `at`. `head`: its beginning, as
+    """Return the constant parts of the response whose head ends at `at`. `head`: its beginning, as
     `quick` has read it."""
     digits = len(quick.length_of(head.batches))
     lead = head.size - digits - _INDEX_TO_BATCHES

@@ -1,4 +1,4 @@
-"""What becomes of a broker's answers on their way to the client, but for those of Fetch.
+"""What becomes of a broker's responses on their way to the client, but for those of Fetch.
 
 Addresses of brokers become the gateway's, what the gateway does not offer is taken out of
 ApiVersions, and topics that the client may not use get their names and errors back.
@@ -22,13 +22,13 @@ from gateway.wire.kafka.addresses import (
     rewritten,
 )
 from gateway.wire.kafka.book import STRAY, Book
+from gateway.wire.kafka.cleaning import cleaned
 from gateway.wire.kafka.commits import COMMITS, DELETE_GROUPS, Commit, accepted, commit_of, deleted
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.frames import API_VERSIONS, SIZE, Head, answer, body_of_answer
-from gateway.wire.kafka.hiding import cleaned
+from gateway.wire.kafka.frames import API_VERSIONS, SIZE, Head, body_of_response, response
+from gateway.wire.kafka.in_flight import Asked
 from gateway.wire.kafka.names import read_topic
-from gateway.wire.kafka.pending import Asked
 from gateway.wire.kafka.records import counted
 from gateway.wire.kafka.restoring import Hidden, restored, told, without
 from gateway.wire.kafka.schema import Api, Schema, api
@@ -45,11 +45,11 @@ BY_IDS = 12
 """The first version of Metadata that is asked for topics by their ids."""
 
 LARGEST_LESSON = 256 * 1024
-"""Bytes of an answer from which ids of topics are learned. A larger one tells of all topics of a
+"""Bytes of a response from which ids of topics are learned. A larger one tells of all topics of a
 large cluster; what of them is used then is asked for."""
 
 UNCOUNTED = frozenset({METADATA, 75})
-"""APIs whose answers have an error for each topic of a cluster that is moving."""
+"""APIs whose responses have an error for each topic of a cluster that is moving."""
 
 _SHARED_TOPIC, _SHARED_RECORDS = "Responses/TopicId", "Responses/Partitions/Records"
 _SHARED_ERROR = "ErrorCode"
@@ -63,7 +63,7 @@ _NO_ERROR = bytes(2)
 
 
 class Answering:
-    """Changes the answers of one connection."""
+    """Changes the responses of one connection."""
 
     __slots__ = (
         "_book",
@@ -96,15 +96,15 @@ class Answering:
         if the request is torn."""
         self._forget_commit()
         commit = commit_of(known.request, head, frame, asked)
-        if self._client.allotment.fits(commit.size):
-            self._client.allotment.take(commit.size)
+        if self._client.quota.fits(commit.size):
+            self._client.quota.take(commit.size)
             self._commit = commit
 
-    def answer(self, asked: Asked, frame: bytes) -> bytes:
-        """Return an answer as the client gets it. Raises `PeerError` if the answer is torn."""
+    def response(self, asked: Asked, frame: bytes) -> bytes:
+        """Return a response as the client gets it. Raises `PeerError` if the response is torn."""
         known = api(asked.key)
         assert known is not None
-        start = body_of_answer(known, asked.version, frame)
+        start = body_of_response(known, asked.version, frame)
         schema, version = known.response, asked.version
         before, counted = frame, asked.accounts
         if asked.key == METADATA and version >= WITH_IDS and len(frame) <= LARGEST_LESSON:
@@ -133,7 +133,7 @@ class Answering:
         return SIZE.pack(len(frame) - SIZE.size) + frame[SIZE.size :]
 
     def _note(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
-        """Count the errors of an answer, and keep what it says of groups."""
+        """Count the errors of a response, and keep what it says of groups."""
         if asked.key not in UNCOUNTED:
             self._count_errors(known, asked.version, frame, start)
         if asked.key in COMMITS:
@@ -169,7 +169,7 @@ class Answering:
 
     def _forget_commit(self) -> None:
         if self._commit is not None:
-            self._client.allotment.give_back(self._commit.size)
+            self._client.quota.give_back(self._commit.size)
             self._commit = None
 
     def _count(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
@@ -191,7 +191,7 @@ class Answering:
     def _count_shared(
         self, schema: Schema, version: int, frame: bytes, start: int
     ) -> tuple[bytes, tuple[Account, ...]]:
-        """Count what a member of a share group gets. Return the answer without the messages of
+        """Count what a member of a share group gets. Return the response without the messages of
         topics that have no account, and the accounts that have no allowance left."""
         found = plan(schema, version, _SHARED).walk(frame, start, len(frame))
         account: Account | ErrorCode = STRAY
@@ -246,14 +246,14 @@ class Answering:
         return hidden
 
     def rebootstrap(self, head: Head) -> bytes:
-        """Return the answer to Metadata that sends a client back to its bootstrap servers."""
+        """Return the response to Metadata that sends a client back to its bootstrap servers."""
         known = api(METADATA)
         assert known is not None
         # No brokers, no cluster, no controller, no topics, and the error (KIP-1102).
         nothing = unsigned(1)
         body = bytes(4) + nothing + b"\0" + struct.pack(">i", -1) + nothing
         body += struct.pack(">h", ErrorCode.REBOOTSTRAP_REQUIRED) + b"\0"
-        return answer(known, head.version, head.correlation, body)
+        return response(known, head.version, head.correlation, body)
 
 
 def metadata_of(ids: Collection[bytes], correlation: int) -> tuple[int, bytes]:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.address import Address
+from gateway.wire.admission import silent
 from gateway.wire.contract import (
     Credential,
     Denial,
@@ -33,10 +34,16 @@ from gateway.wire.contract import (
     Wait,
     settled,
 )
-from gateway.wire.entering import silent
 from gateway.wire.kafka import greeting
 from gateway.wire.kafka.context import Listener
-from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, body_of_answer, request, written
+from gateway.wire.kafka.frames import (
+    API_VERSIONS,
+    Head,
+    body_of_response,
+    request,
+    response,
+    written,
+)
 from gateway.wire.kafka.greeting import Stated
 from gateway.wire.kafka.sasl import handshake, mechanisms, plain
 from gateway.wire.kafka.sasl.client import SHOWN_BY, chosen
@@ -159,7 +166,7 @@ def _by_sasl(
             if not isinstance(step, Challenge):
                 result = yield step
                 continue
-            yield Transmit(Peer.CLIENT, talk.answer(step.data))
+            yield Transmit(Peer.CLIENT, talk.response(step.data))
             result = yield from talk.token()
             if not isinstance(result, bytes):
                 return silent(result)
@@ -167,7 +174,7 @@ def _by_sasl(
         found = stop.value
     if isinstance(found, Accepted):
         left = handshake.lifetime_ms(services.left(found.principal))
-        yield Transmit(Peer.CLIENT, talk.answer(found.data, left))
+        yield Transmit(Peer.CLIENT, talk.response(found.data, left))
         return Known(found.principal, found.credential, stated, mechanism)
     delay = services.setback(origin.host)
     if delay:
@@ -196,14 +203,14 @@ class _Talk:
             raise PeerError("another request than SaslAuthenticate within SASL")
         return handshake.token_of(self._head, frame)
 
-    def answer(self, data: bytes, lifetime_ms: int = 0) -> bytes:
-        """Return the answer to the last token."""
+    def response(self, data: bytes, lifetime_ms: int = 0) -> bytes:
+        """Return the response to the last token."""
         if self._bare:
             return handshake.bare(data)
-        return handshake.answer(self._head, data, lifetime_ms)
+        return handshake.response(self._head, data, lifetime_ms)
 
     def failed(self) -> bytes:
-        """Return the answer that refuses the client; without requests there is none."""
+        """Return the response that refuses the client; without requests there is none."""
         return b"" if self._bare else handshake.failed(self._head)
 
 
@@ -212,14 +219,14 @@ def _offer_versions(listener: Listener, head: Head) -> Generator[Step, StepResul
     known = api(API_VERSIONS)
     assert known is not None
     if head.body < 0:
-        yield Transmit(Peer.CLIENT, answer(known, 0, head.correlation, unsupported()))
+        yield Transmit(Peer.CLIENT, response(known, 0, head.correlation, unsupported()))
         return None
     if not listener.offers:
         yield from ask_for_versions(listener)
     if not listener.offers:
         return Refused(EndReason.NO_BROKER, detail="no broker says which versions it knows")
     body = as_offered(head.version, listener.offers)
-    yield Transmit(Peer.CLIENT, answer(known, head.version, head.correlation, body))
+    yield Transmit(Peer.CLIENT, response(known, head.version, head.correlation, body))
     return None
 
 
@@ -234,7 +241,7 @@ def ask_for_versions(listener: Listener) -> Generator[Step, StepResult, None]:
     frame = yield Receive(Peer.BROKER)
     if isinstance(frame, bytes):
         with suppress(PeerError):  # it is no broker of Kafka
-            start = body_of_answer(known, 0, frame)
+            start = body_of_response(known, 0, frame)
             listener.offers = offers_in(known.response, 0, frame, start, listener.hidden)
 
 

@@ -1,7 +1,7 @@
 """The accounts of one connection, by topic: the first frame that names a topic opens its account.
 
 A frame names a topic by its name or by its id. What a client may not use is refused by an error
-code, which its answer gets; what nobody here knows yet, such as the name of an id, by one after
+code, which its response gets; what nobody here knows yet, such as the name of an id, by one after
 which clients try again, while the gateway finds it out.
 """
 
@@ -151,12 +151,12 @@ class Book:
                 return ErrorCode.NOT_LEADER
             if refused is not None:
                 return _told(action, of_topic(refused.refusal, ErrorCode.NOT_LEADER))
-        if not self._client.allotment.fits(ACCOUNT_SIZE):
+        if not self._client.quota.fits(ACCOUNT_SIZE):
             return _told(action, ErrorCode.POLICY_VIOLATION)
         account = self._services.admit(action, subject)
         if isinstance(account, Denial):
             return _told(action, of_topic(account.refusal, ErrorCode.NOT_LEADER))
-        self._client.allotment.take(ACCOUNT_SIZE)
+        self._client.quota.take(ACCOUNT_SIZE)
         account.ends = self._services.ends(topic)
         if self._stopwatch is not None and action is Action.PRODUCE:
             # All topics have the one tenant, so that no client invents it.
@@ -227,7 +227,7 @@ class Book:
         if self._stopwatch is not None:
             self._stopwatch.closed(account)
         self._services.release(account)
-        self._client.allotment.give_back(ACCOUNT_SIZE)
+        self._client.quota.give_back(ACCOUNT_SIZE)
 
 
 def _told(action: Action, error: ErrorCode) -> ErrorCode:

@@ -1,6 +1,6 @@
 """Reads the offsets that groups commit.
 
-The request names the offsets, and its answer names the partitions whose offsets the broker has
+The request names the offsets, and its response names the partitions whose offsets the broker has
 accepted. Offsets of a transaction count at once, though the client may abort it later.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from gateway.wire.kafka.frames import Head
-from gateway.wire.kafka.pending import Asked
+from gateway.wire.kafka.in_flight import Asked
 from gateway.wire.kafka.restoring import told
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.walk import plan, text_at
@@ -21,7 +21,7 @@ COMMITS = {8: 10, 28: 32767}
 DELETE_GROUPS = 42
 
 MOST = 1000
-"""Partitions of one request whose offsets are kept until its answer comes. A member of a group
+"""Partitions of one request whose offsets are kept until its response comes. A member of a group
 rarely has more. The request passes whole, and figures lack the others."""
 
 _NAMES = ("Topics/Name", "Topics/TopicId")
@@ -82,7 +82,7 @@ def commit_of(schema: Schema, head: Head, frame: bytes, asked: Asked) -> Commit:
 def accepted(
     schema: Schema, version: int, frame: bytes, start: int, commit: Commit
 ) -> Iterator[Committed]:
-    """Yield what the answer to a commit has accepted. Raises `PeerError` if it is torn."""
+    """Yield what the response to a commit has accepted. Raises `PeerError` if it is torn."""
     flexible = version >= schema.flexible
     topic, partition = b"", 0
     for place in plan(schema, version, _ANSWERED).walk(frame, start, len(frame)).places:
@@ -97,7 +97,7 @@ def accepted(
 
 
 def deleted(schema: Schema, version: int, frame: bytes, start: int) -> Iterator[bytes]:
-    """Yield the groups that are gone, of an answer to DeleteGroups. Raises `PeerError`."""
+    """Yield the groups that are gone, of a response to DeleteGroups. Raises `PeerError`."""
     flexible = version >= schema.flexible
     group = b""
     for place in plan(schema, version, _DELETED).walk(frame, start, len(frame)).places:

@@ -19,7 +19,7 @@ from gateway.compiled.kafka import (
     ProduceForm,
     RequestWalker,
 )
-from gateway.wire.kafka import answers, quick
+from gateway.wire.kafka import quick, responses
 from gateway.wire.kafka.addresses import FETCH, PRODUCE
 from gateway.wire.kafka.alike import (
     FORMS,
@@ -33,10 +33,10 @@ from gateway.wire.kafka.alike import (
     Producing,
     kind,
 )
-from gateway.wire.kafka.answers import Answers
 from gateway.wire.kafka.book import Book
-from gateway.wire.kafka.pending import Pending
+from gateway.wire.kafka.in_flight import InFlight
 from gateway.wire.kafka.requests import Requests
+from gateway.wire.kafka.responses import Responses
 from gateway.wire.kafka.scanning import FrameScanner
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle
@@ -101,13 +101,13 @@ class CompiledRequests(_Walked, Requests):
     def __init__(
         self,
         book: Book,
-        pending: Pending,
+        in_flight: InFlight,
         substitutes: Substitutes,
         throttle: Throttle,
         watch: Watch,
     ) -> None:
-        self.walker = RequestWalker(pending, watch)
-        super().__init__(book, pending, substitutes, throttle)
+        self.walker = RequestWalker(in_flight, watch)
+        super().__init__(book, in_flight, substitutes, throttle)
 
     def _learned(self) -> bool:
         if self.stops or self.raw:
@@ -145,8 +145,8 @@ class CompiledRequests(_Walked, Requests):
         return passed if passed > pos else super()._run_produces(like, chunk, pos, end)
 
 
-class CompiledAnswers(_Walked, Answers):
-    """See `Answers`."""
+class CompiledResponses(_Walked, Responses):
+    """See `Responses`."""
 
     __slots__ = ("walker",)
 
@@ -156,13 +156,13 @@ class CompiledAnswers(_Walked, Answers):
         self,
         services: Services,
         book: Book,
-        pending: Pending,
+        in_flight: InFlight,
         substitutes: Substitutes,
         throttle: Throttle,
         watch: Watch,
     ) -> None:
-        self.walker = AnswerWalker(pending, watch, answers.MOST_ENDS)
-        super().__init__(services, book, pending, substitutes, throttle)
+        self.walker = AnswerWalker(in_flight, watch, responses.MOST_ENDS)
+        super().__init__(services, book, in_flight, substitutes, throttle)
 
     def _learned(self) -> bool:
         if self.raw:

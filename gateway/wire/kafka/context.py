@@ -7,12 +7,12 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 
 from gateway.wire.address import Address
-from gateway.wire.budget import Allotment
+from gateway.wire.budget import Quota
 from gateway.wire.contract import Credential, Principal
 from gateway.wire.kafka.topics import TopicIds
 from gateway.wire.kafka.versions import CLIENT_METRICS, OF_PRINCIPALS, Offer
 from gateway.wire.plugin import EntrySettings, Mode
-from gateway.wire.services import Seat
+from gateway.wire.services import Slot
 from gateway.wire.subject import Subject
 
 CLIENT_SIZE = 4096
@@ -45,7 +45,7 @@ class Client:
     """Who is at the other end of a connection.
 
     `subject`: without a topic. `credential`: what it has shown, if its broker could be shown it
-    too. `seat`: its place among the connections that it may have. `node`: the broker that it wants,
+    too. `slot`: its place among the connections that it may have. `node`: the broker that it wants,
     by id; None: any. `guessed`: the broker that it got, if nobody knew where the wanted one is.
     `lifetime`: seconds after the opening for which its broker takes the credential that it was
     shown.
@@ -53,16 +53,16 @@ class Client:
 
     subject: Subject
     principal: Principal
-    allotment: Allotment
+    quota: Quota
     credential: Credential | None = None
-    seat: Seat | None = None
+    slot: Slot | None = None
     node: int | None = None
     guessed: Address | None = None
     lifetime: float = math.inf
 
     def leave(self) -> None:
         """Give back what the connection has of the process's bounds."""
-        self.allotment.close()
-        if self.seat is not None:
-            self.seat.leave()
-            self.seat = None
+        self.quota.close()
+        if self.slot is not None:
+            self.slot.leave()
+            self.slot = None

@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 from gateway.compiled import COMPILED
-from gateway.wire.kafka.answers import Answers
 from gateway.wire.kafka.book import Book
-from gateway.wire.kafka.pending import Pending
+from gateway.wire.kafka.in_flight import InFlight
 from gateway.wire.kafka.requests import Requests
+from gateway.wire.kafka.responses import Responses
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.watch import Watch
 from gateway.wire.services import Services
 
 if COMPILED:
-    from gateway.wire.kafka.compiled import CompiledAnswers, CompiledRequests
+    from gateway.wire.kafka.compiled import CompiledRequests, CompiledResponses
 
 
 def directions(
     services: Services,
     book: Book,
-    pending: Pending,
+    in_flight: InFlight,
     substitutes: Substitutes,
     throttle: Throttle,
     watch: Watch,
-) -> tuple[Requests, Answers]:
-    """Return the scanner of requests, and that of answers."""
+) -> tuple[Requests, Responses]:
+    """Return the scanner of requests, and that of responses."""
     if COMPILED:
         return (
-            CompiledRequests(book, pending, substitutes, throttle, watch),
-            CompiledAnswers(services, book, pending, substitutes, throttle, watch),
+            CompiledRequests(book, in_flight, substitutes, throttle, watch),
+            CompiledResponses(services, book, in_flight, substitutes, throttle, watch),
         )
     return (
-        Requests(book, pending, substitutes, throttle),
-        Answers(services, book, pending, substitutes, throttle),
+        Requests(book, in_flight, substitutes, throttle),
+        Responses(services, book, in_flight, substitutes, throttle),
     )

@@ -11,7 +11,7 @@ from gateway.wire.contract import Refusal
 
 
 class ErrorCode(IntEnum):
-    """What an answer says of a topic, a partition, or all of a request."""
+    """What a response says of a topic, a partition, or all of a request."""
 
     NONE = 0
     UNKNOWN_TOPIC = 3

@@ -71,16 +71,16 @@ def correlation(frame: bytes) -> int:
     return found
 
 
-def body_of_answer(it: Api, version: int, frame: bytes) -> int:
-    """Return the offset of the body in an answer. Raises `PeerError` if its head is torn."""
+def body_of_response(it: Api, version: int, frame: bytes) -> int:
+    """Return the offset of the body in a response. Raises `PeerError` if its head is torn."""
     at = SIZE.size + _CORRELATION.size
     if it.key == API_VERSIONS or version < it.response.flexible:
         return at
     return over_tags(frame, at, len(frame))
 
 
-def answer(it: Api, version: int, correlation: int, body: bytes) -> bytes:
-    """Return an answer with this body."""
+def response(it: Api, version: int, correlation: int, body: bytes) -> bytes:
+    """Return a response with this body."""
     flexible = it.key != API_VERSIONS and version >= it.response.flexible
     rest = _CORRELATION.pack(correlation) + (b"\0" if flexible else b"") + body
     return SIZE.pack(len(rest)) + rest

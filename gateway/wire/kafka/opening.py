@@ -15,7 +15,8 @@ from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.address import Address
-from gateway.wire.budget import Allotment
+from gateway.wire.admission import admit, silent, undialled
+from gateway.wire.budget import Quota
 from gateway.wire.contract import (
     Denial,
     EndReason,
@@ -31,7 +32,6 @@ from gateway.wire.contract import (
     StepResult,
     Transmit,
 )
-from gateway.wire.entering import let_in, silent, undialled
 from gateway.wire.kafka.addresses import METADATA, nodes
 from gateway.wire.kafka.authenticating import Known, Unknown, identify, reach
 from gateway.wire.kafka.context import CLIENT_SIZE, Client, Listener
@@ -39,10 +39,10 @@ from gateway.wire.kafka.frames import (
     API_VERSIONS,
     SIZE,
     Head,
-    answer,
-    body_of_answer,
+    body_of_response,
     correlation,
     request,
+    response,
 )
 from gateway.wire.kafka.greeting import HEAD, Stated, begins, stated
 from gateway.wire.kafka.schema import Api, api
@@ -94,11 +94,11 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
             method=known.method or None,
             client_id=known.stated.client_id or greeted.stated.client_id or None,
         )
-        allotment = Allotment(settings.budget, origin.host)
-        client = Client(Subject(caller), known.principal, allotment, known.credential)
+        quota = Quota(settings.budget, origin.host)
+        client = Client(Subject(caller), known.principal, quota, known.credential)
         client.node = settings.services.reached(origin)
         pair = _pair(listener, client, greeted)
-        outcome = yield from let_in(settings.services, client, CLIENT_SIZE, pair)
+        outcome = yield from admit(settings.services, client, CLIENT_SIZE, pair)
     except PeerError as violation:
         return Refused(EndReason.CLIENT_VIOLATION, detail=str(violation), caller=caller)
     return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome
@@ -122,7 +122,7 @@ def _greeting() -> Generator[Step, StepResult, Greeting | Refused]:
         head = request(frame)
         if head.body >= 0:
             return Greeting(frame, head, stated(head, frame))
-        yield Transmit(Peer.CLIENT, answer(known, 0, head.correlation, unsupported()))
+        yield Transmit(Peer.CLIENT, response(known, 0, head.correlation, unsupported()))
     raise PeerError("a client that takes no version of ApiVersions")
 
 
@@ -160,11 +160,11 @@ def _pair(listener: Listener, client: Client, greeted: Greeting) -> Opening:
 
 
 def versions_for(listener: Listener, head: Head, frame: bytes) -> bytes:
-    """Return the broker's answer to ApiVersions as the client gets it. Raises `PeerError`."""
+    """Return the broker's response to ApiVersions as the client gets it. Raises `PeerError`."""
     known = _api(API_VERSIONS)
     if correlation(frame) != head.correlation:
         raise PeerError("an answer to another request")
-    start = body_of_answer(known, head.version, frame)
+    start = body_of_response(known, head.version, frame)
     listener.offers = offers_in(known.response, head.version, frame, start, listener.hidden)
     changed = offered(known.response, head.version, frame, start, listener.hidden)
     return SIZE.pack(len(changed) - SIZE.size) + changed[SIZE.size :]
@@ -184,7 +184,7 @@ def _find_nodes(listener: Listener, client: Client) -> Generator[Step, StepResul
     known = _api(METADATA)
     settings = listener.settings
     try:
-        start = body_of_answer(known, _NODES_VERSION, frame)
+        start = body_of_response(known, _NODES_VERSION, frame)
         for node in nodes(known.response, _NODES_VERSION, frame, start):
             broker = node.address(tls=settings.brokers_tls)
             settings.services.advertise_node(node.id, broker)

@@ -157,7 +157,7 @@ def session_asked(chunk: bytearray, wanted: Wanted) -> int:
 
 
 def session_given(chunk: bytearray, at: int) -> int:
-    """Return the fetch session of an answer whose head ends at `at`, which `fetched` or `head` has
+    """Return the fetch session of a response whose head ends at `at`, which `fetched` or `head` has
     read."""
     found: int = _int(chunk, at + 7)[0]
     return found
@@ -225,7 +225,7 @@ _WITHOUT_REPLICA = 15
 
 
 def accepted(chunk: bytearray, at: int, end: int, version: int) -> bool:
-    """Return whether an answer to Produce, whose head ends at `at`, says that all went well and
+    """Return whether a response to Produce, whose head ends at `at`, says that all went well and
     nothing else, so that nobody has to look at it. False: look at it."""
     try:
         if chunk[at]:  # tagged fields of the head
@@ -274,7 +274,7 @@ def only_partition(chunk: bytearray, at: int, version: int) -> int | None:
 
 
 def fetched(chunk: bytearray, at: int, end: int, version: int) -> list[Portion] | None:
-    """Return what an answer to Fetch has, whose head ends at `at`; None: read it otherwise."""
+    """Return what a response to Fetch has, whose head ends at `at`; None: read it otherwise."""
     try:
         if chunk[at] or chunk[at + 5] or chunk[at + 6]:  # tagged fields of the head; an error
             return None
@@ -336,7 +336,7 @@ def messages_in(chunk: bytearray, at: int, until: int) -> int:
 
 
 class Head(NamedTuple):
-    """What stands before the batches of an answer to Fetch with one partition, in `size` bytes.
+    """What stands before the batches of a response to Fetch with one partition, in `size` bytes.
     `batches`: bytes of these. `ends`: where the partition ends, by its index."""
 
     size: int
@@ -351,8 +351,8 @@ times. If others stood there, nobody could read the frame."""
 
 
 def head(chunk: bytearray, at: int, end: int, until: int, version: int) -> Head | None:
-    """Return what an answer to Fetch begins with whose head ends at `at`, and which ends at
-    `until`; None: it has not all come, or the answer has several partitions, or another form."""
+    """Return what a response to Fetch begins with whose head ends at `at`, and which ends at
+    `until`; None: it has not all come, or the response has several partitions, or another form."""
     began = at
     try:
         if chunk[at] or chunk[at + 5] or chunk[at + 6] or chunk[at + 11] != _ONE:

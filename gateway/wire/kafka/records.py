@@ -2,7 +2,7 @@
 
 A batch of format 2 says in its head how many records it has, and brokers refuse one that says
 something else. What is older is counted as one message for each entry: brokers take it from
-clients before Kafka 4.0 alone. The broker may end its answer within a batch, which a consumer
+clients before Kafka 4.0 alone. The broker may end its response within a batch, which a consumer
 fetches again, so that is not counted.
 
 Source: the message format of Apache Kafka, and KIP-98.
@@ -70,7 +70,7 @@ class Batches:
 
     def _run(self, chunk: bytearray, at: int, end: int) -> int:
         """Count the usual batches that are whole in the chunk, and return the offset behind them.
-        The last one of a partition is left to `_entry`. Flat, as an answer may have hundreds."""
+        The last one of a partition is left to `_entry`. Flat, as a response may have hundreds."""
         began, last = at, min(end, at + self.left - SHORT)
         messages = 0
         while at + HEAD <= last:

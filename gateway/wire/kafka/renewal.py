@@ -17,7 +17,7 @@ from gateway.wire.kafka.authenticating import (
     OURS,
     lifetime_of,
 )
-from gateway.wire.kafka.pending import Asked
+from gateway.wire.kafka.in_flight import Asked
 from gateway.wire.kafka.sasl import handshake
 from gateway.wire.kafka.sasl.client import Proving
 from gateway.wire.kafka.sasl.client import client as proving
@@ -53,7 +53,7 @@ class Renewal:
         return self._asked(SASL_HANDSHAKE, HANDSHAKE_VERSION), data
 
     def answered(self, asked: Asked, frame: bytes) -> tuple[Asked, bytes] | Denial | None:
-        """Return the next request, after the answer to the last one; or why the broker does not
+        """Return the next request, after the response to the last one; or why the broker does not
         accept the credential; None: it has."""
         if asked.key == SASL_HANDSHAKE:
             if handshake.read_offer(asked.version, frame).error:

@@ -27,7 +27,7 @@ from gateway.wire.kafka.alike import (
 from gateway.wire.kafka.book import STRAY, Book
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import LONGEST_CLIENT, SIZE
-from gateway.wire.kafka.pending import Asked, Pending
+from gateway.wire.kafka.in_flight import Asked, InFlight
 from gateway.wire.kafka.records import FORMAT, HEAD
 from gateway.wire.kafka.scanning import (
     NO_ACKS,
@@ -64,7 +64,7 @@ class Requests(FrameScanner):
         "_asked",
         "_asking",
         "_book",
-        "_pending",
+        "_in_flight",
         "_producing",
         "_substitutes",
         "_throttle",
@@ -76,13 +76,13 @@ class Requests(FrameScanner):
     def __init__(
         self,
         book: Book,
-        pending: Pending,
+        in_flight: InFlight,
         substitutes: Substitutes,
         throttle: Throttle,
     ) -> None:
         super().__init__()
         self._book = book
-        self._pending = pending
+        self._in_flight = in_flight
         self._substitutes = substitutes
         self._throttle = throttle
         self._traffic = NOTHING
@@ -121,7 +121,7 @@ class Requests(FrameScanner):
         if not _REQUEST.first <= version <= _REQUEST.last:
             self.stop = SIZE.size + size
             return 0
-        if self.stops or self._pending.is_full:
+        if self.stops or self._in_flight.is_full:
             self.stop = REQUEST.size
             return 0
         if version >= quick.FLEXIBLE[PRODUCE]:
@@ -157,8 +157,8 @@ class Requests(FrameScanner):
         if account is None:
             return pos
         unpack, least, around, _ = layout
-        length_of, ask = quick.length_of, self._pending.ask
-        accounts, room, last = (account,), self._pending.room, end - least
+        length_of, ask = quick.length_of, self._in_flight.ask
+        accounts, room, last = (account,), self._in_flight.room, end - least
         most_messages = account.messages_ceiling - account.messages
         most_bytes = account.bytes_ceiling - account.bytes
         frames = messages = total = 0
@@ -253,7 +253,7 @@ class Requests(FrameScanner):
     def _sent(self, asked: Asked, acks: int) -> None:
         """Note a request that has passed."""
         if acks != NO_ACKS:
-            self._pending.ask(asked)
+            self._in_flight.ask(asked)
             return
         for account in asked.accounts:
             account.receipts += 1
@@ -264,7 +264,7 @@ class Requests(FrameScanner):
         """Note a request of Fetch that may pass: all its topics have accounts, and none of these
         has used up its allowance."""
         until = pos + SIZE.size + size
-        if until > end or self.stops or self._throttle.consumed or self._pending.is_full:
+        if until > end or self.stops or self._throttle.consumed or self._in_flight.is_full:
             return False
         if self._book.has_questions:
             return False
@@ -279,7 +279,7 @@ class Requests(FrameScanner):
         if not self._book.sessions.may_fetch(session):
             return False
         self._asking = learn_asking(chunk, pos, version, wanted)
-        self._pending.ask(Asked(FETCH, version, correlation))
+        self._in_flight.ask(Asked(FETCH, version, correlation))
         return True
 
     def _run_fetches(self, like: Asking, chunk: bytearray, pos: int, end: int) -> int:
@@ -291,7 +291,7 @@ class Requests(FrameScanner):
             return pos
         if name and name not in self._book.consumed[version >= quick.BY_ID]:
             return pos
-        ask, room = self._pending.ask, self._pending.room
+        ask, room = self._in_flight.ask, self._in_flight.room
         while pos <= last and room > 0:
             length, said, correlation, led, named, left = unpack(chunk, pos)
             if length != size or said != kind or led != lead or named != topic or left != rest:

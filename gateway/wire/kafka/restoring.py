@@ -15,13 +15,13 @@ _ID, _ERROR, _TOPIC = "TopicId", "ErrorCode", "topicName"
 
 
 class Hidden(Protocol):
-    """Returns whether an answer must not name a topic. `by_id`: `topic` is an id, not a name."""
+    """Returns whether a response must not name a topic. `by_id`: `topic` is an id, not a name."""
 
     def __call__(self, topic: bytes, *, by_id: bool) -> bool: ...
 
 
 class Element(NamedTuple):
-    """One topic of an answer: its place, the places of its name and id, and of its errors."""
+    """One topic of a response: its place, the places of its name and id, and of its errors."""
 
     place: Place
     names: tuple[Place, ...]
@@ -29,8 +29,8 @@ class Element(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """One list of topics of an answer: the place of its length, and its elements. `number`: None of
-    a topic that stands in no list."""
+    """One list of topics of a response: the place of its length, and its elements. `number`: None
+    of a topic that stands in no list."""
 
     number: Place | None
     elements: list[Element]
@@ -39,8 +39,9 @@ class Listed(NamedTuple):
 def restored(
     schema: Schema, version: int, frame: bytes, start: int, substitutes: Substitutes
 ) -> bytes:
-    """Return an answer whose body begins at `start`, in which topics have their own names, and each
-    that had a substitute has the error for which it got one. Raises `PeerError` if it is torn."""
+    """Return a response whose body begins at `start`, in which topics have their own names, and
+    each that had a substitute has the error for which it got one. Raises `PeerError` if it is
+    torn."""
     flexible = version >= schema.flexible
     changed: bytearray | None = None
     lists, _ = _lists(schema, version, frame, start)
@@ -57,7 +58,7 @@ def restored(
 
 
 def without(schema: Schema, version: int, frame: bytes, start: int, hidden: Hidden) -> bytes:
-    """Return an answer whose lists have no topics that are hidden. Raises `PeerError` if it is
+    """Return a response whose lists have no topics that are hidden. Raises `PeerError` if it is
     torn."""
     flexible = version >= schema.flexible
     lists, found = _lists(schema, version, frame, start)
@@ -86,7 +87,7 @@ def told(frame: bytes, place: Place, *, flexible: bool) -> bytes:
 
 
 def _lists(schema: Schema, version: int, frame: bytes, start: int) -> tuple[list[Listed], Found]:
-    """Return the lists of topics of an answer. No such list is in an element of another one."""
+    """Return the lists of topics of a response. No such list is in an element of another one."""
     found = plan(schema, version, _wanted(schema, version)).walk(frame, start, len(frame))
     lists: list[Listed] = []
     names: list[Place] = []

@@ -4,7 +4,7 @@ Rights are on topics. A consumer group is what rules call a subscription, and so
 id of a producer. What concerns the cluster, and not one topic, needs the right to administer.
 
 A topic without a right is denied by itself: it gets a substitute in the request, and its name and
-the error in the answer (`substitutes`). All else is refused as a whole (`refusing`).
+the error in the response (`substitutes`). All else is refused as a whole (`refusing`).
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class Rights:
             return None
         name = self._book.name(told, wanted=not asks_for_names) if by_id else told
         if name is None and asks_for_names:
-            return None  # the answer says it, and is judged then
+            return None  # the response says it, and is judged then
         error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else self._denied(right, name)
         if error is None:
             return None

@@ -1,7 +1,7 @@
-"""What both scanners of Kafka share: `requests` and `answers`; see `contract.Scanner`.
+"""What both scanners of Kafka share: `requests` and `responses`; see `contract.Scanner`.
 
 Produce requests and Fetch answers pass and are counted while they come; so do the requests of Fetch
-and the answers to Produce that need no decision. All other frames stop.
+and the responses to Produce that need no decision. All other frames stop.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from gateway.errors import PeerError
 from gateway.wire.kafka.addresses import PRODUCE
 from gateway.wire.kafka.frames import SIZE
-from gateway.wire.kafka.pending import Asked
+from gateway.wire.kafka.in_flight import Asked
 from gateway.wire.kafka.schema import Schema, api
 from gateway.wire.kafka.stream import Stream
 from gateway.wire.kafka.traffic import Traffic
@@ -21,7 +21,7 @@ REQUEST = struct.Struct(">ihhi")
 """The head of each request up to its client id: size, API, version, correlation id."""
 
 ANSWER = struct.Struct(">ii")
-"""The head of each answer: size, correlation id."""
+"""The head of each response: size, correlation id."""
 
 NO_ACKS = 0
 """Of a Produce request that is not answered."""

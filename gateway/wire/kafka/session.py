@@ -1,8 +1,8 @@
 """The session of one connection; see `contract.Session`.
 
 Requests go on as they came, in the client's order, to the one broker of the connection; answers
-come in the same order (`pending`). Clients of Kafka cannot be told to wait before they send, so
-nothing is held: a request whose topics have used up their allowance stays unread, and the answer
+come in the same order (`in_flight`). Clients of Kafka cannot be told to wait before they send, so
+nothing is held: a request whose topics have used up their allowance stays unread, and the response
 to the one before says for how long (KIP-219).
 """
 
@@ -37,7 +37,6 @@ from gateway.wire.contract import (
 )
 from gateway.wire.kafka import fetching
 from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_ACKNOWLEDGE, SHARE_FETCH
-from gateway.wire.kafka.again import Reauthentication, Settling
 from gateway.wire.kafka.answering import Answering, metadata_of
 from gateway.wire.kafka.authenticating import credential_of
 from gateway.wire.kafka.book import Book
@@ -45,9 +44,9 @@ from gateway.wire.kafka.commits import COMMITS
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.directions import directions
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.frames import API_VERSIONS, Head, answer, request
-from gateway.wire.kafka.pending import Asked, Pending
-from gateway.wire.kafka.refusing import no_session, refused
+from gateway.wire.kafka.frames import API_VERSIONS, Head, request, response
+from gateway.wire.kafka.in_flight import Asked, InFlight
+from gateway.wire.kafka.reauthentication import Reauthentication, Settling
 from gateway.wire.kafka.renewal import Renewal, due_in
 from gateway.wire.kafka.replicas import OF_REPLICAS, refuse_replica
 from gateway.wire.kafka.rights import Rights
@@ -64,6 +63,7 @@ from gateway.wire.kafka.sasl.handshake import (
 from gateway.wire.kafka.scanning import ANSWER, REQUEST
 from gateway.wire.kafka.schema import Api, Schema, api
 from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.synthetic import no_session, refused
 from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.versions import is_offered, unsupported
 from gateway.wire.kafka.walk import plan
@@ -79,7 +79,7 @@ IDLE = 620.0
 they have nothing to do, or wait for a group; brokers close after 10."""
 
 FULL_WAIT = 0.05
-"""Seconds until a client is read again that has too many requests without an answer."""
+"""Seconds until a client is read again that has too many requests without a response."""
 
 LONGEST_QUESTION = 5.0
 """Seconds for which a request waits until it is known what its topics are, and who may use them."""
@@ -88,7 +88,7 @@ MOST_QUESTIONS = 2
 """How often a request waits: for names, and for the rights to them."""
 
 PASSING = 0.1
-"""Seconds until it is looked again whether an answer has passed, behind which the pair ends."""
+"""Seconds until it is looked again whether a response has passed, behind which the pair ends."""
 
 SWEPT = 120.0
 """Seconds after which the account of a topic that is not used is closed."""
@@ -101,7 +101,7 @@ OF_SHARE = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 """APIs of share sessions."""
 
 LONG = frozenset({JOIN_GROUP, SYNC_GROUP})
-"""APIs whose answers may take minutes, and are asked for again without harm."""
+"""APIs whose responses may take minutes, and are asked for again without harm."""
 
 REBOOTSTRAP = 13
 """The first version of Metadata whose clients go back to where they began if they are told so."""
@@ -126,19 +126,19 @@ class KafkaSession:
     __slots__ = (
         "_again",
         "_answering",
-        "_answers",
         "_asks",
         "_asks_until",
         "_book",
         "_claim",
         "_client",
+        "_in_flight",
         "_is_leaving",
         "_listener",
         "_paced_until",
-        "_pending",
         "_refused",
         "_renewal",
         "_requests",
+        "_responses",
         "_rights",
         "_services",
         "_shows_again",
@@ -157,17 +157,17 @@ class KafkaSession:
         self._listener = listener
         self._services = listener.settings.services
         self._client = client
-        self._pending = Pending()
+        self._in_flight = InFlight()
         self._watch = Watch()
         self._substitutes = Substitutes(self._watch, listener.ids)
         self.stopwatch = Stopwatch() if self._services.timed else None
         self._book = Book(self._services, client, listener.ids, self._watch, self.stopwatch)
         self._rights = Rights(client, self._book, self._substitutes)
         self._throttle = Throttle(self._services, self._watch)
-        self._requests, self._answers = directions(
+        self._requests, self._responses = directions(
             self._services,
             self._book,
-            self._pending,
+            self._in_flight,
             self._substitutes,
             self._throttle,
             self._watch,
@@ -194,7 +194,7 @@ class KafkaSession:
     @property
     def scanners(self) -> tuple[Scanner, Scanner]:
         """See `contract.Session`."""
-        return self._requests, self._answers
+        return self._requests, self._responses
 
     @property
     def collected_bound(self) -> int:
@@ -242,7 +242,7 @@ class KafkaSession:
             return (End(EndReason.TARGET_REFUSED, detail="this is another broker"),)
         if self._renewal is not None:
             return (Postpone(math.inf),)
-        if self._pending.is_full:
+        if self._in_flight.is_full:
             return (Postpone(now + FULL_WAIT),)
         if self._requests.raw:
             return self._bare_token(frame, now)
@@ -273,7 +273,7 @@ class KafkaSession:
             refuse_replica(known.request, head, frame)
         judged = self._decided_by(known.request, head, frame)
         if self._asks_first(now):
-            # Brokers keep the topics of a fetch session, and the answers to others are kept too:
+            # Brokers keep the topics of a fetch session, and the responses to others are kept too:
             # none of them may get a substitute that is out of date a moment later.
             return (*self._found_out(), Postpone(self._asks_until))
         if isinstance(judged, fetching.Judged):
@@ -287,7 +287,7 @@ class KafkaSession:
         asked = Asked(head.key, head.version, head.correlation, since=now)
         if head.key in COMMITS:
             self._answering.commits(known, head, frame, asked)
-        self._pending.ask(asked)
+        self._in_flight.ask(asked)
         return FORWARD if judged is frame else (Replace(judged),)
 
     def _decided_by(
@@ -342,11 +342,11 @@ class KafkaSession:
         if head.key != API_VERSIONS or known is None:
             detail = f"a request of API {head.key} in version {head.version}"
             return (End(EndReason.UNKNOWN_COMMAND, detail=detail),)
-        return self._own(answer(known, 0, head.correlation, unsupported()))
+        return self._own(response(known, 0, head.correlation, unsupported()))
 
     def _own(self, told: bytes) -> Effects:
         """Drop a request, and answer it in its place."""
-        at_once = self._pending.answer(told)
+        at_once = self._in_flight.response(told)
         return (Drop(), Inject(Direction.TO_CLIENT, at_once)) if at_once else DROP
 
     def _produce(self, head: bytes, now: float) -> Effects:
@@ -405,12 +405,12 @@ class KafkaSession:
     # -- answers -----------------------------------------------------------------------------
 
     def _answered(self, frame: bytes, now: float) -> Effects:
-        if self._answers.raw:
-            return self._bare_answer(frame)
+        if self._responses.raw:
+            return self._bare_response(frame)
         _, correlation = ANSWER.unpack_from(frame)
-        asked = self._pending.next(correlation)
-        if asked.key == FETCH:  # the head alone, and the gateway's own answer follows
-            own = self._answers.go_on(frame)
+        asked = self._in_flight.next(correlation)
+        if asked.key == FETCH:  # the head alone, and the gateway's own response follows
+            own = self._responses.go_on(frame)
             return (Forward(), Inject(Direction.TO_CLIENT, own), *self._end_of_refused(now))
         if asked.key in SASL:
             if asked.is_own:
@@ -418,9 +418,9 @@ class KafkaSession:
             self._sasl_answered(asked, frame)
         if asked.key == METADATA and not asked.is_own:
             self._looked_up(asked.since, now)
-        self._answers.note(asked, frame)
-        changed = self._answering.answer(asked, frame)
-        own = self._pending.answered()
+        self._responses.note(asked, frame)
+        changed = self._answering.response(asked, frame)
+        own = self._in_flight.answered()
         effect: Effect = Forward() if changed is frame else Replace(changed)
         after: Effects = (Inject(Direction.TO_CLIENT, own),) if own else ()
         after = (*after, *self._end_of_refused(now))
@@ -430,10 +430,10 @@ class KafkaSession:
         return (effect, *after)
 
     def _end_of_refused(self, now: float) -> Effects:
-        """Return the end of a client that was refused, once it has all answers before it."""
-        if self._refused is None or self._pending.open:
+        """Return the end of a client that was refused, once it has all responses before it."""
+        if self._refused is None or self._in_flight.open:
             return ()
-        if self._answers.owed:
+        if self._responses.owed:
             return (Later(now + PASSING, self._end_of_refused),)
         return (End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.text),)
 
@@ -441,13 +441,13 @@ class KafkaSession:
         """Ask the broker for the names of ids that are not known, and others for rights.
 
         The broker is not asked while a request passes, which has its place among the pending ones
-        only at its end: its answer comes first, and is an occasion to ask.
+        only at its end: its response comes first, and is an occasion to ask.
         """
         effects: list[Effect] = []
         wanted, undecided = self._book.wanted, self._book.undecided
         if wanted and not self._requests.owed and self._renewal is None:
             version, data = metadata_of(wanted, OWN)
-            self._pending.ask(Asked(METADATA, version, OWN, is_own=True))
+            self._in_flight.ask(Asked(METADATA, version, OWN, is_own=True))
             effects.append(Inject(Direction.TO_BROKER, data))
             self._unanswered += 1
             self._book.wanted = ()
@@ -484,8 +484,8 @@ class KafkaSession:
             self._refused = found.denial
             self._stop_requests()
             detail = found.denial.text
-            at_once = self._pending.answer(found.data)
-            if not self._pending.open:
+            at_once = self._in_flight.response(found.data)
+            if not self._in_flight.open:
                 return (Drop(), End(EndReason.AUTHENTICATION_FAILED, at_once, detail))
             return DROP
         if found.principal is None:
@@ -507,7 +507,7 @@ class KafkaSession:
         elif self._claim is not None:
             self._claim.add(token_of(head, frame))
         asked = Asked(head.key, head.version, head.correlation, claim=self._claim)
-        self._pending.ask(asked)
+        self._in_flight.ask(asked)
         return FORWARD
 
     def _sasl_answered(self, asked: Asked, frame: bytes) -> None:
@@ -520,7 +520,7 @@ class KafkaSession:
             self._name("" if told.error else claim.accepted(told.data))
         elif claim.bare:
             accepted = not read_offer(asked.version, frame).error
-            self._requests.raw = self._answers.raw = accepted
+            self._requests.raw = self._responses.raw = accepted
             self._watch.edition += 1
             self._claim = claim
 
@@ -532,13 +532,13 @@ class KafkaSession:
         claim.add(read_bare(frame))
         return FORWARD
 
-    def _bare_answer(self, frame: bytes) -> Effects:
+    def _bare_response(self, frame: bytes) -> Effects:
         claim = self._claim
         assert claim is not None
         self._name(claim.accepted(read_bare(frame)))
         if not claim.is_answered:
             return FORWARD
-        self._requests.raw = self._answers.raw = False
+        self._requests.raw = self._responses.raw = False
         return (Forward(), Resume(Direction.TO_BROKER))
 
     def _name(self, name: str) -> None:
@@ -568,7 +568,7 @@ class KafkaSession:
             return ()  # the broker ends the connection when it has to
         self._renewal = Renewal(credential, mechanism, OWN)
         asked, data = self._renewal.begin()
-        self._pending.ask(asked)
+        self._in_flight.ask(asked)
         return (Inject(Direction.TO_BROKER, data),)
 
     def _renewed(self, asked: Asked, frame: bytes, now: float) -> Effects:
@@ -576,13 +576,13 @@ class KafkaSession:
         renewal = self._renewal
         assert renewal is not None
         found = renewal.answered(asked, frame)
-        own = self._pending.answered()
+        own = self._in_flight.answered()
         before: Effects = (Drop(), Inject(Direction.TO_CLIENT, own)) if own else DROP
         if isinstance(found, Denial):
             return (*before, End(EndReason.BROKER_REFUSED, detail=found.text))
         if found is not None:
             following, data = found
-            self._pending.ask(following)
+            self._in_flight.ask(following)
             return (*before, Inject(Direction.TO_BROKER, data))
         self._renewal = None
         again = self._renew_later(renewal.lifetime, now)
@@ -621,7 +621,7 @@ class KafkaSession:
     @property
     def _is_at_rest(self) -> bool:
         """Return whether nothing is owed: neither answers, nor the rest of a frame that passes."""
-        return not (self._pending.open or self._requests.owed or self._answers.owed)
+        return not (self._in_flight.open or self._requests.owed or self._responses.owed)
 
     # -- ends --------------------------------------------------------------------------------
 
@@ -645,8 +645,8 @@ class KafkaSession:
             self._is_leaving = True
             self._stop_requests()
             return (Resume(Direction.TO_BROKER),)
-        passes = self._requests.owed or self._answers.owed
-        return None if self._pending.waits_only_for(LONG) and not passes else ()
+        passes = self._requests.owed or self._responses.owed
+        return None if self._in_flight.waits_only_for(LONG) and not passes else ()
 
     def _asked_while_leaving(self, frame: bytes) -> Effects:
         """Send clients back to where they began if they understand it (KIP-1102), and leave all

@@ -2,7 +2,7 @@
 
 A broker keeps the topics of a session, so that later requests name only what has changed. Whoever
 names a session gets the messages of its topics: the broker knows the gateway as one principal, and
-binds a session to none. So a connection uses only a fetch session that an answer gave it, and only
+binds a session to none. So a connection uses only a fetch session that a response gave it, and only
 a share session that it has begun. Whoever loses a right loses the connection, and the sessions with
 it.
 
@@ -51,7 +51,7 @@ class Sessions:
         return bool(self._fetch)
 
     def gave(self, session: int) -> None:
-        """Note the fetch session that an answer names."""
+        """Note the fetch session that a response names."""
         if session != NO_SESSION and session not in self._fetch:
             self._fetch = (*self._fetch, session)[-MOST:]
 
@@ -61,7 +61,7 @@ class Sessions:
 
     def may_share(self, schema: Schema, head: Head, frame: bytes) -> bool:
         """Return whether a request of a share group may use the session that it names, and note the
-        one that it begins, until its answer comes. Raises `PeerError` if it is torn."""
+        one that it begins, until its response comes. Raises `PeerError` if it is torn."""
         flexible = head.version >= schema.flexible
         epoch, names = _BEGINS, [b"", b""]
         found = plan(schema, head.version, frozenset(_OF_SHARE)).walk(frame, head.body, len(frame))
@@ -77,8 +77,8 @@ class Sessions:
         return True
 
     def shared(self, *, refused: bool) -> None:
-        """Note the answer to a request of ShareFetch. Members wait for the answer to the one that
-        begins their session, before which they know of none."""
+        """Note the response to a request of ShareFetch. Members wait for the response to the one
+        that begins their session, before which they know of none."""
         begun, self._beginning = self._beginning, None
         if begun is not None and not refused and begun not in self._share:
             self._share = (*self._share, begun)[-MOST:]

@@ -134,7 +134,7 @@ SHOWN: Mapping[int, Mapping[str, Why]] = {
 """By API and path."""
 
 FILTERED_APIS = frozenset(key for key, fields in SHOWN.items() if FILTERED in fields.values())
-"""APIs whose answers lose what a client may not know."""
+"""APIs whose responses lose what a client may not know."""
 
 NAMELESS = {
     "ErrorMessage": "a text, from which addresses are cleaned",

@@ -3,7 +3,7 @@
 A frame may name allowed and denied topics, and is passed on while it comes. So a denied name is
 not taken out of it: it becomes a name of the same length that no broker accepts, and an id becomes
 a random one. No client foresees it, so none can ask for an id whose substitute is a topic's. The
-broker answers with an error for this topic alone, and the answer gets
+broker answers with an error for this topic alone, and the response gets
 the name back, with the error that says why. Nothing has to be held, and nothing of the other topics
 changes.
 
@@ -68,7 +68,7 @@ class Substitutes:
         return self._originals.get(other)
 
     def clear(self) -> None:
-        """Forget all substitutes: no answer is owed that may have one."""
+        """Forget all substitutes: no response is owed that may have one."""
         self._others = self._originals = _NONE
 
     def _other(self, topic: bytes, error: int, *, by_id: bool) -> bytes:

@@ -96,7 +96,7 @@ def has_throttle(schema: Schema, version: int) -> bool:
 
 
 def throttled(schema: Schema, version: int, frame: bytes, start: int, milliseconds: int) -> bytes:
-    """Return an answer whose body begins at `start` and says at least so many milliseconds: what a
+    """Return a response whose body begins at `start` and says at least so many milliseconds: what a
     broker says stays if it is more. Raises `PeerError` if the body is torn."""
     changed = bytearray(frame)
     for place in plan(schema, version, _WANTED).walk(frame, start, len(frame)).places:
@@ -107,7 +107,7 @@ def throttled(schema: Schema, version: int, frame: bytes, start: int, millisecon
 
 
 def tell(chunk: bytearray, at: int, milliseconds: int) -> None:
-    """Write into an answer that passes, whose time stands at `at`, at least so many
+    """Write into a response that passes, whose time stands at `at`, at least so many
     milliseconds."""
     (told,) = _TIME.unpack_from(chunk, at)
     _TIME.pack_into(chunk, at, min(LONGEST_MS, max(told, milliseconds)))

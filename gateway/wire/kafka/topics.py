@@ -47,7 +47,7 @@ class TopicIds:
         return found
 
     def learn(self, schema: Schema, version: int, frame: bytes, start: int) -> None:
-        """Learn ids from an answer of Metadata whose body begins at `start`. Raises `PeerError` if
+        """Learn ids from a response of Metadata whose body begins at `start`. Raises `PeerError` if
         it is torn."""
         found = plan(schema, version, _WANTED).walk(frame, start, len(frame))
         flexible = version >= schema.flexible

@@ -12,7 +12,7 @@ _ANSWER = struct.Struct(">ii")
 
 
 def describe(direction: Direction, frame: bytes) -> str:
-    """Return a description of a frame, which may be cut: of a request its API, of an answer only
+    """Return a description of a frame, which may be cut: of a request its API, of a response only
     which request it is for. Tokens and records are never shown."""
     if direction is Direction.TO_CLIENT:
         if len(frame) < _ANSWER.size:

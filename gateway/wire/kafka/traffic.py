@@ -7,7 +7,7 @@ What has to be different for the other peer is written in place, so nothing of a
 
 - A topic that the client may not use gets another name of the same length, which no broker has; its
   answer gets the name back, and the error (`substitutes`). Its batches become zeros, both ways.
-- The addresses of new leaders stand at the end of an answer, in a tagged field (KIP-951), and the
+- The addresses of new leaders stand at the end of a response, in a tagged field (KIP-951), and the
   gateway's may be longer or shorter. So the field becomes one that no client knows, full of zeros.
   The client asks for metadata then, as it did before it could be told.
 """
@@ -41,7 +41,7 @@ BY_ID = {PRODUCE: 13, FETCH: 13}
 """The first version that names topics by their ids."""
 
 WITH_LEADERS = 16
-"""The first version of Fetch whose answer has addresses of leaders."""
+"""The first version of Fetch whose response has addresses of leaders."""
 
 LEADERS, NOBODYS = 0, 127
 """The number of their tagged field, and one that no field of Fetch has; both take one byte."""
@@ -55,7 +55,7 @@ NO_ENDS: Mapping[int, int] = MappingProxyType({})
 
 class Portion(NamedTuple):
     """What a frame has of one topic. `topic`: its name, or its id. `size`: bytes of batches.
-    `ends` (of an answer): where partitions end, by their index."""
+    `ends` (of a response): where partitions end, by their index."""
 
     topic: bytes
     size: int
@@ -66,7 +66,7 @@ class Portion(NamedTuple):
 @dataclass(slots=True)
 class Traffic:
     """What a frame carries. `acks` (of a request): replicas that must have it; with 0 the broker
-    sends no answer. `session` (of an answer): the fetch session. `errors` (of an answer): codes
+    sends no response. `session` (of a response): the fetch session. `errors` (of a response): codes
     other than 0."""
 
     acks: int = 0
@@ -90,7 +90,7 @@ Note = Callable[[bytes], None]
 """Is told the transactional id of a request, before its topics are judged."""
 
 Restore = Callable[[bytes], Original | None]
-"""Returns what an answer has in place of a topic; None: the client may have its messages."""
+"""Returns what a response has in place of a topic; None: the client may have its messages."""
 
 
 def _as_it_is(_told: bytes) -> None:
@@ -160,8 +160,8 @@ def fetched(version: int, traffic: Traffic, restore: Restore = _as_it_is) -> Rea
 def one_partition(
     traffic: Traffic, topic: bytes, size: int, ends: Mapping[int, int] = NO_ENDS
 ) -> Reader:
-    """Read the batches of an answer to Fetch with one partition, from the first of `size` bytes on,
-    and what `quick` knows to stand behind them."""
+    """Read the batches of a response to Fetch with one partition, from the first of `size` bytes
+    on, and what `quick` knows to stand behind them."""
     batches = Batches(size, whole=False)
     yield batches
     traffic.portions.append(Portion(topic, size, batches.messages, ends))
@@ -242,7 +242,7 @@ def _before_batches(
 
 
 def _without_leaders() -> Reader:
-    """Read the tagged fields at the end of an answer; nobody knows that of leaders afterwards."""
+    """Read the tagged fields at the end of a response; nobody knows that of leaders afterwards."""
     for _ in range((yield from compact())):
         tag = yield from compact()
         if tag == LEADERS:

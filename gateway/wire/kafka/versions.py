@@ -1,7 +1,7 @@
 """Which versions clients are offered: those that both the broker and the gateway know.
 
 What only brokers and controllers ask each other is not offered at all. Features of the cluster, and
-tagged fields that are not known, stay in the answer.
+tagged fields that are not known, stay in the response.
 
 Source: KIP-35 and KIP-511. Since Kafka 4.0 brokers take Produce from version 3 on, and still say
 that they take 0: librdkafka compresses only where it sees the old versions (KAFKA-18659). So the
@@ -49,7 +49,7 @@ CLIENT_METRICS = frozenset({71, 72})
 brokers nothing of itself."""
 
 MOST = 1000
-"""APIs of an answer; Kafka has some ninety."""
+"""APIs of a response; Kafka has some ninety."""
 
 _UNSUPPORTED = struct.pack(">h", UNSUPPORTED_VERSION)
 
@@ -74,7 +74,7 @@ class Offer(NamedTuple):
 def offered(
     schema: Schema, version: int, frame: bytes, start: int, hidden: Set[int] = frozenset()
 ) -> bytes:
-    """Return an answer of ApiVersions whose body begins at `start`, with what the gateway offers.
+    """Return a response of ApiVersions whose body begins at `start`, with what the gateway offers.
     Raises `PeerError` if it is torn. `hidden`: further APIs that it does not offer."""
     found, place, flexible = _place(schema, version, frame, start)
     told = _common(frame, place, hidden, flexible=flexible)
@@ -84,14 +84,14 @@ def offered(
 def offers_in(
     schema: Schema, version: int, frame: bytes, start: int, hidden: Set[int] = frozenset()
 ) -> tuple[Offer, ...]:
-    """Return what the gateway offers because of such an answer. Raises `PeerError`."""
+    """Return what the gateway offers because of such a response. Raises `PeerError`."""
     _, place, flexible = _place(schema, version, frame, start)
     told = _common(frame, place, hidden, flexible=flexible)
     return tuple(it._replace(rest=b"\0") for it in told)
 
 
 def as_offered(version: int, offers: Sequence[Offer]) -> bytes:
-    """Return the body of an answer that offers this. It names no features of the cluster, which
+    """Return the body of a response that offers this. It names no features of the cluster, which
     clients ask for again when they are known."""
     known = api(API_VERSIONS)
     assert known is not None
@@ -101,8 +101,8 @@ def as_offered(version: int, offers: Sequence[Offer]) -> bytes:
 
 
 def _place(schema: Schema, version: int, frame: bytes, start: int) -> tuple[Found, Place, bool]:
-    """Return where an answer lists APIs. A broker that does not know the version says so in version
-    0."""
+    """Return where a response lists APIs. A broker that does not know the version says so in
+    version 0."""
     if frame[start : start + 2] == _UNSUPPORTED:
         version = 0
     found = plan(schema, version, frozenset({"ApiKeys"})).walk(frame, start, len(frame))

@@ -76,23 +76,23 @@ def responded(
     if listener.mode is Mode.PASS_THROUGH or client.vouched:
         return _shown(client, credential, FORWARD)
 
-    def checked(answer: Principal | Denial, now: float, onwards: Effects) -> Effects:
-        if isinstance(answer, Denial):
-            return end(EndReason.AUTHENTICATION_FAILED, answer)
-        if answer.name != client.principal.name:
+    def checked(response: Principal | Denial, now: float, onwards: Effects) -> Effects:
+        if isinstance(response, Denial):
+            return end(EndReason.AUTHENTICATION_FAILED, response)
+        if response.name != client.principal.name:
             return end(EndReason.AUTHENTICATION_FAILED, OTHER_PRINCIPAL)
         if not verifies:
             return _shown(client, credential, onwards)
         client.asked = False
-        client.principal = answer
-        return (Drop(), Prolong(now + listener.services.left(answer)))
+        client.principal = response
+        return (Drop(), Prolong(now + listener.services.left(response)))
 
-    answer = listener.services.authenticate(credential)
-    if not isinstance(answer, Settle):
-        return checked(answer, now, FORWARD)
+    response = listener.services.authenticate(credential)
+    if not isinstance(response, Settle):
+        return checked(response, now, FORWARD)
     if client.checking:  # one at a time: each is kept until it is answered
         return end(EndReason.AUTHENTICATION_FAILED, NOT_CHECKED)
-    check, client.checking = _Check(answer), True
+    check, client.checking = _Check(response), True
 
     def then(result: bytes | Denial, now: float) -> Effects:
         client.checking = False
@@ -110,7 +110,7 @@ def _shown(client: Client, credential: Credential, onwards: Effects) -> Effects:
 
 @dataclass(slots=True)
 class _Check:
-    """The job that waits for an answer about a credential. `principal`: whose it is, once the job
+    """The job that waits for a response about a credential. `principal`: whose it is, once the job
     has an outcome other than a denial."""
 
     settle: Settle
@@ -122,8 +122,8 @@ class _Check:
 
     def converse(self) -> Generator[Step, StepResult, bytes | Denial]:
         """See `contract.Job`."""
-        answer = yield from settled(self.settle)
-        if isinstance(answer, Denial):
-            return answer
-        self.principal = answer
+        response = yield from settled(self.settle)
+        if isinstance(response, Denial):
+            return response
+        self.principal = response
         return b""

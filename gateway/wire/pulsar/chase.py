@@ -1,7 +1,7 @@
 """Follow the redirects of one lookup on side connections, so that the client need not.
 
 Each hop sends the client's own LOOKUP (with listener name, properties and unknown fields) to the
-broker that the last answer named, with the `authoritative` flag of that answer. A side connection
+broker that the last response named, with the `authoritative` flag of that answer. A side connection
 is opened in the client's name. The gateway itself answers PINGs and AUTH_CHALLENGEs there.
 """
 
@@ -52,19 +52,19 @@ class Hop:
     authoritative: bool
 
 
-def is_redirect(answer: CommandLookupTopicResponse) -> bool:
-    """Return whether the answer redirects the client to another broker."""
+def is_redirect(response: CommandLookupTopicResponse) -> bool:
+    """Return whether the response redirects the client to another broker."""
     redirect = CommandLookupTopicResponse.Redirect  # also the default of an absent field
-    return answer.HasField("response") and answer.response == redirect
+    return response.HasField("response") and response.response == redirect
 
 
-def next_hop(answer: CommandLookupTopicResponse, *, tls: bool) -> Hop | None:
-    """Return the broker that a Redirect names; None for any other answer. `tls`: its URL with TLS
+def next_hop(response: CommandLookupTopicResponse, *, tls: bool) -> Hop | None:
+    """Return the broker that a Redirect names; None for any other response. `tls`: its URL with TLS
     is preferred."""
-    if not is_redirect(answer):
+    if not is_redirect(response):
         return None
-    address = parse(choose(answer.brokerServiceUrl, answer.brokerServiceUrlTls, tls=tls))
-    return None if address is None else Hop(address, answer.authoritative)
+    address = parse(choose(response.brokerServiceUrl, response.brokerServiceUrlTls, tls=tls))
+    return None if address is None else Hop(address, response.authoritative)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Chase:
         yield Transmit(Peer.BROKER, self._request(hop))
         frame = yield from self._await(BaseCommand.LOOKUP_RESPONSE, opened=True)
         if isinstance(frame, bytes):
-            self._check_answer(frame)
+            self._check_response(frame)
         return frame
 
     def _greet(self) -> Generator[Step, StepResult, Denial | None]:
@@ -117,15 +117,15 @@ class Chase:
         if isinstance(greeting, Denial):
             return greeting
         yield Transmit(Peer.BROKER, greeting)
-        answer = yield from self._await(BaseCommand.CONNECTED, opened=False)
-        return answer if isinstance(answer, Denial) else None
+        response = yield from self._await(BaseCommand.CONNECTED, opened=False)
+        return response if isinstance(response, Denial) else None
 
     def _request(self, hop: Hop) -> bytes:
         command = decode(self.lookup)
         command.lookupTopic.authoritative = hop.authoritative
         return encode(command)
 
-    def _check_answer(self, frame: bytes) -> None:
+    def _check_response(self, frame: bytes) -> None:
         answered = decode(frame).lookupTopicResponse.request_id
         if answered != self.request_id:
             raise PeerError(f"a broker answered lookup {answered} instead of {self.request_id}")

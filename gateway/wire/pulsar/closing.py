@@ -117,7 +117,7 @@ class LateReceipts:
 
 
 PATIENCE = 2.0
-"""Seconds to wait for the next of a producer's receipts, and again for the broker's answer to a
+"""Seconds to wait for the next of a producer's receipts, and again for the broker's response to a
 close. Brokers need milliseconds; the clients of a broker that is silent for longer are better off
 elsewhere. A broker that is slow with a thousand messages is not silent: if it were left with half
 of them stored, the client would repeat these."""

@@ -153,22 +153,22 @@ def end(reason: EndReason, denial: Denial) -> Effects:
 def lookup_failed(request_id: int, denial: Denial) -> bytes:
     """Return a LOOKUP_RESPONSE that says Failed."""
     command = BaseCommand(type=BaseCommand.LOOKUP_RESPONSE)
-    answer = command.lookupTopicResponse
-    answer.request_id = request_id
-    answer.response = CommandLookupTopicResponse.Failed
-    answer.error = LOOKUP_CODES[denial.refusal]
-    answer.message = denial.text
+    response = command.lookupTopicResponse
+    response.request_id = request_id
+    response.response = CommandLookupTopicResponse.Failed
+    response.error = LOOKUP_CODES[denial.refusal]
+    response.message = denial.text
     return encode(command)
 
 
 def partitions_failed(request_id: int, denial: Denial) -> bytes:
     """Return a PARTITIONED_METADATA_RESPONSE that says Failed."""
     command = BaseCommand(type=BaseCommand.PARTITIONED_METADATA_RESPONSE)
-    answer = command.partitionMetadataResponse
-    answer.request_id = request_id
-    answer.response = CommandPartitionedTopicMetadataResponse.Failed
-    answer.error = LOOKUP_CODES[denial.refusal]
-    answer.message = denial.text
+    response = command.partitionMetadataResponse
+    response.request_id = request_id
+    response.response = CommandPartitionedTopicMetadataResponse.Failed
+    response.error = LOOKUP_CODES[denial.refusal]
+    response.message = denial.text
     return encode(command)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Self
 
 from gateway.wire.address import Address
-from gateway.wire.budget import Allotment, Budget
+from gateway.wire.budget import Budget, Quota
 from gateway.wire.contract import Credential, Denial, Principal
 from gateway.wire.plugin import EntrySettings, FrameBounds, Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
@@ -18,7 +18,7 @@ from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.rows import Commands
 from gateway.wire.pulsar.send_errors import CLIENTS
 from gateway.wire.pulsar.topics import named
-from gateway.wire.services import Seat
+from gateway.wire.services import Slot
 from gateway.wire.subject import Subject
 
 
@@ -30,7 +30,7 @@ class Bounds(FrameBounds):
     schema. Brokers put topics into paths of metadata stores, where some hundred characters are
     usual; patterns, which Java looks up as if they were topics, are longer. `handles`: producers
     and consumers; `handle_names`: characters of their topics and subscriptions, which are kept
-    three times. `lookups`: lookups without an answer; the Java client allows itself 5,000.
+    three times. `lookups`: lookups without a response; the Java client allows itself 5,000.
     `lookup_bytes`: bytes of their frames, which are kept in case of a redirect; 5,000 have less
     than a megabyte. `delayed`, `delayed_bytes`: number and bytes of the frames that rate limits
     delay; as for lookups. `rounds`: frames of a broker until CONNECTED; SASL needs a handful.
@@ -85,19 +85,19 @@ class Client:
     trusted proxy stated the principal, and the credential, if any, is what the client showed that
     proxy. `asked`: for a newer credential; `checking`: one that it showed is being checked.
     `shown_until`: when the gateway's own credential expires that its broker was shown.
-    `takes_refusals`: see `send_errors`. `allotment`, `seat`: the connection's part of the budget,
+    `takes_refusals`: see `send_errors`. `quota`, `slot`: the connection's part of the budget,
     and its place among those of its client.
     """
 
     __slots__ = (
         "_connect",
-        "allotment",
         "asked",
         "checking",
         "credential",
         "principal",
-        "seat",
+        "quota",
         "shown_until",
+        "slot",
         "subject",
         "takes_refusals",
         "vouched",
@@ -120,9 +120,9 @@ class Client:
         self.vouched = vouched
         self.asked = False
         self.checking = False
-        self.seat: Seat | None = None
+        self.slot: Slot | None = None
         self.shown_until: float | None = None
-        self.allotment = Allotment(budget or Budget(), subject.host or "")
+        self.quota = Quota(budget or Budget(), subject.host or "")
         self.connect = connect
 
     @property
@@ -156,16 +156,16 @@ class Client:
 
     def leave(self) -> None:
         """Give back what the connection has, because it is over."""
-        self.allotment.close()
-        if self.seat is not None:
-            self.seat.leave()
+        self.quota.close()
+        if self.slot is not None:
+            self.slot.leave()
 
     def take_room(self) -> bool:
         """Take the room for its CONNECT from the budget. Return False if there is not enough."""
         size = self.size
-        if not self.allotment.fits(size):
+        if not self.quota.fits(size):
             return False
-        self.allotment.take(size)
+        self.quota.take(size)
         return True
 
     @property
@@ -188,9 +188,9 @@ class Client:
         self.credential = credential
         self.connect = connect
         more = self.size - before
-        if more > 0 and not self.allotment.fits(more):
+        if more > 0 and not self.quota.fits(more):
             return False
-        self.allotment.take(more)
+        self.quota.take(more)
         return True
 
     def greeting(

@@ -29,7 +29,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import decode, kind_of, text
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.requests import REQUESTS, Asked, Party, read_request, refuse
-from gateway.wire.pulsar.room import Room
+from gateway.wire.pulsar.waiting import WaitingFrames
 from gateway.wire.services import Again
 
 FULL = Denial(Refusal.TOO_OFTEN, "too many requests wait on this connection")
@@ -50,7 +50,7 @@ class _Waiting(NamedTuple):
 class Delays:
     """The delayed requests of one pair. `decide` decides a frame whose time has come."""
 
-    __slots__ = ("_client", "_decide", "_listener", "_queues", "_room")
+    __slots__ = ("_client", "_decide", "_listener", "_queues", "_waiting")
 
     def __init__(
         self,
@@ -63,10 +63,10 @@ class Delays:
         self._decide = decide
         # `_due` will be called for the first frame of each queue.
         self._queues: dict[Party, deque[_Waiting]] = {}
-        self._room = Room(listener, client)
+        self._waiting = WaitingFrames(listener, client)
 
     def __len__(self) -> int:
-        return len(self._room)
+        return len(self._waiting)
 
     def ask(self, kind: int, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
         """Return the effects of delaying or refusing a client's frame; None: decide it now."""
@@ -78,7 +78,7 @@ class Delays:
             return self._refuse(kind, asked, wait)
         if not wait and asked.party not in self._queues:
             return None
-        if not self._room.fits(frame):
+        if not self._waiting.fits(frame):
             return self._refuse(kind, asked, FULL)
         return self._put(asked.party, _waiting(frame, wait, now))
 
@@ -99,7 +99,7 @@ class Delays:
     def _put(self, party: Party, waiting: _Waiting) -> Effects:
         queue = self._queues.setdefault(party, deque())
         queue.append(waiting)
-        self._room.take(waiting.frame)
+        self._waiting.take(waiting.frame)
         return DROP if len(queue) > 1 else (Drop(), self._later(party, waiting.until))
 
     def _later(self, party: Party, until: float) -> Later:
@@ -115,16 +115,16 @@ class Delays:
         while queue and queue[0].until <= now:
             frame, _, again = queue.popleft()
             kind, asked = self._read(frame)
-            answer = 0.0 if again is None else self._wait(asked, again)
-            if isinstance(answer, Denial):
-                told = self._refuse(kind, asked, answer)  # the frame was dropped when it came
+            response = 0.0 if again is None else self._wait(asked, again)
+            if isinstance(response, Denial):
+                told = self._refuse(kind, asked, response)  # the frame was dropped when it came
                 effects += (effect for effect in told if not isinstance(effect, Drop))
-            elif answer:
-                queue.appendleft(_waiting(frame, answer, now))
+            elif response:
+                queue.appendleft(_waiting(frame, response, now))
                 break
             else:
                 frames.append(frame)
-            self._room.give_back(frame)
+            self._waiting.give_back(frame)
         if queue:
             effects.append(self._later(party, queue[0].until))
         else:
@@ -137,9 +137,9 @@ class Delays:
         return kind, read_request(kind, decode(frame, self._listener.bounds.fields))
 
     def clear(self) -> None:
-        """Forget all delayed requests of a pair that is over; it gives its allotment back."""
+        """Forget all delayed requests of a pair that is over; it gives its quota back."""
         self._queues.clear()
-        self._room.clear()
+        self._waiting.clear()
 
 
 def _waiting(frame: bytes, wait: float | Again, now: float) -> _Waiting:

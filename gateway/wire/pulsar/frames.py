@@ -127,7 +127,7 @@ LISTS = frozenset(
         Kind.WATCH_SCALABLE_TOPICS_UPDATE,
     }
 )
-"""The answers of brokers that list topics, as many as there are: only their frame has a bound."""
+"""The responses of brokers that list topics, as many as there are: only their frame has a bound."""
 
 WITH_PAYLOAD = frozenset({Kind.SEND, Kind.MESSAGE})
 """The known commands with bytes behind them. Others must have none: if a nested field reached

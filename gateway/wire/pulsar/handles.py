@@ -11,7 +11,7 @@ from enum import Enum, auto
 from typing import NamedTuple
 
 from gateway.wire.account import Account, Action
-from gateway.wire.budget import Allotment
+from gateway.wire.budget import Quota
 from gateway.wire.pulsar.idtable import IdTable
 from gateway.wire.pulsar.states import NEXT, Event, State
 from gateway.wire.subject import Subject
@@ -106,7 +106,7 @@ class Handle:
 
 
 class Awaited(NamedTuple):
-    """A request without an answer. `request_id`: the client's id."""
+    """A request without a response. `request_id`: the client's id."""
 
     handle: Handle
     asked: Asked
@@ -114,8 +114,8 @@ class Awaited(NamedTuple):
 
 
 MOST_ORPHANS = 1000
-"""Requests without an answer whose incarnation is over, or that never had one. Brokers answer
-nearly all within milliseconds, and some never. Beyond this number the oldest get no answer."""
+"""Requests without a response whose incarnation is over, or that never had one. Brokers answer
+nearly all within milliseconds, and some never. Beyond this number the oldest get no response."""
 
 _NOTHING: dict[int, Awaited] = {}
 """All pairs without a request share this dict, into which nothing is put: idle pairs are many."""
@@ -125,27 +125,27 @@ class Handles:
     """The incarnations of one pair, by id, by account, and by the requests that await answers.
 
     Requests go to the broker under ids of the gateway's own, from `first_request` on, which no
-    client can guess. Under the client's ids, the answer to another command, which passes unread,
-    could be taken for the answer to PRODUCER, SUBSCRIBE or a close: the gateway would lose track of
-    producers and consumers that the broker has, and count them for no account. The answer to a
+    client can guess. Under the client's ids, the response to another command, which passes unread,
+    could be taken for the response to PRODUCER, SUBSCRIBE or a close: the gateway would lose track
+    of producers and consumers that the broker has, and count them for no account. The response to a
     request whose incarnation is over still reaches the client, under the client's id.
 
     `names`: characters of the names of all topics and subscriptions.
     """
 
     __slots__ = (
-        "_allotment",
         "_awaited",
         "_drawn",
         "_first",
         "_orphans",
+        "_quota",
         "consumers",
         "names",
         "producers",
     )
 
-    def __init__(self, first_request: int, allotment: Allotment) -> None:
-        self._allotment = allotment
+    def __init__(self, first_request: int, quota: Quota) -> None:
+        self._quota = quota
         self._first = first_request
         self._drawn = 0  # number of ids drawn
         self._orphans: OrderedDict[int, int] | None = None  # the client's ids by the gateway's
@@ -179,7 +179,7 @@ class Handles:
         self.table(handle.action).put(handle.id, handle)
         handle.account.id = handle.id
         self.names += handle.names
-        self._allotment.take(bytes_kept(handle.account.subject))
+        self._quota.take(bytes_kept(handle.account.subject))
 
     def draw(self) -> int:
         """Return the id of the gateway's next request."""
@@ -192,7 +192,7 @@ class Handles:
         return self._first <= request_id < self._first + self._drawn
 
     def awaits(self, handle: Handle, request_id: int, asked: Asked) -> int:
-        """Await the answer to a client's request; return its id towards the broker."""
+        """Await the response to a client's request; return its id towards the broker."""
         own = self.draw()
         self._await(own, Awaited(handle, asked, request_id))
         return own
@@ -208,13 +208,13 @@ class Handles:
         return [own for own in handle.requests if self._awaited[own].asked is Asked.OPEN]
 
     def client_ids(self, handle: Handle) -> list[int]:
-        """Return the client's ids of this incarnation's requests without an answer."""
+        """Return the client's ids of this incarnation's requests without a response."""
         return [self._awaited[own].request_id for own in handle.requests]
 
     def answered(self, own: int, *, more: bool = False) -> Awaited | None:
         """Return the request that is answered; None if it is not awaited here.
 
-        `more`: another answer to the same request will follow.
+        `more`: another response to the same request will follow.
         """
         awaited = self._awaited.get(own)
         if awaited is not None and not more:
@@ -246,7 +246,7 @@ class Handles:
             self._orphans.popitem(last=False)
 
     def keep(self, handle: Handle, requests: Iterable[int]) -> None:
-        """Await no answers about this incarnation except those to `requests`."""
+        """Await no responses about this incarnation except those to `requests`."""
         kept = {own: self._awaited.pop(own) for own in requests}
         handle.requests = tuple(own for own in handle.requests if own not in kept)
         self._forget(handle)
@@ -262,5 +262,5 @@ class Handles:
         """Forget an incarnation that is over, and its requests."""
         self.table(handle.action).pop(handle.id)
         self.names -= handle.names
-        self._allotment.give_back(bytes_kept(handle.account.subject))
+        self._quota.give_back(bytes_kept(handle.account.subject))
         self._forget(handle)

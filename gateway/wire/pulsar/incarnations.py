@@ -73,11 +73,11 @@ LEFT_AT_ONCE = 256
 
 REVOKED_AGAIN = 0.1
 """Seconds until the next look at a revoked producer or consumer that is still being opened. The
-broker's answer takes milliseconds."""
+broker's response takes milliseconds."""
 
 UNANSWERED = 16
-"""Requests about one producer or consumer without an answer. Each is kept until its answer comes. A
-client asks again after 30 s."""
+"""Requests about one producer or consumer without a response. Each is kept until its response
+comes. A client asks again after 30 s."""
 
 
 class Request(Protocol):
@@ -111,7 +111,7 @@ class Incarnations:
         scanners: Scanners,
         stopwatch: Stopwatch | None = None,
     ) -> None:
-        self.handles = Handles(listener.first_request(), client.allotment)
+        self.handles = Handles(listener.first_request(), client.quota)
         self._listener = listener
         self._client = client
         self._broker = broker
@@ -180,15 +180,15 @@ class Incarnations:
         return Replace(encode(command))
 
     def _ask_again(self, handle: Handle, command: BaseCommand, request: Request) -> Effects:
-        """Decide another opening request while one has no answer. The broker refuses it while it is
-        still opening, or has answered the first one before this one comes."""
+        """Decide another opening request while one has no response. The broker refuses it while it
+        is still opening, or has answered the first one before this one comes."""
         if len(handle.requests) >= UNANSWERED:
             return (Drop(), Inject(Direction.TO_CLIENT, error(request.request_id, BUSY)))
         return (self._asked(handle, Asked.OPEN, command, request),)
 
     def _renew(self, handle: Handle, command: BaseCommand, request: Request) -> Effects:
         """Decide a SUBSCRIBE for an open consumer. Whatever the broker answers, it goes on with the
-        consumer that it has. So account and permits stay; new permits wait for the answer.
+        consumer that it has. So account and permits stay; new permits wait for the response.
         """
         handle.follow(Event.SUBSCRIBED_AGAIN)
         handle.confirmed = False
@@ -200,21 +200,21 @@ class Incarnations:
         bounds = self._listener.bounds
         if len(self.handles) >= bounds.handles or self.handles.names >= bounds.handle_names:
             return BUSY
-        if not self._client.allotment.fits(bytes_kept(subject)):
+        if not self._client.quota.fits(bytes_kept(subject)):
             return NO_ROOM
         if subject.topic is not None and is_brokers_own(subject.topic.name):
             return BROKERS_OWN
         return self._listener.services.admit(action, subject, again=again)
 
     def producer_success(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        answer = command.producer_success
-        # A producer that is not ready gets another answer later: ready, or an error.
-        awaited = self.handles.answered(answer.request_id, more=not answer.producer_ready)
+        response = command.producer_success
+        # A producer that is not ready gets another response later: ready, or an error.
+        awaited = self.handles.answered(response.request_id, more=not response.producer_ready)
         if awaited is None:
-            return self._unawaited(command, answer) or FORWARD
-        answer.request_id = awaited.request_id
+            return self._unawaited(command, response) or FORWARD
+        response.request_id = awaited.request_id
         awaited.handle.confirmed = True
-        event = Event.OPENED if answer.producer_ready else Event.QUEUED
+        event = Event.OPENED if response.producer_ready else Event.QUEUED
         self._opened(awaited.handle, Action.PRODUCE, event)
         return (Replace(encode(command)),)
 
@@ -236,15 +236,15 @@ class Incarnations:
         self._opened(handle, Action.CONSUME, Event.OPENED)
         return (told, *self._confirmed(handle, now))
 
-    def _unawaited(self, command: BaseCommand, answer: Request) -> Effects | None:
-        """Pass on the answer to a request whose incarnation is over; None if it answers another
+    def _unawaited(self, command: BaseCommand, response: Request) -> Effects | None:
+        """Pass on the response to a request whose incarnation is over; None if it answers another
         command of the client, which has the client's own id."""
-        if not self.handles.is_own(answer.request_id):
+        if not self.handles.is_own(response.request_id):
             return None
-        request_id = self.handles.orphan(answer.request_id)
+        request_id = self.handles.orphan(response.request_id)
         if request_id is None:
             return DROP
-        answer.request_id = request_id
+        response.request_id = request_id
         self._listener.veil.hide(command, command.type)
         return (Replace(encode(command)),)
 
@@ -254,7 +254,7 @@ class Incarnations:
         return () if self._permits is None else self._permits.confirm(handle.account, now)
 
     def _opened(self, handle: Handle, action: Action, event: Event) -> None:
-        """Open an incarnation by an answer that fits its action, unless the client gave it up."""
+        """Open an incarnation by a response that fits its action, unless the client gave it up."""
         if handle.action is not action or not handle.follow(event):
             return
         if event is Event.OPENED and action is Action.PRODUCE:
@@ -409,7 +409,7 @@ class Incarnations:
     def withhold_migration(self, command: BaseCommand) -> Effects:
         """Withhold a TOPIC_MIGRATED to a cluster without a gateway.
 
-        The broker may send it instead of an answer to PRODUCER or SUBSCRIBE. Then the gateway
+        The broker may send it instead of a response to PRODUCER or SUBSCRIBE. Then the gateway
         answers by ERROR, or the client would wait.
         """
         handle = self._migrating(command)
@@ -422,7 +422,7 @@ class Incarnations:
         has_one_before = handle.state in REPLACING
         return (*told, *self._abandoned(handle, handle.requests if has_one_before else ()))
 
-    # -- SENDs and their answers -------------------------------------------------------------
+    # -- SENDs and their responses -------------------------------------------------------------
 
     def send(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Decide a SEND that the scanner did not let pass."""
@@ -444,7 +444,7 @@ class Incarnations:
     def send_error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         handle = self.handles.producers.get(command.send_error.producer_id)
         if handle is not None:
-            handle.account.receipts += 1  # no other answer to that SEND will come
+            handle.account.receipts += 1  # no other response to that SEND will come
             handle.account.errors += 1
         return (*self._tell_first(handle), *self._listener.veil.hidden(command, frame))
 
@@ -488,8 +488,9 @@ class Incarnations:
         return (Discard(handle.account),)
 
     def _gone(self, handle: Handle) -> Effects:
-        """End an incarnation after the broker's answer to the client's close. The broker may still
-        open one that was closed while being opened: 4.2.4 answers the close first, and then opens.
+        """End an incarnation after the broker's response to the client's close. The broker may
+        still open one that was closed while being opened: 4.2.4 answers the close first, and then
+        opens.
         """
         opening = self.handles.openings(handle)
         is_gone = handle.confirmed or not opening
@@ -505,7 +506,7 @@ class Incarnations:
     def _settled(self, handle: Handle) -> Effects:
         """Stop counting and sending for an ended incarnation, and give its account back.
 
-        If the client's close still waits, it goes on, because the client awaits its answer.
+        If the client's close still waits, it goes on, because the client awaits its response.
         """
         if handle.action is Action.PRODUCE:
             self._to_broker.close_producer(handle.id)
@@ -601,7 +602,7 @@ class Incarnations:
         return (Discard(account), Inject(Direction.TO_BROKER, close), told)
 
     def _revoked_late(self, handle: Handle, now: float) -> Effects:
-        """Tell the client without the broker's answer, if that takes too long."""
+        """Tell the client without the broker's response, if that takes too long."""
         if self._leaving is None or self.handles.of(handle.account) is not handle:
             return ()
         if handle.state is not State.MOVING:
@@ -648,7 +649,7 @@ class Incarnations:
         return (Discard(handle.account), Inject(Direction.TO_BROKER, told.data))
 
     def _moved(self, request_id: int) -> Effects | None:
-        """Decide the broker's answer to a close of the gateway's own: tell the client, unless the
+        """Decide the broker's response to a close of the gateway's own: tell the client, unless the
         incarnation is over. None: it answers another request."""
         leaving = self._leaving
         handle = None if leaving is None else leaving.answered(request_id)

@@ -35,7 +35,7 @@ ENTRY = 256
 
 
 class _Lookup(NamedTuple):
-    """A lookup without an answer, with the frame that a chase sends again. `since`: when it came.
+    """A lookup without a response, with the frame that a chase sends again. `since`: when it came.
     `subject`: of its duration; None: nobody reads that."""
 
     request_id: int
@@ -90,7 +90,7 @@ class Lookups:
             return BUSY
         if self._kept + len(lookup.frame) > bounds.lookup_bytes:
             return BUSY
-        if not self._client.allotment.fits(lookup.size):
+        if not self._client.quota.fits(lookup.size):
             return NO_ROOM
         admitted = self._listener.services.admit(Action.LOOKUP, self._client.about(topic))
         return admitted if isinstance(admitted, Denial) else None
@@ -103,9 +103,9 @@ class Lookups:
         hop = next_hop(command.lookupTopicResponse, tls=self._listener.brokers_tls)
         if hop is None or lookup is None:
             proven = _leads_on(command)
-            outcome, answer = self._answer(command)
+            outcome, response = self._response(command)
             self._over(lookup, outcome, now, proven=proven)
-            return (Replace(answer),)
+            return (Replace(response),)
         return self._chase(lookup, hop)
 
     def _chase(self, lookup: _Lookup, hop: Hop) -> Effects:
@@ -134,20 +134,20 @@ class Lookups:
         try:
             command = decode(result)
             proven = _leads_on(command)
-            outcome, answer = self._answer(command)
+            outcome, response = self._response(command)
         except PeerError:  # of the other broker: this pair's peers are not at fault
-            outcome, answer = LookupOutcome.FAILED, lookup_failed(lookup.request_id, NOT_FOUND)
+            outcome, response = LookupOutcome.FAILED, lookup_failed(lookup.request_id, NOT_FOUND)
         self._over(lookup, outcome, now, proven=proven)
-        return (Inject(Direction.TO_CLIENT, answer),)
+        return (Inject(Direction.TO_CLIENT, response),)
 
     def clear(self) -> None:
-        """Forget all lookups of a pair that is over; it gives its allotment back."""
+        """Forget all lookups of a pair that is over; it gives its quota back."""
         self._asked = self._chased = None
 
     def _remember(self, table: _Table | None, key: int, lookup: _Lookup) -> _Table:
         """Add a lookup to a table; return the table."""
         self._kept += len(lookup.frame)
-        self._client.allotment.take(lookup.size)
+        self._client.quota.take(lookup.size)
         if table is None:
             return {key: lookup}
         table[key] = lookup
@@ -157,7 +157,7 @@ class Lookups:
         lookup = table.pop(key, None) if table else None
         if lookup is not None:
             self._kept -= len(lookup.frame)
-            self._client.allotment.give_back(lookup.size)
+            self._client.quota.give_back(lookup.size)
         return lookup
 
     def _over(
@@ -172,7 +172,7 @@ class Lookups:
 
     # -- what the client is told -------------------------------------------------------------
 
-    def _answer(self, command: BaseCommand) -> tuple[LookupOutcome, bytes]:
+    def _response(self, command: BaseCommand) -> tuple[LookupOutcome, bytes]:
         """Return the outcome and the client's frame for a broker's final answer to a lookup."""
         self._listener.veil.hide(command, Kind.LOOKUP_RESPONSE)
         if _leads_on(command):
@@ -180,24 +180,24 @@ class Lookups:
         return LookupOutcome.FAILED, self._no(command)
 
     def _connect(self, command: BaseCommand) -> tuple[LookupOutcome, bytes]:
-        answer = command.lookupTopicResponse
+        response = command.lookupTopicResponse
         veil = self._listener.veil
-        url = veil.of_broker(answer.brokerServiceUrl, answer.brokerServiceUrlTls)
+        url = veil.of_broker(response.brokerServiceUrl, response.brokerServiceUrlTls)
         advertised = veil.advertised_url(url)
         if isinstance(advertised, Denial):
             denial = Denial(Refusal.NOT_READY, advertised.text)
-            return LookupOutcome.REFUSED, lookup_failed(answer.request_id, denial)
-        answer.brokerServiceUrl = answer.brokerServiceUrlTls = advertised
-        answer.proxy_through_service_url = True
+            return LookupOutcome.REFUSED, lookup_failed(response.request_id, denial)
+        response.brokerServiceUrl = response.brokerServiceUrlTls = advertised
+        response.proxy_through_service_url = True
         return LookupOutcome.CONNECT, encode(command)
 
     def _no(self, command: BaseCommand) -> bytes:
         """Return the frame for Failed, a Redirect without an address, or an unknown answer."""
-        answer = command.lookupTopicResponse
-        if is_redirect(answer):
-            return lookup_failed(answer.request_id, NOT_FOUND)
-        answer.ClearField("brokerServiceUrl")
-        answer.ClearField("brokerServiceUrlTls")
+        response = command.lookupTopicResponse
+        if is_redirect(response):
+            return lookup_failed(response.request_id, NOT_FOUND)
+        response.ClearField("brokerServiceUrl")
+        response.ClearField("brokerServiceUrlTls")
         return encode(command)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from gateway.errors import PeerError
 from gateway.wire.address import Address
+from gateway.wire.admission import UNDIALLED, pace
 from gateway.wire.contract import (
     Credential,
     Denial,
@@ -34,7 +35,6 @@ from gateway.wire.contract import (
     Wait,
     settled,
 )
-from gateway.wire.entering import UNDIALLED, pace
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import (
@@ -98,11 +98,11 @@ def _let_in(listener: ListenerContext, client: Client, to: str) -> Opening:
     in the CONNECT; may be empty."""
     if not client.take_room():
         return _refused(EndReason.OUT_OF_MEMORY, NO_ROOM)
-    seat = listener.services.seat(client.subject)
-    if isinstance(seat, Denial):
+    slot = listener.services.slot(client.subject)
+    if isinstance(slot, Denial):
         client.leave()
-        return _refused(EndReason.TOO_MANY_CONNECTIONS, seat)
-    client.seat = seat
+        return _refused(EndReason.TOO_MANY_CONNECTIONS, slot)
+    client.slot = slot
     outcome: Opened | Refused | None = None
     try:
         # No broker is told of the client before.
@@ -135,8 +135,8 @@ def _identify(
     if listener.mode is Mode.PASS_THROUGH:
         subject = _subject(connect, listener, origin, _UNNAMED)
         return Client(connect, _UNNAMED, credential, subject, budget=listener.budget)
-    answer = listener.services.authenticate(credential, origin.certificate)
-    principal = yield from settled(answer)
+    response = listener.services.authenticate(credential, origin.certificate)
+    principal = yield from settled(response)
     if isinstance(principal, Denial):
         return principal
     if principal.name in listener.proxies:
@@ -220,7 +220,7 @@ def _undialled(denial: StepResult) -> Refused:
 
 
 def _await_connected(listener: ListenerContext, client: Client, broker: Address | None) -> Opening:
-    """Await the broker's answer to CONNECT; it may send challenges before."""
+    """Await the broker's response to CONNECT; it may send challenges before."""
     for _ in range(listener.bounds.rounds):
         frame = yield Receive(Peer.BROKER)
         if not isinstance(frame, bytes):
@@ -242,7 +242,7 @@ def _await_connected(listener: ListenerContext, client: Client, broker: Address 
 def _answered(
     listener: ListenerContext, client: Client, command: BaseCommand, frame: bytes
 ) -> Generator[Step, StepResult, Refused | None]:
-    """Handle another answer to CONNECT than CONNECTED; None: more answers will follow."""
+    """Handle another response to CONNECT than CONNECTED; None: more answers will follow."""
     kind = kind_of(frame)
     if kind == BaseCommand.AUTH_CHALLENGE:
         return (yield from _challenged(listener, client, command, frame))
@@ -263,13 +263,13 @@ def _challenged(
         yield Transmit(Peer.BROKER, auth_response(ours, listener.version))
         return None
     yield Transmit(Peer.CLIENT, as_read(command, frame))
-    answer = yield Receive(Peer.CLIENT)
-    if not isinstance(answer, bytes):
-        return _silent(answer)
-    response = decode(answer, listener.bounds.fields)
-    if kind_of(answer) != BaseCommand.AUTH_RESPONSE:
+    received = yield Receive(Peer.CLIENT)
+    if not isinstance(received, bytes):
+        return _silent(received)
+    response = decode(received, listener.bounds.fields)
+    if kind_of(received) != BaseCommand.AUTH_RESPONSE:
         raise PeerError("an AUTH_CHALLENGE is answered by AUTH_RESPONSE")
-    yield Transmit(Peer.BROKER, as_read(response, answer))
+    yield Transmit(Peer.BROKER, as_read(response, received))
     return None
 
 

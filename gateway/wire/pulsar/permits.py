@@ -40,7 +40,7 @@ for ever. So when no message has come for a while though some should have, the g
 few more permits (`ConsumerPermits._doubted`).
 
 Permits die with their incarnation, with one exception: if a client subscribes again while its
-consumer is open, the broker goes on with that consumer and its permits. Only the broker's answer
+consumer is open, the broker goes on with that consumer and its permits. Only the broker's response
 tells whether it still has the consumer, and until then all permits wait (*parked*).
 """
 

@@ -75,8 +75,8 @@ def refuse(
         services.looked_up(LookupOutcome.REFUSED)
     if kind in (Kind.PRODUCER, Kind.SUBSCRIBE):
         return refused(*asked.party, asked.request_id, denial)
-    answer = error if by_error else _REFUSALS.get(kind, error)
-    return (Drop(), Inject(Direction.TO_CLIENT, answer(asked.request_id, denial)))
+    response = error if by_error else _REFUSALS.get(kind, error)
+    return (Drop(), Inject(Direction.TO_CLIENT, response(asked.request_id, denial)))
 
 
 _REFUSALS: dict[int, Callable[[int, Denial], bytes]] = {

@@ -87,7 +87,7 @@ def needs(kind: int) -> Iterator[Need]:
 
 
 class Listing(NamedTuple):
-    """An answer that lists topics. `field`: its message; `lists`: where the topics are in it."""
+    """A response that lists topics. `field`: its message; `lists`: where the topics are in it."""
 
     field: str
     lists: tuple[str, ...]
@@ -133,8 +133,8 @@ FREE: Mapping[int, str] = {
 """The commands of clients that need no right of their own, and why."""
 
 
-class _Answer(NamedTuple):
-    """The answer to a request. `code`, `text`: its fields for an error."""
+class _Response(NamedTuple):
+    """The response to a request. `code`, `text`: its fields for an error."""
 
     kind: Kind
     field: str
@@ -142,35 +142,35 @@ class _Answer(NamedTuple):
     text: str
 
 
-_ANSWERS: Mapping[int, _Answer] = {
-    Kind.GET_SCHEMA: _Answer(
+_ANSWERS: Mapping[int, _Response] = {
+    Kind.GET_SCHEMA: _Response(
         Kind.GET_SCHEMA_RESPONSE, "getSchemaResponse", "error_code", "error_message"
     ),
-    Kind.GET_OR_CREATE_SCHEMA: _Answer(
+    Kind.GET_OR_CREATE_SCHEMA: _Response(
         Kind.GET_OR_CREATE_SCHEMA_RESPONSE,
         "getOrCreateSchemaResponse",
         "error_code",
         "error_message",
     ),
-    Kind.ADD_PARTITION_TO_TXN: _Answer(
+    Kind.ADD_PARTITION_TO_TXN: _Response(
         Kind.ADD_PARTITION_TO_TXN_RESPONSE, "addPartitionToTxnResponse", "error", "message"
     ),
-    Kind.ADD_SUBSCRIPTION_TO_TXN: _Answer(
+    Kind.ADD_SUBSCRIPTION_TO_TXN: _Response(
         Kind.ADD_SUBSCRIPTION_TO_TXN_RESPONSE, "addSubscriptionToTxnResponse", "error", "message"
     ),
-    Kind.END_TXN_ON_PARTITION: _Answer(
+    Kind.END_TXN_ON_PARTITION: _Response(
         Kind.END_TXN_ON_PARTITION_RESPONSE, "endTxnOnPartitionResponse", "error", "message"
     ),
-    Kind.END_TXN_ON_SUBSCRIPTION: _Answer(
+    Kind.END_TXN_ON_SUBSCRIPTION: _Response(
         Kind.END_TXN_ON_SUBSCRIPTION_RESPONSE,
         "endTxnOnSubscriptionResponse",
         "error",
         "message",
     ),
-    Kind.SCALABLE_TOPIC_LOOKUP: _Answer(
+    Kind.SCALABLE_TOPIC_LOOKUP: _Response(
         Kind.SCALABLE_TOPIC_UPDATE, "scalableTopicUpdate", "error", "message"
     ),
-    Kind.SCALABLE_TOPIC_SUBSCRIBE: _Answer(
+    Kind.SCALABLE_TOPIC_SUBSCRIBE: _Response(
         Kind.SCALABLE_TOPIC_SUBSCRIBE_RESPONSE,
         "scalableTopicSubscribeResponse",
         "error",
@@ -180,10 +180,10 @@ _ANSWERS: Mapping[int, _Answer] = {
 """Requests that clients do not expect an ERROR for."""
 
 _COPIED = ("request_id", "session_id", "txnid_least_bits", "txnid_most_bits")
-"""Fields of a request that its answer repeats."""
+"""Fields of a request that its response repeats."""
 
 
-def answer(kind: int, command: BaseCommand, denial: Denial) -> Effects:
+def response(kind: int, command: BaseCommand, denial: Denial) -> Effects:
     """Drop a request of `NEEDS` and answer it as a broker refuses one of its kind."""
     asked = getattr(command, NEEDS[kind].field)
     own = _ANSWERS.get(kind)

@@ -44,9 +44,9 @@ def damaged(command: BaseCommand) -> bytes:
 def _send_error(command: BaseCommand, code: ServerError.ValueType, text: str) -> bytes:
     """Return a SEND_ERROR for a SEND. For a batch it names the last message, as receipts do."""
     send = command.send
-    answer = BaseCommand(type=BaseCommand.SEND_ERROR)
-    answer.send_error.producer_id = send.producer_id
-    answer.send_error.sequence_id = max(send.sequence_id, send.highest_sequence_id)
-    answer.send_error.error = code
-    answer.send_error.message = text
-    return encode(answer)
+    response = BaseCommand(type=BaseCommand.SEND_ERROR)
+    response.send_error.producer_id = send.producer_id
+    response.send_error.sequence_id = max(send.sequence_id, send.highest_sequence_id)
+    response.send_error.error = code
+    response.send_error.message = text
+    return encode(response)

@@ -98,7 +98,7 @@ class PulsarSession:
         self._lookups = Lookups(listener, client)
         self._delays: Delays | None = None  # made when it is needed: idle pairs are many
         self._undecided: UndecidedCommands | None = None
-        self._ending = 0  # number of END_TXN requests without an answer
+        self._ending = 0  # number of END_TXN requests without a response
         self.collected_bound = listener.bounds.collected_from(max_message_size + FRAME_PADDING)
         name = client.principal.name or client.subject.host or ""
         bounds = listener.bounds
@@ -240,7 +240,7 @@ class PulsarSession:
     def _refuse(self, kind: int, command: BaseCommand, denial: Denial) -> Effects:
         if kind in REQUESTS:
             return refuse(kind, read_request(kind, command), denial, self._listener.services)
-        return rights.answer(kind, command, denial)
+        return rights.response(kind, command, denial)
 
     def list_topics(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Let a client ask for a list, but for one of the brokers' own topics."""
@@ -386,7 +386,7 @@ class PulsarSession:
     # -- transactions ------------------------------------------------------------------------
 
     def end_transaction(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Await the answer: a client that lost it would ask again, and be refused."""
+        """Await the response: a client that lost it would ask again, and be refused."""
         if self.incarnations.have_left:
             return DROP
         self._ending += 1

@@ -25,7 +25,7 @@ class State(Enum):
     still have it; a producer has no account any more, and a consumer's messages still count.
     `RESETTING`: the gateway makes the client open it again; receipts are awaited. `LEAVING`: the
     gateway stops; receipts are awaited. `MOVING`: the gateway has closed it at the broker, and
-    awaits the answer.
+    awaits the response.
     """
 
     OPENING = auto()
@@ -61,7 +61,7 @@ class Event(Enum):
 
 
 PENDING = frozenset({State.OPENING, State.REOPENING, State.RENEWING, State.QUEUED})
-"""States that await the broker's answer to a request that opens the incarnation."""
+"""States that await the broker's response to a request that opens the incarnation."""
 
 REPLACING = frozenset({State.REOPENING, State.RENEWING})
 """The same, while the broker may have the previous incarnation."""

@@ -1,4 +1,4 @@
-"""Keep the commands of clients whose rights are asked of others, until there is an answer.
+"""Keep the commands of clients whose rights are asked of others, until there is a response.
 
 A command is decided then as if it came only now. Later requests about the same producer or consumer
 wait behind it, so that no close overtakes the opening that it closes. All else of the connection
@@ -30,7 +30,7 @@ from gateway.wire.pulsar.commands import kind_of
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.delays import FULL
 from gateway.wire.pulsar.requests import REQUESTS, read_request
-from gateway.wire.pulsar.room import Room
+from gateway.wire.pulsar.waiting import WaitingFrames
 from gateway.wire.services import Undecided
 
 UNKNOWN = Denial(Refusal.NOT_READY, "whether this client may do this is not known now")
@@ -56,7 +56,7 @@ class UndecidedCommands:
     the effects of refusing a frame.
     """
 
-    __slots__ = ("_decide", "_next", "_queues", "_refuse", "_room")
+    __slots__ = ("_decide", "_next", "_queues", "_refuse", "_waiting")
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class UndecidedCommands:
     ) -> None:
         self._decide = decide
         self._refuse = refuse
-        self._room = Room(listener, client)
+        self._waiting = WaitingFrames(listener, client)
         self._queues: dict[Party, deque[_Kept]] = {}
         self._next = 0
 
     def __len__(self) -> int:
-        return len(self._room)
+        return len(self._waiting)
 
     def follow(self, command: BaseCommand, frame: bytes) -> Effects | None:
         """Keep a frame behind others of its party; None: there are none."""
@@ -85,7 +85,7 @@ class UndecidedCommands:
         return DROP if self._keep(queue, frame) else self._refuse(frame, FULL)
 
     def ask(self, command: BaseCommand, frame: bytes, undecided: Undecided) -> Effects:
-        """Keep a frame until there is an answer about it."""
+        """Keep a frame until there is a response about it."""
         queue: deque[_Kept] = deque()
         if not self._keep(queue, frame):
             return self._refuse(frame, FULL)
@@ -100,9 +100,9 @@ class UndecidedCommands:
         return None, self._next
 
     def _keep(self, queue: deque[_Kept], frame: bytes) -> bool:
-        if not self._room.fits(frame):
+        if not self._waiting.fits(frame):
             return False
-        self._room.take(frame)
+        self._waiting.take(frame)
         queue.append(_Kept(frame))
         return True
 
@@ -122,7 +122,7 @@ class UndecidedCommands:
                 queue[0] = _Kept(frame, asked + 1)
                 return (*effects, self._start(party, found))
             queue.popleft()
-            self._room.give_back(frame)
+            self._waiting.give_back(frame)
             effects += found
             result = b""
         del self._queues[party]
@@ -136,14 +136,14 @@ class UndecidedCommands:
         return self._decide(frame, now)
 
     def clear(self) -> None:
-        """Forget the commands of a pair that is over; it gives its allotment back."""
+        """Forget the commands of a pair that is over; it gives its quota back."""
         self._queues.clear()
-        self._room.clear()
+        self._waiting.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The job that waits for an answer."""
+    """The job that waits for a response."""
 
     undecided: Undecided
 

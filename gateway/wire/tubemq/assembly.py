@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from gateway.wire.budget import Allotment
+from gateway.wire.budget import Quota
 from gateway.wire.contract import EndReason, ViolationError
 from gateway.wire.tubemq.frames import Frame, whole
 
 
 class Assembly:
-    """The frame under way of one direction. `largest`: bytes of a frame. `allotment`: takes what is
+    """The frame under way of one direction. `largest`: bytes of a frame. `quota`: takes what is
     kept of it."""
 
-    __slots__ = ("_allotment", "_kept", "_largest", "_size")
+    __slots__ = ("_kept", "_largest", "_quota", "_size")
 
-    def __init__(self, largest: int, allotment: Allotment) -> None:
+    def __init__(self, largest: int, quota: Quota) -> None:
         self._largest = largest
-        self._allotment = allotment
+        self._quota = quota
         self._kept: list[bytes] = []
         self._size = 0  # bytes of these
 
@@ -29,7 +29,7 @@ class Assembly:
         if missing:
             return None
         data = b"".join(self._kept)
-        self._allotment.give_back(self._size)
+        self._quota.give_back(self._size)
         self._kept = []
         self._size = 0
         return whole(data)
@@ -38,8 +38,8 @@ class Assembly:
         if self._size + len(blocks) > self._largest:
             text = f"a frame of more than {self._largest} bytes"
             raise ViolationError(EndReason.FRAME_TOO_LARGE, text)
-        if not self._allotment.fits(len(blocks)):
+        if not self._quota.fits(len(blocks)):
             raise ViolationError(EndReason.OUT_OF_MEMORY, "no room for a frame of several blocks")
-        self._allotment.take(len(blocks))
+        self._quota.take(len(blocks))
         self._kept.append(blocks)
         self._size += len(blocks)

@@ -20,7 +20,7 @@ from gateway.wire.tubemq import methods
 from gateway.wire.tubemq._proto import tubemq_broker_pb2 as broker
 from gateway.wire.tubemq.envelopes import body_at, varint_at
 from gateway.wire.tubemq.frames import BLOCK, FIRST, MOST_BLOCKS, SIZE, TOKEN
-from gateway.wire.tubemq.pending import Asked, Pending
+from gateway.wire.tubemq.in_flight import Asked, InFlight
 from gateway.wire.tubemq.progress import note
 from gateway.wire.tubemq.scanning import START
 
@@ -146,12 +146,12 @@ class Bringing:
         "_bytes",
         "_digits",
         "_envelope",
+        "_in_flight",
         "_inner",
         "_messages",
         "_offset",
         "_partition_end",
         "_payload",
-        "_pending",
         "_seen",
         "_serial",
         "_services",
@@ -164,8 +164,8 @@ class Bringing:
         "left",
     )
 
-    def __init__(self, pending: Pending, services: Services) -> None:
-        self._pending = pending
+    def __init__(self, in_flight: InFlight, services: Services) -> None:
+        self._in_flight = in_flight
         self._services = services
         self.lead: Lead | None = None
         self.left = 0
@@ -176,7 +176,7 @@ class Bringing:
         if lead is None or end - pos <= FIRST:
             return pos
         token, serial, blocks, size = START.unpack_from(chunk, pos)
-        asked = self._pending.get(serial)
+        asked = self._in_flight.get(serial)
         if token != TOKEN or asked is None or asked.method != methods.GET_MESSAGES:
             return pos
         first = pos + FIRST
@@ -351,7 +351,7 @@ class Bringing:
     def _end(self) -> None:
         if self._skip or self._inner != _OUTSIDE or self._state != _TAG or self._shift:
             raise PeerError(_WRONG)
-        self._pending.pop(self._serial, None)
+        self._in_flight.pop(self._serial, None)
         found = (self._asked, self._messages, self._bytes, self._offset, self._partition_end)
         count_brought(self._services, *found)
         del self._asked

@@ -107,7 +107,7 @@ class Callers:
         if message.opType != methods.UNREGISTER:
             return self._add(registration, subject)
         if self._registrations.pop(registration, None) is not None:
-            self._client.allotment.give_back(KEPT_SIZE)
+            self._client.quota.give_back(KEPT_SIZE)
         return None
 
     def _add(self, registration: Registration, subject: Subject) -> Denial | None:
@@ -118,9 +118,9 @@ class Callers:
 
     def _keeps(self) -> bool:
         """Take room for something that is kept; return whether there is some."""
-        if not self._client.allotment.fits(KEPT_SIZE):
+        if not self._client.quota.fits(KEPT_SIZE):
             return False
-        self._client.allotment.take(KEPT_SIZE)
+        self._client.quota.take(KEPT_SIZE)
         return True
 
     def _verified(self, shown: bytes, now: float) -> Subject | Denial:

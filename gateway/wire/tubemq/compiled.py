@@ -6,7 +6,7 @@ from __future__ import annotations
 from gateway.compiled.tubemq import ReplyWalker
 from gateway.wire.services import Services
 from gateway.wire.tubemq.bringing import count_brought
-from gateway.wire.tubemq.pending import Pending
+from gateway.wire.tubemq.in_flight import InFlight
 from gateway.wire.tubemq.replies import ReplyScanner
 
 
@@ -15,9 +15,9 @@ class CompiledReplies(ReplyScanner):
 
     __slots__ = ("walker",)
 
-    def __init__(self, largest: int, pending: Pending, services: Services) -> None:
-        self.walker = ReplyWalker(pending, services, count_brought)
-        super().__init__(largest, pending, self.walker)
+    def __init__(self, largest: int, in_flight: InFlight, services: Services) -> None:
+        self.walker = ReplyWalker(in_flight, services, count_brought)
+        super().__init__(largest, in_flight, self.walker)
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`."""

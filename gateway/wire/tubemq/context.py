@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gateway.wire.budget import Allotment
+from gateway.wire.budget import Quota
 from gateway.wire.contract import Principal
 from gateway.wire.plugin import EntrySettings
-from gateway.wire.services import Seat
+from gateway.wire.services import Slot
 from gateway.wire.subject import Subject
-from gateway.wire.tubemq.hiding import Hiding
+from gateway.wire.tubemq.rewriting import Rewriting
 
 CLIENT_SIZE = 8192
 """Bytes of the budget that a connection takes: its session, its scanners, and what these know."""
@@ -24,31 +24,31 @@ class Listener:
     settings: EntrySettings
     knows_brokers: bool = False
     visit: int = 0
-    hiding: Hiding = field(init=False)
+    hiding: Rewriting = field(init=False)
 
     def __post_init__(self) -> None:
-        self.hiding = Hiding(self.settings.services, tls=self.settings.brokers_tls)
+        self.hiding = Rewriting(self.settings.services, tls=self.settings.brokers_tls)
 
 
 @dataclass(slots=True)
 class Client:
     """Who is at the other end of a connection.
 
-    `subject`: without a topic. `seat`: its place among the connections that it may have. `node`:
+    `subject`: without a topic. `slot`: its place among the connections that it may have. `node`:
     the broker that it wants, by id; None: the master. `principal`: who it is, by its connection;
     None: its requests say it, or nobody does. `signs`: its requests say it.
     """
 
     subject: Subject
-    allotment: Allotment
+    quota: Quota
     node: int | None
-    seat: Seat | None = None
+    slot: Slot | None = None
     principal: Principal | None = None
     signs: bool = False
 
     def leave(self) -> None:
         """Give back what the connection has of the process's bounds."""
-        self.allotment.close()
-        if self.seat is not None:
-            self.seat.leave()
-            self.seat = None
+        self.quota.close()
+        if self.slot is not None:
+            self.slot.leave()
+            self.slot = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gateway.compiled import COMPILED
 from gateway.wire.services import Services
 from gateway.wire.tubemq.bringing import Bringing
-from gateway.wire.tubemq.pending import Pending
+from gateway.wire.tubemq.in_flight import InFlight
 from gateway.wire.tubemq.replies import ReplyScanner
 from gateway.wire.tubemq.requests import RequestScanner
 
@@ -14,11 +14,11 @@ if COMPILED:
 
 
 def directions(
-    largest: tuple[int, int], pending: Pending, services: Services
+    largest: tuple[int, int], in_flight: InFlight, services: Services
 ) -> tuple[RequestScanner, ReplyScanner]:
     """Return the scanner of requests, and that of replies. `largest`: see `BlockScanner`, of
     both."""
-    requests = RequestScanner(largest[0], pending)
+    requests = RequestScanner(largest[0], in_flight)
     if COMPILED:
-        return requests, CompiledReplies(largest[1], pending, services)
-    return requests, ReplyScanner(largest[1], pending, Bringing(pending, services))
+        return requests, CompiledReplies(largest[1], in_flight, services)
+    return requests, ReplyScanner(largest[1], in_flight, Bringing(in_flight, services))

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Any, NamedTuple
 
 from gateway.wire.account import Account, Action, Right
-from gateway.wire.budget import Allotment
+from gateway.wire.budget import Quota
 from gateway.wire.contract import Denial, Refusal
 from gateway.wire.services import Services, Undecided
 from gateway.wire.subject import Subject, TopicName
@@ -53,11 +53,11 @@ class Judge:
     """Judges the requests of one connection. `undecided`: what has to be asked before the request
     can be judged that was judged last; until somebody has, it is denied."""
 
-    __slots__ = ("_accounts", "_allotment", "_seen", "_services", "undecided")
+    __slots__ = ("_accounts", "_quota", "_seen", "_services", "undecided")
 
-    def __init__(self, services: Services, allotment: Allotment) -> None:
+    def __init__(self, services: Services, quota: Quota) -> None:
         self._services = services
-        self._allotment = allotment
+        self._quota = quota
         self._accounts: dict[_Use, Account] = {}
         self._seen: dict[Account, int] = {}  # frames at the last look
         self.undecided: list[Ask] = []
@@ -140,11 +140,11 @@ class Judge:
         if denied is not None:
             return denied
         assert name is not None
-        if not self._allotment.fits(ACCOUNT_SIZE):
+        if not self._quota.fits(ACCOUNT_SIZE):
             return _FULL
         found = self._services.admit(action, client.about(name, group or None))
         if isinstance(found, Account):
-            self._allotment.take(ACCOUNT_SIZE)
+            self._quota.take(ACCOUNT_SIZE)
             self._accounts[use] = found
         return found
 
@@ -193,7 +193,7 @@ class Judge:
 
     def _release(self, use: _Use) -> None:
         self._services.release(self._accounts.pop(use))
-        self._allotment.give_back(ACCOUNT_SIZE)
+        self._quota.give_back(ACCOUNT_SIZE)
 
 
 def _is_of(told: str, may: Callable[[TopicName], bool]) -> bool:

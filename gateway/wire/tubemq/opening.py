@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gateway.errors import PeerError
-from gateway.wire.budget import Allotment
+from gateway.wire.admission import admit, silent, undialled
+from gateway.wire.budget import Quota
 from gateway.wire.contract import (
     Credential,
     Denial,
@@ -31,7 +32,6 @@ from gateway.wire.contract import (
     Step,
     StepResult,
 )
-from gateway.wire.entering import let_in, silent, undialled
 from gateway.wire.plugin import EntrySettings
 from gateway.wire.subject import Caller, Subject
 from gateway.wire.tubemq.asking import Role, find_brokers, role
@@ -58,7 +58,7 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
         caller = caller._replace(principal=known.principal.name, method=known.method or None)
     client = Client(
         Subject(caller),
-        Allotment(settings.budget, origin.host),
+        Quota(settings.budget, origin.host),
         settings.services.reached(origin),
         principal=None if known is None else known.principal,
         signs=SIGNATURE in settings.services.methods and (known is None or known.method != _TLS),
@@ -69,7 +69,7 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
             return silent(seen)
         head(seen)
         pair = _pair(listener, client)
-        outcome = yield from let_in(settings.services, client, CLIENT_SIZE, pair)
+        outcome = yield from admit(settings.services, client, CLIENT_SIZE, pair)
     except PeerError as violation:
         return Refused(EndReason.CLIENT_VIOLATION, detail=str(violation), caller=caller)
     return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome

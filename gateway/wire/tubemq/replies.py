@@ -11,7 +11,7 @@ from gateway.wire.tubemq import methods
 from gateway.wire.tubemq.alike import BEHIND_SERIAL
 from gateway.wire.tubemq.bringing import LONGEST_LEAD, Lead
 from gateway.wire.tubemq.frames import FIRST, TOKEN
-from gateway.wire.tubemq.pending import Pending
+from gateway.wire.tubemq.in_flight import InFlight
 from gateway.wire.tubemq.scanning import START, BlockScanner
 
 MOST_KNOWN = 4
@@ -30,14 +30,14 @@ class Reading(Protocol):
 
 
 class ReplyScanner(BlockScanner):
-    """`pending`: the requests that wait for replies. `bringing`: reads those that bring
+    """`in_flight`: the requests that wait for replies. `bringing`: reads those that bring
     messages."""
 
-    __slots__ = ("_bringing", "_pending", "_receipts")
+    __slots__ = ("_bringing", "_in_flight", "_receipts")
 
-    def __init__(self, largest: int, pending: Pending, bringing: Reading) -> None:
+    def __init__(self, largest: int, in_flight: InFlight, bringing: Reading) -> None:
         super().__init__(largest)
-        self._pending = pending
+        self._in_flight = in_flight
         self._bringing = bringing
         self._receipts: dict[int, re.Pattern[bytes]] = {}  # by the length of the only block
 
@@ -79,10 +79,10 @@ class ReplyScanner(BlockScanner):
         return pos
 
     def _run_receipts(self, chunk: bytearray, pos: int, end: int) -> int:
-        receipts, pending = self._receipts, self._pending
+        receipts, in_flight = self._receipts, self._in_flight
         while receipts and end - pos > FIRST:
             token, serial, _, size = START.unpack_from(chunk, pos)
-            receipt, asked = receipts.get(size), pending.get(serial)
+            receipt, asked = receipts.get(size), in_flight.get(serial)
             behind = pos + FIRST + size
             if receipt is None or asked is None or asked.account is None or behind > end:
                 break
@@ -90,7 +90,7 @@ class ReplyScanner(BlockScanner):
                 break
             if not receipt.fullmatch(chunk, pos + BEHIND_SERIAL, behind):
                 break
-            del pending[serial]
+            del in_flight[serial]
             asked.account.receipts += 1
             pos = behind
         return pos
@@ -98,7 +98,7 @@ class ReplyScanner(BlockScanner):
     def _waits(self, chunk: bytearray, pos: int, end: int) -> bool:
         """See `BlockScanner`."""
         token, serial, blocks, size = START.unpack_from(chunk, pos)
-        asked = self._pending.get(serial)
+        asked = self._in_flight.get(serial)
         if asked is None or token != TOKEN or end - pos >= FIRST + size:
             return False
         if asked.method == methods.SEND_MESSAGE:

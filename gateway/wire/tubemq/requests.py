@@ -14,7 +14,7 @@ from gateway.wire.tubemq.alike import (
     may_become,
 )
 from gateway.wire.tubemq.frames import BLOCK, FIRST, HEAD, SIZE, TOKEN, length
-from gateway.wire.tubemq.pending import MOST, Asked, Pending
+from gateway.wire.tubemq.in_flight import MOST, Asked, InFlight
 from gateway.wire.tubemq.scanning import START, BlockScanner
 
 MOST_KNOWN = 16
@@ -35,13 +35,13 @@ class Known:
 
 
 class RequestScanner(BlockScanner):
-    """`pending`: takes the requests that pass."""
+    """`in_flight`: takes the requests that pass."""
 
-    __slots__ = ("_known", "_last", "_pending")
+    __slots__ = ("_in_flight", "_known", "_last")
 
-    def __init__(self, largest: int, pending: Pending) -> None:
+    def __init__(self, largest: int, in_flight: InFlight) -> None:
         super().__init__(largest)
-        self._pending = pending
+        self._in_flight = in_flight
         self._known: list[Known] = []
         self._last: Known | None = None
 
@@ -65,8 +65,8 @@ class RequestScanner(BlockScanner):
 
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
         """See `BlockScanner`."""
-        last, pending = self._last, self._pending
-        while last is not None and end - pos > FIRST and len(pending) < MOST:
+        last, in_flight = self._last, self._in_flight
+        while last is not None and end - pos > FIRST and len(in_flight) < MOST:
             token, serial, blocks, size = START.unpack_from(chunk, pos)
             if blocks > 1:
                 size = _size(chunk, pos, end, blocks)
@@ -79,14 +79,14 @@ class RequestScanner(BlockScanner):
                 known, form = found
             account = known.asked.account
             behind = pos + form.length
-            if behind > end or token != TOKEN or serial in pending:
+            if behind > end or token != TOKEN or serial in in_flight:
                 break
             if account is None or account.held or account.queued:
                 break
             if known.asked.method == methods.SEND_MESSAGE:
                 account.messages += 1
                 account.bytes += form.data
-            pending[serial] = known.asked
+            in_flight[serial] = known.asked
             pos = behind
             last.then = self._last = last = known
         return pos
@@ -96,7 +96,7 @@ class RequestScanner(BlockScanner):
         token, serial, blocks, size = START.unpack_from(chunk, pos)
         if token != TOKEN or not 0 < blocks <= MOST_BLOCKS or end - pos >= LARGEST:
             return False
-        if not self._known or serial in self._pending or len(self._pending) >= MOST:
+        if not self._known or serial in self._in_flight or len(self._in_flight) >= MOST:
             return False
         if end - pos >= FIRST + size and (blocks == 1 or length(chunk[pos:end]) <= end - pos):
             return False  # it is whole

@@ -57,10 +57,10 @@ from gateway.wire.tubemq.envelopes import (
 )
 from gateway.wire.tubemq.errors import ErrorCode
 from gateway.wire.tubemq.frames import Frame, framed
+from gateway.wire.tubemq.in_flight import MOST, Asked, InFlight, date
 from gateway.wire.tubemq.judging import Judge
 from gateway.wire.tubemq.methods import METHODS
 from gateway.wire.tubemq.names import is_trimmed
-from gateway.wire.tubemq.pending import MOST, Asked, Pending, date
 from gateway.wire.tubemq.progress import TOLD_BY, Partition, note, partition_of
 from gateway.wire.tubemq.waiting import LONGEST_WAIT, Overdrawn, Waiting
 
@@ -140,11 +140,11 @@ class TubeSession:
         self._wrong = 0  # replies that wait
         self._held = 0  # requests that wait until others have said whether the client may
         largest = (settings.bounds.collected, settings.bounds.all_collected)
-        self._asked: Pending = {}
+        self._asked: InFlight = {}
         self._requests, self._replies = directions(largest, self._asked, settings.services)
-        self._assemblies = tuple(Assembly(it, client.allotment) for it in largest)
-        self._judge = Judge(settings.services, client.allotment)
-        self._waiting = Waiting(client.allotment)
+        self._assemblies = tuple(Assembly(it, client.quota) for it in largest)
+        self._judge = Judge(settings.services, client.quota)
+        self._waiting = Waiting(client.quota)
         self._is_leaving = self._sweeps = False
         self.stopwatch: Stopwatch | None = None
 
@@ -246,16 +246,16 @@ class TubeSession:
     def _holds(self, frame: Frame) -> bool:
         """Keep a request until others have said whether the client may; return whether there is
         room for it."""
-        size, allotment = len(frame.envelope), self._client.allotment
-        if self._held >= MOST_HELD or not allotment.fits(size):
+        size, quota = len(frame.envelope), self._client.quota
+        if self._held >= MOST_HELD or not quota.fits(size):
             return False
-        allotment.take(size)
+        quota.take(size)
         self._held += 1
         return True
 
     def _decided(self, frame: Frame, _result: bytes | Denial, now: float) -> Effects:
         """Go on with a request that was kept; if nobody has said anything, it is refused."""
-        self._client.allotment.give_back(len(frame.envelope))
+        self._client.quota.give_back(len(frame.envelope))
         self._held -= 1
         return _later(self._request(frame, now, was_asked=True))
 

@@ -10,7 +10,7 @@ from collections import deque
 from typing import NamedTuple
 
 from gateway.wire.account import Account
-from gateway.wire.budget import Allotment
+from gateway.wire.budget import Quota
 from gateway.wire.tubemq.frames import Frame
 
 LONGEST_WAIT = 4.0
@@ -37,10 +37,10 @@ class Waits(NamedTuple):
 class Waiting:
     """The messages of one connection that wait. `number`: of these. Accounts note their bytes."""
 
-    __slots__ = ("_allotment", "_queues", "number")
+    __slots__ = ("_queues", "_quota", "number")
 
-    def __init__(self, allotment: Allotment) -> None:
-        self._allotment = allotment
+    def __init__(self, quota: Quota) -> None:
+        self._quota = quota
         self._queues: dict[Account, deque[Waits]] = {}
         self.number = 0
 
@@ -53,7 +53,7 @@ class Waiting:
         """Have a message wait; return whether it may: there is room, and its rule allows it."""
         size, patience = len(frame.data), account.patience
         queue = self._queues.get(account, ())
-        if self.number >= MOST or not self._allotment.fits(2 * size):
+        if self.number >= MOST or not self._quota.fits(2 * size):
             return False
         if patience is not None and len(queue) >= patience.messages:
             return False
@@ -92,4 +92,4 @@ class Waiting:
     def _count(self, account: Account, number: int, size: int) -> None:
         self.number += number
         account.queued += size
-        self._allotment.take(2 * size)  # the frame and its envelope
+        self._quota.take(2 * size)  # the frame and its envelope

@@ -3,7 +3,7 @@
 By Spark, DuckDB or Polars (WHO): by hour, tenant, namespace, topic, principal and operation, with
 all sums that `gateway pipeline rollup` has. The question is the same for all, from the lines of
 gateways (FORM `lines`) or from the table `usage` (`table`), into Parquet. `same ONE OTHER` compares
-two answers.
+two responses.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _rolled(usage: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _same(one: str, other: str) -> int:
-    """Print whether two answers are the same, and how many rows they have."""
+    """Print whether two responses are the same, and how many rows they have."""
     connection = _connected(f"{one}.temporary")
     columns = ", ".join(("hour_ms", *BY, *SUMS, "records"))
     first, second = (f"SELECT {columns} FROM '{it}/*.parquet'" for it in (one, other))

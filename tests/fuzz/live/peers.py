@@ -15,7 +15,7 @@ from tests.hostile.peers import CONNECTED, Broker, Client, Closed, Wire
 from tests.support.frames import simple
 
 from .plan import End, Plan
-from .streams import END, IDS, answers, requests
+from .streams import END, IDS, requests, responses
 
 PATIENCE = 20.0
 """Seconds until a connection counts as stuck: many times what its deadlines give it."""
@@ -172,7 +172,7 @@ class HostileBroker(Broker):
         for _ in range(2 * len(IDS)):
             wire.hear()
         plan.through[Direction.TO_BROKER] = 2 * len(IDS)
-        wire.say(answers())
+        wire.say(responses())
         self._converse(wire, plan)
 
     def _refuse(self, wire: Wire, plan: Plan) -> None:

@@ -65,7 +65,7 @@ def requests() -> bytes:
     )
 
 
-def answers() -> bytes:
+def responses() -> bytes:
     """A broker's yes to them."""
     return b"".join(
         simple(Kind.PRODUCER_SUCCESS, request_id=2 * id, producer_name="p")

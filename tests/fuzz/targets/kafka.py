@@ -8,12 +8,12 @@ from functools import partial
 from gateway.errors import PeerError
 from gateway.wire.account import Action, Right
 from gateway.wire.contract import Credential, Denial, Dialled, Direction, Opened, Refusal, Refused
-from gateway.wire.kafka import pending
+from gateway.wire.kafka import in_flight
+from gateway.wire.kafka.in_flight import Asked
 from gateway.wire.kafka.opening import open_pair
-from gateway.wire.kafka.pending import Asked
 from gateway.wire.kafka.session import KafkaSession
 from gateway.wire.plugin import Mode
-from tests.fuzz.kafka import MOST_KEPT, answer, any_request, usual_request
+from tests.fuzz.kafka import MOST_KEPT, any_request, response, usual_request
 from tests.fuzz.source import Source
 from tests.playbooks.services import BROKER_1, ORIGIN
 from tests.playbooks_kafka.frames import API_VERSIONS, ask, tell
@@ -65,10 +65,10 @@ class Watched(Play):
         """Bounds are kept, and what is owed is known."""
         self.is_over |= self.end is not None
         session = self.kafka
-        line = list(session._pending)
-        assert session._pending.open == sum(isinstance(it, Asked) for it in line)
+        line = list(session._in_flight)
+        assert session._in_flight.open == sum(isinstance(it, Asked) for it in line)
         assert not line or isinstance(line[0], Asked), "an answer of ours waits for nobody's"
-        assert len(line) <= pending.MOST + 1
+        assert len(line) <= in_flight.MOST + 1
         if self.is_over:
             return
         for direction, scanner in enumerate(session.scanners):
@@ -80,8 +80,8 @@ class Watched(Play):
         assert len(set(session._book)) == len(self.services.live)
 
     def asked(self) -> Asked | None:
-        """Return the request whose answer the broker owes first."""
-        first = self.kafka._pending.first
+        """Return the request whose response the broker owes first."""
+        first = self.kafka._in_flight.first
         return first if isinstance(first, Asked) else None
 
 
@@ -161,14 +161,14 @@ def _broker_answers(source: Source, play: Watched) -> int:
     asked = play.asked()
     if asked is None:
         return 0
-    _in_pieces(source, play, Direction.TO_CLIENT, answer(source, asked))
+    _in_pieces(source, play, Direction.TO_CLIENT, response(source, asked))
     return 1
 
 
 def _broker_answers_all(source: Source, play: Watched) -> int:
     """Several answers in one chunk."""
-    line = [it for it in play.kafka._pending if isinstance(it, Asked)][:300]
-    _in_pieces(source, play, Direction.TO_CLIENT, b"".join(answer(source, it) for it in line))
+    line = [it for it in play.kafka._in_flight if isinstance(it, Asked)][:300]
+    _in_pieces(source, play, Direction.TO_CLIENT, b"".join(response(source, it) for it in line))
     return len(line)
 
 
@@ -276,7 +276,7 @@ def _client(source: Source, talk: Talk, number: int) -> int:
 
 def _broker(source: Source, talk: Talk, number: int) -> int:
     key = source.pick((API_VERSIONS, 3, 17, 36, 36))
-    frame = answer(source, Asked(key, source.pick((0, 1, 3)), source.pick((0, number))))
+    frame = response(source, Asked(key, source.pick((0, 1, 3)), source.pick((0, number))))
     if source.odd(3):
         offers = [{"ApiKey": api, "MinVersion": 0, "MaxVersion": 9} for api in (0, 1, 3, 17, 18)]
         frame = tell(API_VERSIONS, source.pick((0, 3)), source.pick((0, number)), ApiKeys=offers)

@@ -82,13 +82,13 @@ def _broker_answers(source: Source, pair: Pair) -> int:
     if not pair.asked:
         return 0
     at = source.below(len(pair.asked))
-    answer = _answer(source, pair.asked[at])
+    response = _response(source, pair.asked[at])
     del pair.asked[at]
-    pair.say(Direction.TO_CLIENT, answer)
+    pair.say(Direction.TO_CLIENT, response)
     return 1
 
 
-def _answer(source: Source, asked: BaseCommand) -> bytes:
+def _response(source: Source, asked: BaseCommand) -> bytes:
     field = BaseCommand.DESCRIPTOR.fields_by_number.get(asked.type)
     request = getattr(getattr(asked, field.name), "request_id", 0) if field else 0
     if source.odd(6):
@@ -102,7 +102,7 @@ def _answer(source: Source, asked: BaseCommand) -> bytes:
 
 
 def _looked_up(source: Source, request: int) -> bytes:
-    """An answer of any kind, to this request."""
+    """A response of any kind, to this request."""
     drawn = frame_of(source, Kind.LOOKUP_RESPONSE)
     (said,) = walk(drawn)
     command = said.command

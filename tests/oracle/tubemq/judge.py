@@ -12,7 +12,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq.addresses import topic_of
-from gateway.wire.tubemq.hiding import LEAST_STAMP
+from gateway.wire.tubemq.rewriting import LEAST_STAMP
 from tests.oracle.oracle import Reading
 from tests.playbooks_tubemq.script import REAL
 

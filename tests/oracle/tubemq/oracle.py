@@ -47,14 +47,14 @@ class TubeOracle(Piped):
         super().__init__("TubeMQ", command)
 
     def ask(self, streams: Sequence[Stream]) -> None:
-        """Send streams. Call `answers` before the next batch."""
+        """Send streams. Call `responses` before the next batch."""
         self.send((_HEAD(it.piece, len(it.data)) + it.data for it in streams), len(streams))
 
-    def answers(self, number: int) -> list[Reading]:
+    def responses(self, number: int) -> list[Reading]:
         """Return the reading of each stream of the latest batch."""
         return list(map(read, self.lines(number)))
 
     def read(self, *streams: Stream) -> list[Reading]:
         """Return the reading of each stream."""
         self.ask(streams)
-        return self.answers(len(streams))
+        return self.responses(len(streams))

@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Right
-from gateway.wire.budget import Allotment, Budget
+from gateway.wire.budget import Budget, Quota
 from gateway.wire.contract import Credential, Denial, Effects, Principal, Refusal, Replace
 from gateway.wire.plugin import EntrySettings
 from gateway.wire.services import Tokens
@@ -146,7 +146,7 @@ class WatchedScanner(RequestScanner):
     def _step(self, frame: Frame, before: dict[int, int]) -> Step:
         """Return the step of a frame that passes, which comes alone here."""
         request = read_request(frame.envelope)
-        account = self._pending[frame.serial].account
+        account = self._in_flight[frame.serial].account
         assert account is not None
         message = parsed(METHODS[request.body.method].request(), request.body.request)
         counted = account.bytes - before[id(account)]
@@ -162,7 +162,7 @@ class WatchedJudge(Judge):
     __slots__ = ("_session",)
 
     def __init__(self, session: Watched, client: Client) -> None:
-        super().__init__(session._services, client.allotment)
+        super().__init__(session._services, client.quota)
         self._session = session
 
     def judge(
@@ -236,7 +236,7 @@ def _opened(played: Played, noise: Random) -> tuple[Play, Services, int | None]:
 def _watched(played: Played, services: Any, node: int | None, *, signs: bool) -> Play:
     listener = Listener(EntrySettings(services=services))
     caller = Caller(protocol="tubemq", principal=None if signs else "alice", connection=1)
-    client = Client(Subject(caller), Allotment(Budget(), "client"), node, signs=signs)
+    client = Client(Subject(caller), Quota(Budget(), "client"), node, signs=signs)
     return Play(services, session=Watched(listener, client, played.steps))
 
 

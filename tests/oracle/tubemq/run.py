@@ -99,8 +99,8 @@ def _batches(frames: int, seed: int, outcome: Outcome) -> Iterator[list[Played]]
 
 
 def _judge(oracle: TubeOracle, batch: Sequence[Played], outcome: Outcome) -> None:
-    answers = iter(oracle.answers(2 * len(batch)))
+    responses = iter(oracle.responses(2 * len(batch)))
     for played in batch:
-        said, sent = next(answers), next(answers)
+        said, sent = next(responses), next(responses)
         outcome.mended += mended(played, said)
         outcome.findings += judge(played, said, sent)

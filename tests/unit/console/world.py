@@ -6,8 +6,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from gateway.console.accounts import OpenAccounts
+from gateway.console.actions import AdminActions
 from gateway.console.asking import alone
-from gateway.console.desk import Desk
 from gateway.console.facts import ConnectionFacts, Draining, Facts, Sources
 from gateway.console.feed import Feed
 from gateway.console.site import site
@@ -54,8 +54,8 @@ class World:
         self.views = Views(ask, about, lambda: self.now, lambda: 1000.0 + self.now)
         self.feed = Feed(self.views)
         reload = partial(self._note, "reload") if has_rules else None
-        desk = Desk(ask, partial(self._note, "drain"), reload)
-        self.app: ASGIApp = site(self.views, self.feed, desk, token, is_public=is_public)
+        actions = AdminActions(ask, partial(self._note, "drain"), reload)
+        self.app: ASGIApp = site(self.views, self.feed, actions, token, is_public=is_public)
 
     def _do(self, what: str, value: Any) -> Iterator[bool]:
         self.done.append((what, value))

@@ -70,7 +70,7 @@ def test_who_waits_for_each_answer_waits_ever_longer() -> None:
 
 
 def test_a_guesser_is_held_to_a_pace_however_long_he_tries() -> None:
-    """He waits for his answers, on one connection after the other."""
+    """He waits for his responses, on one connection after the other."""
     trial, tries = Trial(), 0
     while trial.now < 1000.0 + 3600:
         tries += 1

@@ -1,4 +1,4 @@
-"""The answers that a session gets about brokers, other clusters, names and limits."""
+"""The responses that a session gets about brokers, other clusters, names and limits."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
 from gateway.control.failures import FREE, Failures
-from gateway.control.seats import ADDRESS_FULL, PRINCIPAL_FULL, Seat, Seats
 from gateway.control.services import MOST_ERRORS, ClusterParts, ListenerServices, Verifier
+from gateway.control.slots import ADDRESS_FULL, PRINCIPAL_FULL, Slot, Slots
 from gateway.identity.credential import NoCredential
 from gateway.identity.verified import Verified
 from gateway.policy.access import Access
@@ -48,7 +48,7 @@ class Setting:
         verifiers: Mapping[str, Verifier] | None = None,
         naming: Callable[[str], str | None] | None = None,
         wall_clock: Callable[[], float] = time.time,
-        seats: Seats | None = None,
+        slots: Slots | None = None,
         failures: Failures | None = None,
     ) -> None:
         self.accounts = AccountBook()
@@ -66,7 +66,7 @@ class Setting:
             limits=limits,
             access=access,
             naming=naming or str,
-            seats=seats,
+            slots=slots,
             failures=failures,
         )
 
@@ -104,29 +104,29 @@ def test_without_bounds_everybody_has_a_seat() -> None:
     services = Setting().services
     for client in (client_at("192.0.2.1", "alice"), client_at("192.0.2.1"), NOBODY):
         for _ in range(100):
-            assert isinstance(services.seat(client), Seat)
+            assert isinstance(services.slot(client), Slot)
 
 
 def test_a_seat_is_of_the_address_and_the_principal() -> None:
-    services = Setting(seats=Seats(of_address=2, of_principal=1)).services
-    seat = services.seat(client_at("192.0.2.1", "alice"))
-    assert isinstance(seat, Seat)
-    assert services.seat(client_at("192.0.2.2", "alice")) == PRINCIPAL_FULL
-    assert isinstance(services.seat(client_at("192.0.2.1", "bob")), Seat)
-    assert services.seat(client_at("192.0.2.1", "carol")) == ADDRESS_FULL
-    seat.leave()
-    assert isinstance(services.seat(client_at("192.0.2.2", "alice")), Seat)
+    services = Setting(slots=Slots(of_address=2, of_principal=1)).services
+    slot = services.slot(client_at("192.0.2.1", "alice"))
+    assert isinstance(slot, Slot)
+    assert services.slot(client_at("192.0.2.2", "alice")) == PRINCIPAL_FULL
+    assert isinstance(services.slot(client_at("192.0.2.1", "bob")), Slot)
+    assert services.slot(client_at("192.0.2.1", "carol")) == ADDRESS_FULL
+    slot.leave()
+    assert isinstance(services.slot(client_at("192.0.2.2", "alice")), Slot)
 
 
 def test_failures_count_at_all_listeners_and_seats_at_each() -> None:
     """Who guesses at one listener goes on at the next."""
     failures = Failures(lambda: 1000.0)
-    one, other = (Setting(seats=Seats(1), failures=failures).services for _ in range(2))
+    one, other = (Setting(slots=Slots(1), failures=failures).services for _ in range(2))
     assert [one.setback("2001:db8::1") for _ in range(FREE)] == [0.0] * FREE
     assert other.setback("2001:db8::2") > 0
     for services in (one, other):
-        assert isinstance(services.seat(client_at("192.0.2.1")), Seat)
-        assert services.seat(client_at("192.0.2.1")) == ADDRESS_FULL
+        assert isinstance(services.slot(client_at("192.0.2.1")), Slot)
+        assert services.slot(client_at("192.0.2.1")) == ADDRESS_FULL
 
 
 # -- errors ------------------------------------------------------------------------------------
@@ -290,9 +290,9 @@ def test_rules_decide_the_waiting_time() -> None:
     services = Setting(limits=rules).services
     assert services.paced == {Action.LOOKUP}
     subject = completed(services)
-    answer = services.wait(Action.LOOKUP, subject)
-    assert isinstance(answer, Again)
-    assert services.wait(Action.LOOKUP, subject, answer) == 5.0
+    response = services.wait(Action.LOOKUP, subject)
+    assert isinstance(response, Again)
+    assert services.wait(Action.LOOKUP, subject, response) == 5.0
     assert rules.asked == [(Action.LOOKUP, "clients")] * 2
 
 
@@ -373,14 +373,14 @@ def named(name: str) -> str | None:
     return None if name == "nobody" else f"user-{name}"
 
 
-async def answer(
+async def response(
     said: str, method: str = "token", naming: Callable[[str], str | None] | None = None
 ) -> Principal | Denial:
-    """Return the answer about a client, once it is settled."""
+    """Return the response about a client, once it is settled."""
     services = Setting(verifiers={method: FakeVerifier()}, naming=naming).services
     found = services.authenticate(Credential(method, said.encode()))
     assert isinstance(found, Settle) == said.startswith("later ")
-    settled = await found.answer() if isinstance(found, Settle) else found
+    settled = await found.response() if isinstance(found, Settle) else found
     assert settled is not None
     return settled
 
@@ -415,16 +415,16 @@ def test_another_method_is_refused_by_naming_those_that_are_not(
 @pytest.mark.parametrize("when", ["", "later "])
 async def test_a_proven_name_is_a_principal(when: str) -> None:
     alice = Principal("alice", verified=True, expires_at=1000.0)
-    assert await answer(f"{when}alice") == alice
-    assert await answer(f"{when}wrong") is WRONG
+    assert await response(f"{when}alice") == alice
+    assert await response(f"{when}wrong") is WRONG
 
 
 @pytest.mark.parametrize("when", ["", "later "])
 async def test_principals_are_named_as_configured(when: str) -> None:
     alice = Principal("user-alice", verified=True, expires_at=1000.0)
-    assert await answer(f"{when}alice", naming=named) == alice
-    assert await answer(f"{when}wrong", naming=named) is WRONG
-    denial = await answer(f"{when}nobody", naming=named)
+    assert await response(f"{when}alice", naming=named) == alice
+    assert await response(f"{when}wrong", naming=named) is WRONG
+    denial = await response(f"{when}nobody", naming=named)
     assert denial == Denial(Refusal.UNAUTHENTICATED, "a client of this name is not accepted here")
 
 

@@ -62,7 +62,7 @@ def hello(name: bytes = b"") -> bytes:
 
 
 def welcome(name: bytes = b"") -> bytes:
-    """Return the answer of a broker."""
+    """Return the response of a broker."""
     return frame(WELCOME, name)
 
 
@@ -82,10 +82,10 @@ def greeting(session: Callable[[], Session] = FakeSession) -> Opener:
         if not isinstance(dialled, Dialled):
             return refused(dialled)
         yield Transmit(Peer.BROKER, said)
-        answer = yield Receive(Peer.BROKER)
-        if not isinstance(answer, bytes):
-            return refused(answer)
-        yield Transmit(Peer.CLIENT, answer)
+        response = yield Receive(Peer.BROKER)
+        if not isinstance(response, bytes):
+            return refused(response)
+        yield Transmit(Peer.CLIENT, response)
         return Opened(session())
 
     return open

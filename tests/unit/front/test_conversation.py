@@ -108,13 +108,13 @@ async def test_dialling_connects_the_conversation_to_a_broker(ends: Ends) -> Non
         yield Transmit(Peer.BROKER, hello())
         return dialled, (yield Receive(Peer.BROKER))
 
-    async def answer() -> None:
+    async def response() -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert await ends.peers[1].hear(5) == hello()
         ends.peers[1].say(welcome())
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(answer)
+        nursery.start_soon(response)
         conversation = ends.conversation()
         assert await conversation.run(steps()) == (Dialled(target), welcome())
     assert ends.dialled == [target]
@@ -270,8 +270,8 @@ ALICE = Principal("alice", verified=True)
 NOBODY = Denial(Refusal.UNAUTHENTICATED, "nobody")
 
 
-def settling(answer: Callable[[], Awaitable[Principal | Denial]]) -> Steps:
-    return (yield Settle(answer))
+def settling(response: Callable[[], Awaitable[Principal | Denial]]) -> Steps:
+    return (yield Settle(response))
 
 
 async def for_ever() -> Principal:
@@ -282,11 +282,11 @@ async def for_ever() -> Principal:
 async def test_an_answer_about_the_client_is_awaited(
     ends: Ends, autojump_clock: trio.testing.MockClock, found: Principal | Denial
 ) -> None:
-    async def answer() -> Principal | Denial:
+    async def response() -> Principal | Denial:
         await trio.sleep(9)
         return found
 
-    assert await ends.conversation(10).run(settling(answer)) == found
+    assert await ends.conversation(10).run(settling(response)) == found
 
 
 async def test_an_answer_that_takes_too_long_is_a_denial(
@@ -328,16 +328,16 @@ async def test_a_client_of_whom_is_asked_gives_way_to_another(ends: Ends) -> Non
     openings = Openings(most=1)
     openings.begin(1, "192.0.2.1")
     ends.client.patience = lambda scope: openings.waiting(1, scope)
-    answers: list[object] = []
+    responses: list[object] = []
 
     async def run() -> None:
-        answers.append(await ends.conversation(1000).run(settling(for_ever)))
+        responses.append(await ends.conversation(1000).run(settling(for_ever)))
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(run)
         await trio.testing.wait_all_tasks_blocked()
         openings.begin(2, "192.0.2.2")
-    (denial,) = answers
+    (denial,) = responses
     assert isinstance(denial, Denial)
     assert denial.refusal is Refusal.TIMEOUT
     assert openings.figures.displaced == 1
@@ -348,16 +348,16 @@ async def test_a_client_who_was_answered_does_not_give_way_any_more(ends: Ends) 
     openings.begin(1, "192.0.2.1")
     ends.client.patience = lambda scope: openings.waiting(1, scope)
 
-    async def answer() -> Principal:
+    async def response() -> Principal:
         return ALICE
 
-    assert await ends.conversation().run(settling(answer)) == ALICE
+    assert await ends.conversation().run(settling(response)) == ALICE
     assert not openings.has_room
 
 
 async def test_a_mistake_in_an_answer_is_raised(ends: Ends) -> None:
-    async def answer() -> Principal:
+    async def response() -> Principal:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        await ends.conversation().run(settling(answer))
+        await ends.conversation().run(settling(response))

@@ -101,11 +101,11 @@ class World:
         await until(lambda: len(self.session.resumed) >= number)
         return dict(self.session.resumed)
 
-    async def answers(self, index: int, answer: bytes) -> None:
+    async def responses(self, index: int, response: bytes) -> None:
         """Have the broker of one side connection receive a request and answer it."""
         await until(lambda: len(self.server.brokers) > index)
         assert await self.server.brokers[index].hear(5) == hello()
-        self.server.brokers[index].say(answer)
+        self.server.brokers[index].say(response)
 
     @property
     def open_connections(self) -> int:
@@ -140,22 +140,22 @@ async def a_world() -> AsyncIterator[World]:
 
 
 def ask(target: Address = BROKER) -> Steps:
-    """Dial, send a request, and return the broker's answer."""
+    """Dial, send a request, and return the broker's response."""
     dialled = yield Dial(target)
     if not isinstance(dialled, Dialled):
         assert isinstance(dialled, Denial)
         return dialled
     yield Transmit(Peer.BROKER, hello())
-    answer = yield Receive(Peer.BROKER)
-    assert isinstance(answer, bytes | Denial)
-    return answer
+    response = yield Receive(Peer.BROKER)
+    assert isinstance(response, bytes | Denial)
+    return response
 
 
 async def test_side_connections_begin_as_that_of_the_client() -> None:
     async with a_world() as world:
         _connection(world.pair).header = b"whose it is"
         world.start(ask)
-        await world.answers(0, welcome())
+        await world.responses(0, welcome())
         await world.results()
         assert world.server.headers == [b"whose it is"]
 
@@ -163,7 +163,7 @@ async def test_side_connections_begin_as_that_of_the_client() -> None:
 async def test_a_result_reaches_the_session() -> None:
     async with a_world() as world:
         world.start(ask)
-        await world.answers(0, welcome(b"0"))
+        await world.responses(0, welcome(b"0"))
         assert await world.results() == {0: welcome(b"0")}
         assert world.server.crashes == []
 
@@ -179,7 +179,7 @@ async def test_a_connection_serves_one_job_after_the_other() -> None:
     async with a_world() as world:
         for token in range(3):
             world.jobs.start(world.pair, FakeJob(ask), Numbered(world.session, token))
-            await world.answers(0, welcome(b"%d" % token))
+            await world.responses(0, welcome(b"%d" % token))
             await world.results(token + 1)
         assert await world.results() == {n: welcome(b"%d" % n) for n in range(3)}
         assert len(world.server.brokers) == 1
@@ -188,11 +188,11 @@ async def test_a_connection_serves_one_job_after_the_other() -> None:
 async def test_a_connection_that_the_broker_closed_is_not_used() -> None:
     async with a_world() as world:
         world.start(ask)
-        await world.answers(0, welcome())
+        await world.responses(0, welcome())
         await world.results(1)
         world.server.brokers[0].close()
         world.jobs.start(world.pair, FakeJob(ask), Numbered(world.session, 1))
-        await world.answers(1, welcome(b"again"))
+        await world.responses(1, welcome(b"again"))
         assert (await world.results(2))[1] == welcome(b"again")
 
 
@@ -221,7 +221,7 @@ async def test_a_bug_in_a_job_is_reported_and_fails_the_job_alone() -> None:
         world.start(converse)
         await world.results(1)
         world.jobs.start(world.pair, FakeJob(ask), Numbered(world.session, 1))
-        await world.answers(1, welcome())
+        await world.responses(1, welcome())
         results = await world.results(2)
         assert results == {0: FAILED, 1: welcome()}
         assert [type(error) for error in world.server.crashes] == [RuntimeError]
@@ -250,7 +250,7 @@ async def test_only_some_jobs_run_at_once_and_the_others_wait() -> None:
         await trio.testing.wait_all_tasks_blocked()
         assert len(world.server.brokers) == JOBS_AT_ONCE
         for index in range(JOBS_AT_ONCE):
-            await world.answers(index, welcome())
+            await world.responses(index, welcome())
         for index in range(number - JOBS_AT_ONCE):
             await until(lambda index=index: len(world.session.resumed) > index)  # type: ignore[misc]
         # The other jobs use the connections that are open already.
@@ -272,10 +272,10 @@ async def test_chases_from_broker_to_broker_keep_few_connections() -> None:
     hops = 20
 
     def chase(number: int) -> Steps:
-        answer: bytes | Denial = b""
+        response: bytes | Denial = b""
         for hop in range(hops):
-            answer = yield from ask(Address(f"broker-{number}", hop))
-        return answer
+            response = yield from ask(Address(f"broker-{number}", hop))
+        return response
 
     async with a_world() as world:
         world.start(*[lambda number=number: chase(number) for number in range(JOBS_AT_ONCE)])
@@ -322,7 +322,7 @@ async def test_unused_connections_are_closed_in_time(
 ) -> None:
     async with a_world() as world:
         world.start(ask)
-        await world.answers(0, welcome())
+        await world.responses(0, welcome())
         await world.results()
         assert world.open_connections == 1
         await trio.sleep(KEEP_SECONDS / 2)
@@ -335,7 +335,7 @@ async def test_unused_connections_are_closed_in_time(
 async def test_unused_connections_are_closed_with_their_pair() -> None:
     async with a_world() as world:
         world.start(ask)
-        await world.answers(0, welcome())
+        await world.responses(0, welcome())
         await world.results()
         world.client.close()
         assert await world.server.brokers[0].hear_all() == b""
@@ -345,7 +345,7 @@ async def test_the_server_gets_ends_and_crashes() -> None:
     async with a_world() as world:
         world.session.resumption = crash
         world.start(ask)
-        await world.answers(0, welcome())
+        await world.responses(0, welcome())
         await until(lambda: world.server.ends)
         assert world.server.ends == [EndReason.INTERNAL_ERROR]
         assert [type(error) for error in world.server.crashes] == [RuntimeError]
@@ -357,7 +357,7 @@ async def test_cancelled_jobs_close_their_connections(busy: bool) -> None:
         world.start(ask)
         await until(lambda: world.server.brokers)
         if not busy:
-            await world.answers(0, welcome())
+            await world.responses(0, welcome())
             await world.results()
     assert await world.server.brokers[0].hear(0) == b""
     assert world.open_connections == 0

@@ -204,7 +204,7 @@ async def test_a_pair_without_a_broker_is_a_bug_that_ends_it_alone() -> None:
 
 async def test_a_bug_in_an_open_pair_ends_it_alone() -> None:
     session = FakeSession()
-    session.answer = crash
+    session.response = crash
     async with serving(greeting(lambda: session)) as running:
         client, _ = await running.open()
         with capture_logs() as lines:

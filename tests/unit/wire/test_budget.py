@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.wire.budget import Allotment, Budget
+from gateway.wire.budget import Budget, Quota
 
 
 def test_an_address_gets_no_more_than_it_leaves_free() -> None:
@@ -16,7 +16,7 @@ def test_an_address_gets_no_more_than_it_leaves_free() -> None:
 
 def test_connections_of_one_address_share_its_part() -> None:
     budget = Budget(1000)
-    first, second = Allotment(budget, "one"), Allotment(budget, "one")
+    first, second = Quota(budget, "one"), Quota(budget, "one")
     first.take(400)
     assert second.fits(100)
     assert not second.fits(101)
@@ -24,7 +24,7 @@ def test_connections_of_one_address_share_its_part() -> None:
 
 def test_a_closed_connection_gives_its_bytes_back_once() -> None:
     budget = Budget(1000)
-    stays, goes = Allotment(budget, "one"), Allotment(budget, "one")
+    stays, goes = Quota(budget, "one"), Quota(budget, "one")
     stays.take(10)
     goes.take(200)
     goes.take(100)

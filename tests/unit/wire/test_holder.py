@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gateway.plane.share import Share
-from gateway.wire.budget import Allotment, Budget
+from gateway.wire.budget import Budget, Quota
 from gateway.wire.holder import holder
 
 
@@ -35,6 +35,6 @@ def test_addresses_of_one_network_have_one_part_of_the_share() -> None:
 
 def test_addresses_of_one_network_have_one_part_of_the_budget() -> None:
     budget = Budget(1000)
-    Allotment(budget, "2001:db8::1").take(500)
-    assert not Allotment(budget, "2001:db8::2").fits(1)
-    assert Allotment(budget, "2001:db8:0:1::1").fits(250)
+    Quota(budget, "2001:db8::1").take(500)
+    assert not Quota(budget, "2001:db8::2").fits(1)
+    assert Quota(budget, "2001:db8:0:1::1").fits(250)

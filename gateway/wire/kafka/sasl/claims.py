@@ -22,15 +22,15 @@ LONGEST_NAME = 512
 
 class Claim:
     """What one client claims. `mechanism`: that it has chosen. `bare`: its tokens have no requests
-    around them. `rounds`: tokens that it has sent. `answers`: of the broker to these; a client may
-    send a token before it has the answer to the one before, which proves nothing."""
+    around them. `rounds`: tokens that it has sent. `responses`: of the broker to these; a client
+    may send a token before it has the response to the one before, which proves nothing."""
 
-    __slots__ = ("_name", "answers", "bare", "mechanism", "rounds")
+    __slots__ = ("_name", "bare", "mechanism", "responses", "rounds")
 
     def __init__(self, mechanism: str, *, bare: bool) -> None:
         self.mechanism = mechanism
         self.bare = bare
-        self.rounds = self.answers = 0
+        self.rounds = self.responses = 0
         self._name = ""
 
     @property
@@ -52,12 +52,12 @@ class Claim:
     @property
     def is_answered(self) -> bool:
         """Return whether the broker has answered all tokens."""
-        return self.answers >= ROUNDS.get(self.mechanism, 0)
+        return self.responses >= ROUNDS.get(self.mechanism, 0)
 
     def accepted(self, data: bytes) -> str:
-        """Take the broker's next answer, which had no error, and these `data`. Return the client's
-        name, if it accepts it; empty: not yet, or it is not known."""
-        self.answers += 1
+        """Take the broker's next response, which had no error, and these `data`. Return the
+        client's name, if it accepts it; empty: not yet, or it is not known."""
+        self.responses += 1
         refused = self.mechanism == bearer.MECHANISM and data
         return self._name if self.is_answered and not refused else ""
 

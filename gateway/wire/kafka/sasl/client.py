@@ -4,7 +4,7 @@ A *proving* is a generator that yields tokens for the broker, and is sent what t
 each of them with. It ends when the broker has answered everything: the broker has accepted the
 credential then, and by SCRAM has proven that it knows the password.
 
-A refusal is an error code of the broker's answer, and is not sent to a proving.
+A refusal is an error code of the broker's response, and is not sent to a proving.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def _scram(mechanism: str, user: str, password: bytes, nonce: str) -> Proving:
     found = scram.read_challenge(challenge, nonce)
     keys = _keys(mechanism, password, found.salt, found.iterations)
     final, signature = scram.proof(mechanism, first, challenge, found.nonce, keys)
-    answer = yield final
-    scram.check_signature(answer, signature)
+    response = yield final
+    scram.check_signature(response, signature)
 
 
 @lru_cache(_REMEMBERED)

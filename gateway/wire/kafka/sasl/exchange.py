@@ -4,8 +4,8 @@ An *exchange* is a generator that begins with the client's first token. It yield
 is sent the token that the client answers with; or it yields a step of a conversation, such as a
 `Settle`, and is sent the result. It ends with whom the client has proven to be, or with a denial.
 
-What a denial says is for logs alone. Every client gets the same answer, so that nobody can try out
-who is known here.
+What a denial says is for logs alone. Every client gets the same response, so that nobody can try
+out who is known here.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 A client names a mechanism by SaslHandshake. Its tokens follow in SaslAuthenticate; after version 0
 of SaslHandshake they follow bare, with nothing but their size before them (KIP-43, KIP-152).
 
-A client that is refused gets one and the same answer, so that nobody learns whether there is such a
-user, and for how long its credential would have been good.
+A client that is refused gets one and the same response, so that nobody learns whether there is
+such a user, and for how long its credential would have been good.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ LONGEST_MS = 2**63 - 1
 
 
 class Offered(NamedTuple):
-    """A broker's answer to SaslHandshake."""
+    """A broker's response to SaslHandshake."""
 
     error: int
     mechanisms: tuple[str, ...]
 
 
 class Answered(NamedTuple):
-    """A broker's answer to SaslAuthenticate. `text`: why it refuses. `lifetime_ms`: after which the
-    credential must be shown again, or it closes the connection (KIP-368); 0: never."""
+    """A broker's response to SaslAuthenticate. `text`: why it refuses. `lifetime_ms`: after which
+    the credential must be shown again, or it closes the connection (KIP-368); 0: never."""
 
     error: int
     text: str
@@ -74,25 +74,25 @@ def token_of(head: Head, frame: bytes) -> bytes:
 
 
 def offer(head: Head, mechanisms: Sequence[str], error: int = 0) -> bytes:
-    """Return the answer to SaslHandshake. It names the mechanisms that there are, which is all that
-    a client may know that asked for another one."""
+    """Return the response to SaslHandshake. It names the mechanisms that there are, which is all
+    that a client may know that asked for another one."""
     texts = b"".join(as_text(name.encode(), flexible=False) for name in mechanisms)
-    return _answer(head, struct.pack(">hi", error, len(mechanisms)) + texts)
+    return _response(head, struct.pack(">hi", error, len(mechanisms)) + texts)
 
 
-def answer(head: Head, data: bytes, lifetime_ms: int = 0) -> bytes:
-    """Return the answer to SaslAuthenticate that goes on with a challenge, or accepts the client
+def response(head: Head, data: bytes, lifetime_ms: int = 0) -> bytes:
+    """Return the response to SaslAuthenticate that goes on with a challenge, or accepts the client
     until `lifetime_ms` have passed; 0: for ever."""
     return _authenticated(head, 0, None, data, lifetime_ms)
 
 
 def failed(head: Head) -> bytes:
-    """Return the answer to SaslAuthenticate that refuses a client. Close the connection then."""
+    """Return the response to SaslAuthenticate that refuses a client. Close the connection then."""
     return _authenticated(head, SASL_AUTHENTICATION_FAILED, FAILED, b"", 0)
 
 
 def misplaced(head: Head) -> bytes:
-    """Return the answer to SaslHandshake or SaslAuthenticate where none may come. Close the
+    """Return the response to SaslHandshake or SaslAuthenticate where none may come. Close the
     connection then."""
     if head.key == SASL_HANDSHAKE:
         return offer(head, (), ILLEGAL_SASL_STATE)
@@ -124,7 +124,7 @@ def show(token: bytes, version: int, correlation: int, client: bytes | None) -> 
 def read_offer(version: int, frame: bytes) -> Offered:
     """Return what a broker answers to SaslHandshake. Raises `PeerError` if it is torn."""
     it = _api(SASL_HANDSHAKE)
-    at = frames.body_of_answer(it, version, frame)
+    at = frames.body_of_response(it, version, frame)
     error, mechanisms = _found(it.response, version, frame, at, "ErrorCode", "Mechanisms")
     count = int.from_bytes(frame[mechanisms.start : mechanisms.start + 4])
     at, names = mechanisms.start + 4, list[str]()
@@ -141,7 +141,7 @@ def read_answer(version: int, frame: bytes) -> Answered:
     it = _api(SASL_AUTHENTICATE)
     flexible = version >= it.response.flexible
     wanted = ("ErrorCode", "ErrorMessage", "AuthBytes", "SessionLifetimeMs")
-    at = frames.body_of_answer(it, version, frame)
+    at = frames.body_of_response(it, version, frame)
     error, text, data, *lifetime = _found(it.response, version, frame, at, *wanted)
     return Answered(
         _number(frame, error),
@@ -183,8 +183,8 @@ def _found(it: Schema, version: int, frame: bytes, at: int, *wanted: str) -> lis
     return found.places
 
 
-def _answer(head: Head, body: bytes) -> bytes:
-    return frames.answer(_api(head.key), head.version, head.correlation, body)
+def _response(head: Head, body: bytes) -> bytes:
+    return frames.response(_api(head.key), head.version, head.correlation, body)
 
 
 def _authenticated(
@@ -197,7 +197,7 @@ def _authenticated(
     body += _as_bytes(data, flexible=flexible)
     if head.version >= 1:
         body += struct.pack(">q", lifetime_ms)
-    return _answer(head, body + (b"\0" if flexible else b""))
+    return _response(head, body + (b"\0" if flexible else b""))
 
 
 def _mechanism(name: bytes | None) -> str:

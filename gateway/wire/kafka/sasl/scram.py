@@ -176,9 +176,9 @@ def proof(
     return unproven + b",p=" + b64encode(shown), hmac.digest(keys.server, signed, hash)
 
 
-def check_signature(answer: bytes, expected: bytes) -> None:
+def check_signature(response: bytes, expected: bytes) -> None:
     """Raises `PeerError` if this is not the last message of a broker that knows the user."""
-    found = _matched(_SERVER_FINAL, answer)
+    found = _matched(_SERVER_FINAL, response)
     signature = None if found is None else _decoded(found["signature"])
     if signature is None or not hmac.compare_digest(signature, expected):
         raise PeerError("a broker that does not know what it must know of our password")

@@ -77,7 +77,7 @@ class Client:
         if answer is None:
             return None
         assert frames.correlation(answer) == self._correlation
-        at = frames.body_of_answer(known, version, answer)
+        at = frames.body_of_response(known, version, answer)
         return codec.decode(known.response, version, answer[at:])
 
     async def send(self, frame: bytes) -> bytes | None:

@@ -33,7 +33,9 @@ async def test_random_requests_are_answered_or_refused(
                 continue
             if answer is not None:
                 decode(
-                    known.response, version, answer[frames.body_of_answer(known, version, answer) :]
+                    known.response,
+                    version,
+                    answer[frames.body_of_response(known, version, answer) :],
                 )
                 answered += 1
     assert answered

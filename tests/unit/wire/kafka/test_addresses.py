@@ -1,4 +1,4 @@
-"""No answer that clients get names a broker."""
+"""No response that clients get names a broker."""
 
 from __future__ import annotations
 

@@ -10,10 +10,10 @@ from gateway.errors import PeerError
 from gateway.wire.kafka.frames import (
     API_VERSIONS,
     Head,
-    answer,
-    body_of_answer,
+    body_of_response,
     correlation,
     request,
+    response,
 )
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.versions import MOST, UNSUPPORTED_VERSION, offered, unsupported
@@ -77,15 +77,15 @@ def test_a_torn_head_is_a_violation(frame: bytes) -> None:
 
 @pytest.mark.parametrize("version", [8, 9])
 def test_an_answer_has_the_head_of_its_version(version: int) -> None:
-    frame = answer(_known(3), version, 7, b"body")
+    frame = response(_known(3), version, 7, b"body")
     assert correlation(frame) == 7
-    assert frame[body_of_answer(_known(3), version, frame) :] == b"body"
+    assert frame[body_of_response(_known(3), version, frame) :] == b"body"
 
 
 def test_the_answer_of_api_versions_never_has_tagged_fields_in_its_head() -> None:
-    frame = answer(_known(API_VERSIONS), 4, 7, b"body")
+    frame = response(_known(API_VERSIONS), 4, 7, b"body")
     assert frame[4:] == struct.pack(">i", 7) + b"body"
-    assert body_of_answer(_known(API_VERSIONS), 4, frame) == 8
+    assert body_of_response(_known(API_VERSIONS), 4, frame) == 8
 
 
 def test_an_answer_without_a_head_is_a_violation() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from gateway.compiled import COMPILED, WHY_PURE
 from gateway.wire.account import Account, Action
-from gateway.wire.kafka.pending import Asked, Line, PureLine
+from gateway.wire.kafka.in_flight import Asked, Line, PureLine
 
 pytestmark = pytest.mark.skipif(not COMPILED, reason=f"pure: {WHY_PURE}")
 

@@ -53,7 +53,7 @@ def request(version: int, random: Random) -> bytes:
 
 
 def answer_to_fetch(version: int, random: Random) -> bytes:
-    """An answer to Fetch of the usual form, from the tagged fields of its head on."""
+    """A response to Fetch of the usual form, from the tagged fields of its head on."""
     topics = [b"topic %d" % number for number in range(random.randrange(1, 4))]
     data = b"\0" + bytes(10) + unsigned(len(topics) + 1)
     for topic in topics:
@@ -165,7 +165,7 @@ def test_an_answer_that_is_cut_is_read_as_one_that_is_whole_or_not_at_all(versio
 
 
 def answer_of_one_partition(version: int, random: Random) -> bytes:
-    """An answer to Fetch with one partition, from the tagged fields of its head on."""
+    """A response to Fetch with one partition, from the tagged fields of its head on."""
     batches = b"".join(batch(random.randrange(9)) for _ in range(random.randrange(9)))
     batches += random.choice((b"", batch(5)[:-3]))
     data = b"\0" + bytes(10) + b"\x02" + named(version, b"a topic") + b"\x02"
@@ -174,7 +174,7 @@ def answer_of_one_partition(version: int, random: Random) -> bytes:
 
 
 def answer_to_produce(version: int, random: Random) -> bytes:
-    """An answer to Produce of the usual form, from the tagged fields of its head on."""
+    """A response to Produce of the usual form, from the tagged fields of its head on."""
     topics = random.randrange(1, 3)
     data = b"\0" + unsigned(topics + 1)
     for number in range(topics):

@@ -27,7 +27,7 @@ def _metadata() -> Schema:
 SCHEMA = _metadata()
 
 
-def _answer(*topics: tuple[bytes | None, bytes], version: int = 12) -> bytes:
+def _response(*topics: tuple[bytes | None, bytes], version: int = 12) -> bytes:
     """Metadata without brokers, of these names and ids."""
     parts = [bytes(4), unsigned(1), unsigned(0), struct.pack(">i", 0), unsigned(len(topics) + 1)]
     for name, id in topics:
@@ -43,7 +43,7 @@ def _ids(*numbers: int) -> list[bytes]:
 def test_ids_are_learned_from_metadata() -> None:
     first, second = _ids(1, 2)
     known = TopicIds()
-    known.learn(SCHEMA, 12, _answer((b"orders", first), (b"bills", second)), 0)
+    known.learn(SCHEMA, 12, _response((b"orders", first), (b"bills", second)), 0)
     assert (known.name(first), known.name(second)) == (b"orders", b"bills")
     assert known.name(_ids(3)[0]) is None
 
@@ -51,23 +51,23 @@ def test_ids_are_learned_from_metadata() -> None:
 def test_a_topic_that_was_made_anew_has_another_id() -> None:
     first, second = _ids(1, 2)
     known = TopicIds()
-    known.learn(SCHEMA, 12, _answer((b"orders", first)), 0)
-    known.learn(SCHEMA, 12, _answer((b"orders", second)), 0)
+    known.learn(SCHEMA, 12, _response((b"orders", first)), 0)
+    known.learn(SCHEMA, 12, _response((b"orders", second)), 0)
     assert known.name(second) == b"orders"
 
 
 def test_what_has_no_id_or_no_name_is_not_learned() -> None:
     known = TopicIds()
-    known.learn(SCHEMA, 12, _answer((b"missing", NONE), (None, _ids(5)[0])), 0)
+    known.learn(SCHEMA, 12, _response((b"missing", NONE), (None, _ids(5)[0])), 0)
     assert len(known) == 0
 
 
 def test_the_one_that_was_not_used_for_longest_is_forgotten() -> None:
     ids = _ids(*range(1, 4))
     known = TopicIds(most=2)
-    known.learn(SCHEMA, 12, _answer((b"a", ids[0]), (b"b", ids[1])), 0)
+    known.learn(SCHEMA, 12, _response((b"a", ids[0]), (b"b", ids[1])), 0)
     assert known.name(ids[0]) == b"a"
-    known.learn(SCHEMA, 12, _answer((b"c", ids[2])), 0)
+    known.learn(SCHEMA, 12, _response((b"c", ids[2])), 0)
     assert [known.name(it) for it in ids] == [b"a", None, b"c"]
 
 
@@ -76,7 +76,7 @@ def test_a_name_that_brokers_refuse_is_none(name: bytes) -> None:
     assert not is_name(name)
     if name:
         with pytest.raises(PeerError):
-            TopicIds().learn(SCHEMA, 12, _answer((name, _ids(1)[0])), 0)
+            TopicIds().learn(SCHEMA, 12, _response((name, _ids(1)[0])), 0)
 
 
 @pytest.mark.parametrize("name", [b"orders", b"a.b-c_D9", b"x" * 249, b"..."])

@@ -210,7 +210,7 @@ def test_a_topic_gets_another_name_and_no_batch_whatever_cuts_it() -> None:
 
 
 def _fetched(error: int, topic: bytes, leaders: bytes) -> bytes:
-    """An answer of version 16 about one partition, without batches. `leaders`: a tagged field."""
+    """A response of version 16 about one partition, without batches. `leaders`: a tagged field."""
     head = struct.pack(">ihi", 0, 0, 0) + unsigned(2) + topic
     partition = struct.pack(">ihqqq", 0, error, 0, 0, 0) + unsigned(1) + bytes(4) + unsigned(1)
     return head + unsigned(2) + partition + b"\0" + b"\0" + leaders

@@ -267,7 +267,7 @@ def messages(draw: st.DrawFn) -> Said:
 
 
 receipts = st.builds(receipt, ids, numbers, highest_sequence_id=numbers).map(Said)
-answers = st.sampled_from(
+responses = st.sampled_from(
     [
         Said(simple(Kind.PONG)),
         Said(simple(Kind.SUCCESS, request_id=2)),
@@ -308,7 +308,7 @@ def deliveries(said: Iterable[Said]) -> dict[str, Counts]:
 
 @examples(200)
 @given(
-    said=st.lists(st.one_of(messages(), messages(), receipts, answers), max_size=12),
+    said=st.lists(st.one_of(messages(), messages(), receipts, responses), max_size=12),
     sizes=sizes,
     around=surroundings,
 )

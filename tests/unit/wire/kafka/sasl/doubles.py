@@ -65,7 +65,7 @@ class Played(NamedTuple):
     challenges: list[bytes]
 
 
-def play(exchange: Exchange, answers: Iterator[bytes | Callable[[bytes], bytes]]) -> Played:
+def play(exchange: Exchange, responses: Iterator[bytes | Callable[[bytes], bytes]]) -> Played:
     """Play a client that answers each challenge, and wait for what has to be waited for."""
     challenges: list[bytes] = []
     result: bytes | Principal | Denial | None = None
@@ -76,17 +76,17 @@ def play(exchange: Exchange, answers: Iterator[bytes | Callable[[bytes], bytes]]
             return Played(end.value, challenges)
         if isinstance(move, Challenge):
             challenges.append(move.data)
-            answer = next(answers)
-            result = answer if isinstance(answer, bytes) else answer(move.data)
+            response = next(responses)
+            result = response if isinstance(response, bytes) else response(move.data)
         else:
             assert isinstance(move, Settle)
             result = _now(move)
 
 
 def _now(settle: Settle) -> Principal | Denial | None:
-    """Return the answer of a `Settle` that waits for nothing."""
+    """Return the response of a `Settle` that waits for nothing."""
     try:
-        settle.answer().__await__().send(None)
+        settle.response().__await__().send(None)
     except StopIteration as end:
         found: Principal | Denial | None = end.value
         return found
@@ -96,10 +96,10 @@ def _now(settle: Settle) -> Principal | Denial | None:
 def verified(
     mechanism: str,
     token: bytes,
-    *answers: bytes | Callable[[bytes], bytes],
+    *responses: bytes | Callable[[bytes], bytes],
     services: SaslServices | None = None,
     nonce: str = NONCE,
 ) -> Played:
     """Return how a client fares that sends these tokens."""
     verifier = Verifier(services or SaslServices(), b"certificate")
-    return play(begin(mechanism, token, verifier, nonce), iter(answers))
+    return play(begin(mechanism, token, verifier, nonce), iter(responses))

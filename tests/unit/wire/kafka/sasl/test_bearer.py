@@ -49,9 +49,9 @@ def test_a_right_token_is_accepted_with_what_else_the_client_says(
     assert played == (Accepted(alice, b"", Credential("token", JWT), extensions), [])
 
 
-@pytest.mark.parametrize("answer", [UNDERSTOOD, b"", b"anything"])
-def test_a_wrong_token_is_refused_once_the_client_has_understood(answer: bytes) -> None:
-    played = verified(MECHANISM, written(b"a.b.c", {}), answer, services=Tokens())
+@pytest.mark.parametrize("response", [UNDERSTOOD, b"", b"anything"])
+def test_a_wrong_token_is_refused_once_the_client_has_understood(response: bytes) -> None:
+    played = verified(MECHANISM, written(b"a.b.c", {}), response, services=Tokens())
     assert played == (WRONG, [REFUSED])
     assert json.loads(REFUSED) == {"status": "invalid_token"}
 

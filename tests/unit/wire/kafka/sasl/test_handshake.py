@@ -20,7 +20,6 @@ from gateway.wire.kafka.sasl.handshake import (
     UNSUPPORTED_SASL_MECHANISM,
     Answered,
     Offered,
-    answer,
     ask_for,
     bare,
     failed,
@@ -31,6 +30,7 @@ from gateway.wire.kafka.sasl.handshake import (
     read_answer,
     read_bare,
     read_offer,
+    response,
     show,
     token_of,
 )
@@ -95,11 +95,11 @@ def test_answers_have_the_bytes_of_the_protocol_guide() -> None:
         "00000011 00000007 0000 00000001 0005 504c41494e"
     )
     first = bytes.fromhex("0000000f 00000007 0000 ffff 00000003 746f6b")
-    assert answer(head(SASL_AUTHENTICATE, 0), b"tok", 5) == first
+    assert response(head(SASL_AUTHENTICATE, 0), b"tok", 5) == first
     second = bytes.fromhex("00000017 00000007 0000 ffff 00000003 746f6b 0000000000000005")
-    assert answer(head(SASL_AUTHENTICATE, 1), b"tok", 5) == second
+    assert response(head(SASL_AUTHENTICATE, 1), b"tok", 5) == second
     third = bytes.fromhex("00000015 00000007 00 0000 00 04 746f6b 0000000000000005 00")
-    assert answer(head(SASL_AUTHENTICATE, 2), b"tok", 5) == third
+    assert response(head(SASL_AUTHENTICATE, 2), b"tok", 5) == third
 
 
 @HANDSHAKES
@@ -114,7 +114,7 @@ def test_an_offer_is_read_as_it_was_written(version: int, error: int) -> None:
 @pytest.mark.parametrize("data", [b"", b"r=abc", bytes(200)])
 @pytest.mark.parametrize("lifetime", [0, 1, LONGEST_MS])
 def test_an_answer_is_read_as_it_was_written(version: int, data: bytes, lifetime: int) -> None:
-    frame = answer(head(SASL_AUTHENTICATE, version), data, lifetime)
+    frame = response(head(SASL_AUTHENTICATE, version), data, lifetime)
     assert read_answer(version, frame) == Answered(0, "", data, lifetime if version else 0)
 
 
@@ -215,18 +215,18 @@ def test_a_torn_offer_of_a_broker_is_a_violation(body: bytes) -> None:
 
 @AUTHENTICATES
 def test_a_torn_answer_of_a_broker_is_a_violation(version: int) -> None:
-    frame = answer(head(SASL_AUTHENTICATE, version), b"data", 5)
+    frame = response(head(SASL_AUTHENTICATE, version), b"data", 5)
     for end in range(8, len(frame)):
         with pytest.raises(PeerError):
             read_answer(version, frame[:end])
     with pytest.raises(PeerError):
         read_answer(version, frame + b"x")
     with pytest.raises(PeerError):
-        read_answer(version, answer(head(SASL_AUTHENTICATE, version), bytes(LARGEST_TOKEN + 1)))
+        read_answer(version, response(head(SASL_AUTHENTICATE, version), bytes(LARGEST_TOKEN + 1)))
 
 
 def test_a_lifetime_below_zero_is_none() -> None:
-    frame = answer(head(SASL_AUTHENTICATE, 1), b"", -5)
+    frame = response(head(SASL_AUTHENTICATE, 1), b"", -5)
     assert read_answer(1, frame).lifetime_ms == 0
 
 

@@ -40,25 +40,25 @@ def knowing(
 ) -> Callable[[bytes], bytes]:
     """Return a client's answer to a challenge."""
 
-    def answer(challenge: bytes) -> bytes:
+    def response(challenge: bytes) -> bytes:
         said = read_first(first)
         assert said is not None
         found = read_challenge(challenge, said.nonce)
         keys = scram_keys(mechanism, password, found.salt, found.iterations)
         return proof(mechanism, said, challenge, found.nonce, keys)[0]
 
-    return answer
+    return response
 
 
 def changed(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
-    """Return an answer in which something else stands than what is right."""
+    """Return a response in which something else stands than what is right."""
 
-    def answer(challenge: bytes) -> bytes:
+    def response(challenge: bytes) -> bytes:
         right = knowing()(challenge)
         assert old in right
         return right.replace(old, new)
 
-    return answer
+    return response
 
 
 # -- the vectors of RFC 7677 --
@@ -136,11 +136,11 @@ def test_a_proof_for_one_mechanism_is_none_for_another() -> None:
 def test_a_proof_that_was_seen_is_none_for_another_challenge() -> None:
     seen: list[bytes] = []
 
-    def answer(challenge: bytes) -> bytes:
+    def response(challenge: bytes) -> bytes:
         seen.append(knowing()(challenge))
         return seen[-1]
 
-    verified(SHA_256, FIRST, answer)
+    verified(SHA_256, FIRST, response)
     later = verified(SHA_256, b"n,,n=alice,r=abd", seen[0])
     assert later.outcome == MALFORMED
     forged = seen[0].replace(b"r=abc", b"r=abd")
@@ -260,8 +260,8 @@ def test_an_extension_that_was_added_on_the_way_spoils_the_proof() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 31, 33, 64])
 def test_a_proof_has_the_size_of_a_key(size: int) -> None:
-    answer = b"c=biws,r=abc" + NONCE.encode() + b",p=" + b64encode(bytes(size))
-    assert verified(SHA_256, FIRST, answer).outcome == MALFORMED
+    response = b"c=biws,r=abc" + NONCE.encode() + b",p=" + b64encode(bytes(size))
+    assert verified(SHA_256, FIRST, response).outcome == MALFORMED
 
 
 @pytest.mark.parametrize(

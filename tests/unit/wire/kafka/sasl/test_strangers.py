@@ -41,16 +41,16 @@ def test_a_stranger_is_nobody(mechanism: str, first: bytes, second: bytes) -> No
 
 @given(st.sampled_from(list(SCRAM_HASHES)), TOKENS, TOKENS)
 def test_a_broker_that_is_a_stranger_is_not_believed(
-    mechanism: str, challenge: bytes, answer: bytes
+    mechanism: str, challenge: bytes, response: bytes
 ) -> None:
     proving = client(mechanism, Credential("basic", b"alice:secret"), nonce="abc")
     next(proving)
     with pytest.raises(PeerError):
-        _say(proving, challenge, answer)
+        _say(proving, challenge, response)
 
 
-def _say(proving: Proving, *answers: bytes) -> None:
-    for it in answers:
+def _say(proving: Proving, *responses: bytes) -> None:
+    for it in responses:
         proving.send(it)
 
 

@@ -1,6 +1,6 @@
-"""Requests of one connection that wait for their answers.
+"""Requests of one connection that wait for their responses.
 
-A broker answers in the order of requests, and clients rely on that. So an answer of the gateway's
+A broker answers in the order of requests, and clients rely on that. So a response of the gateway's
 own, to a request that it refuses, waits until the broker has answered all earlier ones. Produce
 with acks=0 is never answered, and has no place here.
 
@@ -18,15 +18,15 @@ from gateway.wire.account import Account
 from gateway.wire.kafka.sasl.claims import Claim
 
 MOST = 10_000
-"""Requests of one connection without an answer. Java has 5, librdkafka up to a million, which wait
+"""Requests of one connection without a response. Java has 5, librdkafka up to a million, which wait
 in its own memory while the connection is not read."""
 
 
 class Asked(NamedTuple):
-    """A request that the broker has to answer. Its answer has the form of this version.
+    """A request that the broker has to answer. Its response has the form of this version.
 
-    `accounts`: what it sent to. `is_own`: the gateway asks, and the client gets no answer. `claim`:
-    whom the client says to be in it. `since`: when a lookup went on.
+    `accounts`: what it sent to. `is_own`: the gateway asks, and the client gets no response.
+    `claim`: whom the client says to be in it. `since`: when a lookup went on.
     """
 
     key: int
@@ -39,8 +39,9 @@ class Asked(NamedTuple):
 
 
 class PureLine:
-    """Requests and own answers in the order of their answers; `compiled.kafka.Line` is its twin,
-    to which walkers add, and from which they take. `open`: how many answers the broker owes."""
+    """Requests and own responses in the order of their responses; `compiled.kafka.Line` is its
+    twin, to which walkers add, and from which they take. `open`: how many answers the broker
+    owes."""
 
     __slots__ = ("_line", "_most", "open")
 
@@ -68,7 +69,7 @@ class PureLine:
 
     @property
     def precedes_own_answer(self) -> bool:
-        """Return whether an answer of the gateway follows the broker's next one."""
+        """Return whether a response of the gateway follows the broker's next one."""
         return len(self._line) > 1 and isinstance(self._line[1], bytes)
 
     @property
@@ -82,12 +83,12 @@ class PureLine:
         self.open += 1
 
     def add(self, own: bytes) -> None:
-        """Add an answer of the gateway."""
+        """Add a response of the gateway."""
         self._line.append(own)
 
     def take(self, correlation: int, like: Asked) -> bool:
         """Remove the request that the broker has answered, if it has this id and is like another
-        one in all else, and no answer of the gateway follows it; return whether it was there."""
+        one in all else, and no response of the gateway follows it; return whether it was there."""
         line = self._line
         first = line[0] if line else b""
         if isinstance(first, bytes) or first.correlation != correlation:
@@ -114,16 +115,16 @@ else:
     Line = PureLine
 
 
-class Pending(Line):
-    """Requests and own answers, in the order in which clients expect what belongs to them."""
+class InFlight(Line):
+    """Requests and own responses, in the order in which clients expect what belongs to them."""
 
     __slots__ = ()
 
     def __init__(self) -> None:
         super().__init__(Asked, MOST)
 
-    def answer(self, own: bytes) -> bytes:
-        """Queue an answer of the gateway behind the open requests. Return it if there are none, so
+    def response(self, own: bytes) -> bytes:
+        """Queue a response of the gateway behind the open requests. Return it if there are none, so
         that the client gets it now; else nothing."""
         if not len(self):
             return own
@@ -131,7 +132,7 @@ class Pending(Line):
         return b""
 
     def next(self, correlation: int) -> Asked:
-        """Return the oldest request that the broker has not answered, to which its next answer
+        """Return the oldest request that the broker has not answered, to which its next response
         belongs. Raises `PeerError` if the correlation ids differ: nobody could tell whose it is."""
         first = self.first
         if first is None or isinstance(first, bytes):
@@ -141,7 +142,7 @@ class Pending(Line):
         return first
 
     def answered(self) -> bytes:
-        """Remove the request that the broker has answered; return the own answers behind it."""
+        """Remove the request that the broker has answered; return the own responses behind it."""
         self.pop()
         own: list[bytes] = []
         while isinstance(first := self.first, bytes):
@@ -150,5 +151,5 @@ class Pending(Line):
         return b"".join(own)
 
     def waits_only_for(self, keys: frozenset[int]) -> bool:
-        """Return whether no answer is owed to other requests than of these APIs."""
+        """Return whether no response is owed to other requests than of these APIs."""
         return all(isinstance(it, Asked) and it.key in keys for it in self)

@@ -11,7 +11,7 @@ ADDRESS_FULL = Denial(Refusal.TOO_MANY, "this address has as many connections as
 PRINCIPAL_FULL = Denial(Refusal.TOO_MANY, "this principal has as many connections as it may have")
 
 
-class Seats:
+class Slots:
     """`of_address`, `of_principal`: how many each of them may have; None: no bound of its own."""
 
     def __init__(self, of_address: int | None = None, of_principal: int | None = None) -> None:
@@ -20,8 +20,8 @@ class Seats:
         self._addresses = Counter[str]()
         self._principals = Counter[str]()
 
-    def take(self, host: str, principal: str | None) -> Seat | Denial:
-        """Return a seat for an authenticated client, or why there is none."""
+    def take(self, host: str, principal: str | None) -> Slot | Denial:
+        """Return a slot for an authenticated client, or why there is none."""
         address = holder(host)
         if self._of_address is not None and self._addresses[address] >= self._of_address:
             return ADDRESS_FULL
@@ -31,7 +31,7 @@ class Seats:
         self._addresses[address] += 1
         if principal is not None:
             self._principals[principal] += 1
-        return Seat(self, address, principal)
+        return Slot(self, address, principal)
 
     def leave(self, address: str, principal: str | None) -> None:
         """Count a client no longer."""
@@ -46,18 +46,18 @@ def _decrease(counts: Counter[str], key: str) -> None:
         del counts[key]
 
 
-class Seat:
+class Slot:
     """The place of one connection among those of its address and its principal."""
 
-    __slots__ = ("_address", "_principal", "_seats")
+    __slots__ = ("_address", "_principal", "_slots")
 
-    def __init__(self, seats: Seats, address: str, principal: str | None) -> None:
-        self._seats: Seats | None = seats
+    def __init__(self, slots: Slots, address: str, principal: str | None) -> None:
+        self._slots: Slots | None = slots
         self._address = address
         self._principal = principal
 
     def leave(self) -> None:
         """Give the place back; a second time changes nothing."""
-        seats, self._seats = self._seats, None
-        if seats is not None:
-            seats.leave(self._address, self._principal)
+        slots, self._slots = self._slots, None
+        if slots is not None:
+            slots.leave(self._address, self._principal)

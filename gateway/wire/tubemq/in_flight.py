@@ -34,12 +34,12 @@ class Asked(NamedTuple):
     until: float = UNDATED
 
 
-Pending = dict[int, Asked]
+InFlight = dict[int, Asked]
 """The requests of one connection, by their serial numbers."""
 
 
-def date(pending: Pending, now: float) -> None:
+def date(in_flight: InFlight, now: float) -> None:
     """Say of requests that have passed the scanner when they may be forgotten."""
-    for serial, asked in pending.items():
+    for serial, asked in in_flight.items():
         if asked.until == UNDATED:
-            pending[serial] = asked._replace(until=now + asked.patience)
+            in_flight[serial] = asked._replace(until=now + asked.patience)

@@ -1,10 +1,10 @@
-"""A connection takes one seat of its address and principal, and gives it back however it ends."""
+"""A connection takes one slot of its address and principal, and gives it back however it ends."""
 
 from __future__ import annotations
 
 import pytest
 
-from gateway.control.seats import ADDRESS_FULL, PRINCIPAL_FULL, Seats
+from gateway.control.slots import ADDRESS_FULL, PRINCIPAL_FULL, Slots
 from gateway.wire.account import Action
 from gateway.wire.budget import Budget
 from gateway.wire.contract import Denial, EndReason, Refusal
@@ -23,15 +23,15 @@ ALICE = connect(auth_data=b"alice's token")
 
 def services_of(of_address: int | None = None, of_principal: int | None = None) -> FakeServices:
     services = FakeServices()
-    services.seats = Seats(of_address, of_principal)
+    services.slots = Slots(of_address, of_principal)
     return services
 
 
 def taken(services: FakeServices) -> int:
-    """Return how many seats are taken; both ways of counting agree."""
-    seats = services.seats
-    assert sum(seats._addresses.values()) == sum(seats._principals.values())
-    return sum(seats._addresses.values())
+    """Return how many slots are taken; both ways of counting agree."""
+    slots = services.slots
+    assert sum(slots._addresses.values()) == sum(slots._principals.values())
+    return sum(slots._addresses.values())
 
 
 def seated(services: FakeServices) -> Talk:
@@ -75,8 +75,8 @@ def test_one_connection_too_many_is_refused_before_a_broker_hears_of_it(
 def test_a_client_of_unknown_name_counts_by_its_address_alone() -> None:
     services = services_of(of_principal=1)
     talks = [opening(PASS_THROUGH, services).client_says(connect()) for _ in range(3)]
-    assert services.seats._addresses == {ORIGIN.host: len(talks)}
-    assert services.seats._principals == {}
+    assert services.slots._addresses == {ORIGIN.host: len(talks)}
+    assert services.slots._principals == {}
 
 
 def test_who_is_not_authenticated_takes_no_seat() -> None:
@@ -96,7 +96,7 @@ def test_a_client_for_whose_connect_there_is_no_room_takes_no_seat() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         CLOSED,
         SLOW,
@@ -108,13 +108,13 @@ def test_a_client_for_whose_connect_there_is_no_room_takes_no_seat() -> None:
     ids=["closed", "slow", "not ready", "not authenticated", "another command", "nonsense"],
 )
 def test_the_seat_is_given_back_if_the_broker_does_not_take_the_client(
-    answer: bytes | Denial,
+    response: bytes | Denial,
 ) -> None:
     services = services_of()
     talk = seated(services).dials(None)
     talk.said_to_broker()
     assert taken(services) == 1
-    _ = talk.broker_says(answer).outcome
+    _ = talk.broker_says(response).outcome
     assert taken(services) == 0
 
 

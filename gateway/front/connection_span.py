@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gateway.wire.contract import Dialled
 
 
-class Course:
+class ConnectionSpan:
     """Notes the steps of one opening. `clock`: monotonic seconds."""
 
     __slots__ = ("_authenticating", "_clock", "_parts")

@@ -7,7 +7,7 @@ from collections.abc import Generator
 from typing import Protocol
 
 from gateway.wire.account import Action
-from gateway.wire.budget import Allotment
+from gateway.wire.budget import Quota
 from gateway.wire.contract import (
     Denial,
     EndReason,
@@ -19,7 +19,7 @@ from gateway.wire.contract import (
     StepResult,
     Wait,
 )
-from gateway.wire.services import Again, Seat, Services
+from gateway.wire.services import Again, Services, Slot
 from gateway.wire.subject import Subject
 
 SILENCES = {
@@ -39,25 +39,25 @@ class Guest(Protocol):
     """A client whose connection is being opened; see the `Client` of each protocol."""
 
     subject: Subject
-    allotment: Allotment
-    seat: Seat | None
+    quota: Quota
+    slot: Slot | None
 
     def leave(self) -> None:
         """Give back what the connection has of the process's bounds."""
 
 
-def let_in(services: Services, guest: Guest, size: int, pair: Opening) -> Opening:
+def admit(services: Services, guest: Guest, size: int, pair: Opening) -> Opening:
     """Go on with the opening `pair` once there is room for the client (`size` bytes of the budget),
     a place for its connection, and rules let it connect. A client that gets no pair gives all of
     that back; otherwise its session does at its end."""
-    if not guest.allotment.fits(size):
+    if not guest.quota.fits(size):
         return Refused(EndReason.OUT_OF_MEMORY, detail="no room for another connection")
-    guest.allotment.take(size)
-    seat = services.seat(guest.subject)
-    if isinstance(seat, Denial):
+    guest.quota.take(size)
+    slot = services.slot(guest.subject)
+    if isinstance(slot, Denial):
         guest.leave()
-        return Refused(EndReason.TOO_MANY_CONNECTIONS, detail=seat.text)
-    guest.seat = seat
+        return Refused(EndReason.TOO_MANY_CONNECTIONS, detail=slot.text)
+    guest.slot = slot
     outcome: Opened | Refused | None = None
     try:
         denied = yield from pace(services, guest.subject)

@@ -8,8 +8,8 @@ ENTRY = 1024
 """Bytes that a waiting frame takes beside its own, most of them for the queue of its party."""
 
 
-class Room:
-    """Counts the frames that wait, in the client's allotment too."""
+class WaitingFrames:
+    """Counts the frames that wait, in the client's quota too."""
 
     __slots__ = ("_bytes", "_client", "_listener", "_number")
 
@@ -28,20 +28,20 @@ class Room:
         much = self._bytes + len(frame) > bounds.delayed_bytes
         if self._number >= bounds.delayed or (self._number > 0 and much):
             return False
-        return self._client.allotment.fits(ENTRY + len(frame))
+        return self._client.quota.fits(ENTRY + len(frame))
 
     def take(self, frame: bytes) -> None:
         """Count a frame that begins to wait."""
         self._number += 1
         self._bytes += len(frame)
-        self._client.allotment.take(ENTRY + len(frame))
+        self._client.quota.take(ENTRY + len(frame))
 
     def give_back(self, frame: bytes) -> None:
         """Count a frame that waits no longer."""
         self._number -= 1
         self._bytes -= len(frame)
-        self._client.allotment.give_back(ENTRY + len(frame))
+        self._client.quota.give_back(ENTRY + len(frame))
 
     def clear(self) -> None:
-        """Forget the frames of a pair that is over; it gives its allotment back."""
+        """Forget the frames of a pair that is over; it gives its quota back."""
         self._number = self._bytes = 0

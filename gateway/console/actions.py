@@ -13,7 +13,7 @@ LONGEST = 3600.0
 """Seconds for which a log level or a trace is set at most: nobody forgets one for a week."""
 
 
-class Desk:
+class AdminActions:
     """Carries out what operators ask for, in all processes. A text that is returned says why that
     cannot be. `drain`: stops as at SIGTERM. `reload`: as at SIGHUP; None without rules."""
 

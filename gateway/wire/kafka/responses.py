@@ -1,7 +1,7 @@
-"""The scanner of answers. Answers to Fetch pass, and the scanner counts them as they come. Answers
-to Produce pass too, unless the session has to decide them.
+"""The scanner of responses. Answers to Fetch pass, and the scanner counts them as they come.
+Answers to Produce pass too, unless the session has to decide them.
 
-An answer to Fetch stops at its head if the gateway has to send an answer of its own behind it.
+A response to Fetch stops at its head if the gateway has to send a response of its own behind it.
 `quick` reads most answers in one go. Successive answers to a producer of one topic differ in little
 but their ids and offsets, so the scanner compares each with the last one (`Accepted`).
 """
@@ -25,7 +25,7 @@ from gateway.wire.kafka.alike import (
 from gateway.wire.kafka.book import STRAY, Book
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import SIZE
-from gateway.wire.kafka.pending import Asked, Pending
+from gateway.wire.kafka.in_flight import Asked, InFlight
 from gateway.wire.kafka.records import FORMAT, HEAD
 from gateway.wire.kafka.scanning import (
     ANSWER,
@@ -58,18 +58,18 @@ _ANSWER = schemas(FETCH)[1]
 _FETCH_NAME = "Fetch"
 
 
-class Answers(FrameScanner):
+class Responses(FrameScanner):
     """Scans answers; those to Fetch pass.
 
-    An answer to Fetch tells the client for how long its messages have it wait. The head of one that
-    a read cuts goes on before these are counted, so it tells what earlier answers owe.
+    A response to Fetch tells the client for how long its messages have it wait. The head of one
+    that a read cuts goes on before these are counted, so it tells what earlier answers owe.
     """
 
     __slots__ = (
         "_accepted",
         "_book",
         "_giving",
-        "_pending",
+        "_in_flight",
         "_says_at",
         "_services",
         "_substitutes",
@@ -82,21 +82,21 @@ class Answers(FrameScanner):
         self,
         services: Services,
         book: Book,
-        pending: Pending,
+        in_flight: InFlight,
         substitutes: Substitutes,
         throttle: Throttle,
     ) -> None:
         super().__init__()
         self._services = services
         self._book = book
-        self._pending = pending
+        self._in_flight = in_flight
         self._substitutes = substitutes
         self._throttle = throttle
         self._traffic = NOTHING
         self._version = 0
         self._accepted = NOT_ACCEPTED
         self._giving = NOT_GIVING
-        self._says_at = 0  # where in the chunk the answer that passes says how long; 0: cut off
+        self._says_at = 0  # where in the chunk the response that passes says how long; 0: cut off
 
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
         if self._giving is not NOT_GIVING:
@@ -106,13 +106,13 @@ class Answers(FrameScanner):
         return pos
 
     def _accept(self, accepted: Accepted, chunk: bytearray, pos: int, end: int) -> int:
-        """Pass the answers at `pos` that are like the last accepted one, and return the offset
-        behind them; `pos` if none is. Flat, because it runs for each answer."""
+        """Pass the responses at `pos` that are like the last accepted one, and return the offset
+        behind them; `pos` if none is. Flat, because it runs for each response."""
         size, lead, rest, version, unpack = accepted
         last, accounts = end - size, self._book.produced[version >= quick.BY_ID]
         if pos > last or self._book.has_new or len(self._substitutes) or len(accounts) != 1:
             return pos
-        (account,), take = accounts.values(), self._pending.take
+        (account,), take = accounts.values(), self._in_flight.take
         like = Asked(PRODUCE, version, 0, (account,))
         receipts = partition = offset = 0
         while pos <= last and not account.held:
@@ -129,7 +129,7 @@ class Answers(FrameScanner):
         return pos
 
     def _give(self, giving: Giving, chunk: bytearray, pos: int, end: int) -> int:
-        """Pass the answers to Fetch at `pos` that are like the last one, and return the offset
+        """Pass the responses to Fetch at `pos` that are like the last one, and return the offset
         behind them; `pos` if none is. The end of the last one may not have come. Flat, because most
         answers of consumers pass here."""
         head, around, version, lead, middle, topic, unpack = giving
@@ -139,7 +139,7 @@ class Answers(FrameScanner):
         account = self._book.consumed[version >= quick.BY_ID].get(topic)
         if account is None:
             return pos
-        take, length_of = self._pending.take, quick.length_of
+        take, length_of = self._in_flight.take, quick.length_of
         like = Asked(FETCH, version, 0)
         ends = account.ends
         while pos <= last:
@@ -152,7 +152,7 @@ class Answers(FrameScanner):
             at, until = pos + head - HEAD + quick.AFTER_LENGTH + length, behind - quick.TAIL
             if length < _LEAST or at > until or told != length_of(batches):
                 break
-            if at < until:  # several batches, of which a cut answer does not tell all
+            if at < until:  # several batches, of which a cut response does not tell all
                 more = quick.messages_in(chunk, at, until) if behind <= end else -1
                 if more < 0:
                     break
@@ -174,15 +174,15 @@ class Answers(FrameScanner):
         return pos
 
     def go_on(self, head: bytes) -> bytes:
-        """Let an answer to Fetch pass whose head the session has decided. Return the gateway's own
+        """Let a response to Fetch pass whose head the session has decided. Return the gateway's own
         answers, which follow it."""
         size, correlation = ANSWER.unpack(head)
-        version = self._pending.next(correlation).version
+        version = self._in_flight.next(correlation).version
         self._pass(size, version)
-        return self._pending.answered()
+        return self._in_flight.answered()
 
     def note(self, asked: Asked, frame: bytes) -> None:
-        """Note where a partition ends, as an answer to Produce says that the session decides: one
+        """Note where a partition ends, as a response to Produce says that the session decides: one
         that a read has cut."""
         version = asked.version
         if asked.key != PRODUCE or version < quick.FLEXIBLE[PRODUCE] or len(asked.accounts) != 1:
@@ -197,12 +197,12 @@ class Answers(FrameScanner):
         _, correlation = ANSWER.unpack_from(chunk, pos)
         if size < ANSWER.size - SIZE.size:
             raise PeerError("an answer without a head")
-        pending = self._pending
-        asked = pending.next(correlation)
+        in_flight = self._in_flight
+        asked = in_flight.next(correlation)
         if asked.key != FETCH and asked.key != PRODUCE:
             self.stop = SIZE.size + size
             return 0
-        own = pending.precedes_own_answer
+        own = in_flight.precedes_own_answer
         is_plain = not (own or self._book.has_new or len(self._substitutes))
         if asked.key == PRODUCE:
             self.stop = SIZE.size + size  # unless it passes
@@ -219,7 +219,7 @@ class Answers(FrameScanner):
         return ANSWER.size
 
     def _begin_produced(self, asked: Asked, chunk: bytearray, pos: int, end: int, size: int) -> int:
-        """Begin with an answer to Produce, see `_begin`: one that says nothing but that all went
+        """Begin with a response to Produce, see `_begin`: one that says nothing but that all went
         well passes."""
         at, until, version = pos + ANSWER.size, pos + SIZE.size + size, asked.version
         is_flexible = version >= quick.FLEXIBLE[PRODUCE]
@@ -231,14 +231,14 @@ class Answers(FrameScanner):
             account.receipts += 1
         if len(asked.accounts) == 1:
             self._learn(asked, chunk, pos, end, SIZE.size + size)
-        self._pending.answered()
+        self._in_flight.answered()
         self.stop = 0
         return SIZE.size + size
 
     def _begin_fetched(
         self, asked: Asked, chunk: bytearray, pos: int, end: int, size: int
     ) -> int | None:
-        """Begin with an answer to Fetch of the usual form, see `_begin`; None: it has another."""
+        """Begin with a response to Fetch of the usual form, see `_begin`; None: it has another."""
         if self._is_cut(chunk, pos, end, size, asked.version):
             return 0
         at, until, version = pos + ANSWER.size, pos + SIZE.size + size, asked.version
@@ -253,7 +253,7 @@ class Answers(FrameScanner):
         if until <= end:
             if not self._read_at_once(chunk, at, until, version):
                 return None
-            self._pending.answered()
+            self._in_flight.answered()
             return until - pos
         if head is None or head.topic not in self._book.consumed[version >= quick.BY_ID]:
             return None
@@ -264,16 +264,16 @@ class Answers(FrameScanner):
         return ANSWER.size + head.size
 
     def _pass_head(self, chunk: bytearray, pos: int, end: int, size: int, version: int) -> None:
-        """Pass the head of an answer that is read while it comes. One that is cut says already what
-        earlier answers owe."""
-        self._pending.answered()
+        """Pass the head of a response that is read while it comes. One that is cut says already
+        what earlier answers owe."""
+        self._in_flight.answered()
         self._says_at = self._place_of_throttle(chunk, pos, version)
         if pos + SIZE.size + size > end:
             self._tell(chunk, self._throttle.consumed, end)
             self._says_at = 0
 
     def _is_cut(self, chunk: bytearray, pos: int, end: int, size: int, version: int) -> bool:
-        """Return whether the chunk cuts the head of an answer that begins like the last one: with
+        """Return whether the chunk cuts the head of a response that begins like the last one: with
         the bytes that follow, it is read in one go."""
         giving, at = self._giving, pos + ANSWER.size
         if version != giving.version or not end - pos < giving.head <= SIZE.size + size:
@@ -281,7 +281,7 @@ class Answers(FrameScanner):
         return giving.lead.startswith(bytes(chunk[at : min(end, at + len(giving.lead))]))
 
     def _place_of_throttle(self, chunk: bytearray, pos: int, version: int) -> int:
-        """Return where an answer of Fetch says how long the client is held; 0: nobody can tell."""
+        """Return where a response of Fetch says how long the client is held; 0: nobody can tell."""
         if version < _ANSWER.flexible:
             return pos + ANSWER.size
         at = pos + ANSWER.size
@@ -337,13 +337,13 @@ class Answers(FrameScanner):
 
     def _appended(self, account: Account, partition: int, offset: int) -> None:
         """Note that a partition has a batch at this offset, so that it ends behind it. The scanner
-        notes the last answer of a read alone: those before it are many, and say less."""
+        notes the last response of a read alone: those before it are many, and say less."""
         ends = account.ends
         if ends is not None and offset >= ends.get(partition, 0) and len(ends) < MOST_ENDS:
             ends[partition] = offset + 1
 
     def _counted(self, account: Account, messages: int, size: int) -> bool:
-        """Count what an answer has of a topic; return whether its allowance is used up."""
+        """Count what a response has of a topic; return whether its allowance is used up."""
         account.count(messages)
         account.bytes += size
         if account.held:

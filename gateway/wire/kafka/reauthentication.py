@@ -23,9 +23,9 @@ _MISPLACED = Denial(Refusal.UNAUTHENTICATED, "SASL out of its order")
 _LATE = Denial(Refusal.TIMEOUT, "it took too long to check the credential")
 
 
-class Answer(NamedTuple):
-    """An answer to the client. `denial`: it is refused, and its connection has to end. `principal`:
-    it has shown a newer credential, this one if its broker could be shown it too."""
+class Response(NamedTuple):
+    """A response to the client. `denial`: it is refused, and its connection has to end.
+    `principal`: it has shown a newer credential, this one if its broker could be shown it too."""
 
     data: bytes
     denial: Denial | None = None
@@ -35,8 +35,8 @@ class Answer(NamedTuple):
 
 @dataclass(slots=True)
 class Settling:
-    """The job that waits for an answer about a client; see `contract.Job`. `until`: when it comes
-    too late, or has come. `result`: the answer. `is_asked`: the job was started."""
+    """The job that waits for a response about a client; see `contract.Job`. `until`: when it comes
+    too late, or has come. `result`: the response. `is_asked`: the job was started."""
 
     step: Settle
     until: float
@@ -65,33 +65,33 @@ class Reauthentication:
         self._exchange: Exchange | None = None
         self._settling: Settling | None = None
 
-    def decide(self, head: Head, frame: bytes, now: float) -> Answer | Settling:
-        """Return the answer to SaslHandshake or SaslAuthenticate; or what must be waited for, after
-        which the same request is decided again, and perhaps before. Raises `PeerError` if it is
-        torn."""
+    def decide(self, head: Head, frame: bytes, now: float) -> Response | Settling:
+        """Return the response to SaslHandshake or SaslAuthenticate; or what must be waited for,
+        after which the same request is decided again, and perhaps before. Raises `PeerError` if it
+        is torn."""
         if head.key == SASL_HANDSHAKE:
             return self._chosen(head, frame)
         if self._settling is not None:
             return self._settled(head, self._settling, now)
         token = handshake.token_of(head, frame)
         if not self._mechanism:
-            return Answer(handshake.misplaced(head), _MISPLACED)
+            return Response(handshake.misplaced(head), _MISPLACED)
         if self._exchange is None:
             verifier = Verifier(self._listener.settings.services)
             self._exchange = mechanisms.begin(self._mechanism, token, verifier)
             return self._step(head, None, now)
         return self._step(head, token, now)
 
-    def _chosen(self, head: Head, frame: bytes) -> Answer:
+    def _chosen(self, head: Head, frame: bytes) -> Response:
         offered = mechanisms_of(self._listener)
         mechanism = handshake.mechanism_of(head, frame)
         if mechanism not in offered or head.version < 1:
             told = handshake.offer(head, offered, handshake.UNSUPPORTED_SASL_MECHANISM)
-            return Answer(told, _MISPLACED)
+            return Response(told, _MISPLACED)
         self._mechanism, self._exchange = mechanism, None
-        return Answer(handshake.offer(head, offered))
+        return Response(handshake.offer(head, offered))
 
-    def _settled(self, head: Head, settling: Settling, now: float) -> Answer | Settling:
+    def _settled(self, head: Head, settling: Settling, now: float) -> Response | Settling:
         if now < settling.until:
             return settling
         self._settling = None
@@ -99,24 +99,24 @@ class Reauthentication:
             return self._over(head, _LATE)
         return self._step(head, settling.result, now)
 
-    def _step(self, head: Head, result: StepResult, now: float) -> Answer | Settling:
+    def _step(self, head: Head, result: StepResult, now: float) -> Response | Settling:
         assert self._exchange is not None
         try:
             step = self._exchange.send(result)
         except StopIteration as stop:
             return self._over(head, stop.value)
         if isinstance(step, Challenge):
-            return Answer(handshake.answer(head, step.data))
+            return Response(handshake.response(head, step.data))
         assert isinstance(step, Settle)
         self._settling = Settling(step, now + Settling.patience)
         return self._settling
 
-    def _over(self, head: Head, found: Accepted | Denial) -> Answer:
+    def _over(self, head: Head, found: Accepted | Denial) -> Response:
         self._mechanism, self._exchange = "", None
         if isinstance(found, Denial):
-            return Answer(handshake.failed(head), found)
+            return Response(handshake.failed(head), found)
         if found.principal.name != self._client.principal.name:
-            return Answer(handshake.failed(head), _OTHER)
+            return Response(handshake.failed(head), _OTHER)
         left = self._listener.settings.services.left(found.principal)
-        told = handshake.answer(head, found.data, handshake.lifetime_ms(left))
-        return Answer(told, None, found.principal, found.credential)
+        told = handshake.response(head, found.data, handshake.lifetime_ms(left))
+        return Response(told, None, found.principal, found.credential)

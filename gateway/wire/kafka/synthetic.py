@@ -1,7 +1,7 @@
 """Answers of the gateway's own to requests that it refuses as a whole.
 
-Each has the form of the answer that the client waits for, with the error wherever it has one. What
-a client asked for one by one, such as topics to create, is refused one by one.
+Each has the form of the response that the client waits for, with the error wherever it has one.
+What a client asked for one by one, such as topics to create, is refused one by one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from gateway.wire.kafka.codec import decode, encode
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.frames import Head, answer
+from gateway.wire.kafka.frames import Head, response
 from gateway.wire.kafka.schema import Api, Field, of
 
 ERROR = "ErrorCode"
@@ -19,18 +19,22 @@ Struct = dict[str, Any]
 
 
 def refused(known: Api, head: Head, frame: bytes, error: ErrorCode) -> bytes:
-    """Return the answer that refuses a request. Raises `PeerError` if the request is torn."""
+    """Return the response that refuses a request. Raises `PeerError` if the request is torn."""
     asked = decode(known.request, head.version, frame[head.body :])
     fields = list(known.response.of(head.version))
     body = _struct(tuple(fields), asked, head.version, error)
-    return answer(known, head.version, head.correlation, encode(known.response, head.version, body))
+    return response(
+        known, head.version, head.correlation, encode(known.response, head.version, body)
+    )
 
 
 def no_session(known: Api, head: Head) -> bytes:
-    """Return the answer to a request of Fetch whose session the broker would not know: the error is
-    that of the whole, and no topic has one."""
+    """Return the response to a request of Fetch whose session the broker would not know: the error
+    is that of the whole, and no topic has one."""
     body = {ERROR: ErrorCode.FETCH_SESSION_ID_NOT_FOUND}
-    return answer(known, head.version, head.correlation, encode(known.response, head.version, body))
+    return response(
+        known, head.version, head.correlation, encode(known.response, head.version, body)
+    )
 
 
 def _struct(fields: tuple[Field, ...], asked: Struct, version: int, error: ErrorCode) -> Struct:
@@ -71,7 +75,7 @@ def _asked_for(it: Field, asked: Struct) -> list[Any]:
 
 
 def _renamed(it: Field, one: Struct, version: int) -> Struct:
-    """Return the name of one thing, where an answer calls the field in another way."""
+    """Return the name of one thing, where a response calls the field in another way."""
     names = [
         field.name
         for field in of(it.fields, version)

@@ -6,74 +6,74 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.control.seats import ADDRESS_FULL, PRINCIPAL_FULL, Seat, Seats
+from gateway.control.slots import ADDRESS_FULL, PRINCIPAL_FULL, Slot, Slots
 from gateway.wire.contract import Denial, Refusal
 
 HOST, OTHER = "192.0.2.1", "192.0.2.2"
 
 
-def seated(seats: Seats, host: str = HOST, principal: str | None = "alice") -> Seat:
-    """Take a seat that must be there."""
-    seat = seats.take(host, principal)
-    assert isinstance(seat, Seat)
-    return seat
+def seated(slots: Slots, host: str = HOST, principal: str | None = "alice") -> Slot:
+    """Take a slot that must be there."""
+    slot = slots.take(host, principal)
+    assert isinstance(slot, Slot)
+    return slot
 
 
-def counted(seats: Seats) -> tuple[dict[str, int], dict[str, int]]:
+def counted(slots: Slots) -> tuple[dict[str, int], dict[str, int]]:
     """Return what is remembered of addresses, and of principals."""
-    return dict(seats._addresses), dict(seats._principals)
+    return dict(slots._addresses), dict(slots._principals)
 
 
 # -- bounds --
 
 
 def test_there_is_no_bound_by_itself() -> None:
-    seats = Seats()
+    slots = Slots()
     for _ in range(1000):
-        seated(seats)
+        seated(slots)
 
 
 def test_an_address_has_exactly_its_bound() -> None:
-    seats = Seats(of_address=3)
-    taken = [seated(seats, principal=f"p{number}") for number in range(3)]
-    assert seats.take(HOST, "p3") == ADDRESS_FULL
-    seated(seats, OTHER)
+    slots = Slots(of_address=3)
+    taken = [seated(slots, principal=f"p{number}") for number in range(3)]
+    assert slots.take(HOST, "p3") == ADDRESS_FULL
+    seated(slots, OTHER)
     taken[1].leave()
-    seated(seats)
-    assert seats.take(HOST, None) == ADDRESS_FULL
+    seated(slots)
+    assert slots.take(HOST, None) == ADDRESS_FULL
 
 
 def test_a_principal_has_exactly_its_bound_wherever_it_comes_from() -> None:
-    seats = Seats(of_principal=3)
-    taken = [seated(seats, f"192.0.2.{number}") for number in range(3)]
-    assert seats.take("192.0.2.9", "alice") == PRINCIPAL_FULL
-    seated(seats, "192.0.2.9", "bob")
+    slots = Slots(of_principal=3)
+    taken = [seated(slots, f"192.0.2.{number}") for number in range(3)]
+    assert slots.take("192.0.2.9", "alice") == PRINCIPAL_FULL
+    seated(slots, "192.0.2.9", "bob")
     taken[0].leave()
-    seated(seats, "192.0.2.9")
-    assert seats.take(OTHER, "alice") == PRINCIPAL_FULL
+    seated(slots, "192.0.2.9")
+    assert slots.take(OTHER, "alice") == PRINCIPAL_FULL
 
 
 def test_a_bound_of_one_leaves_one() -> None:
-    seats = Seats(1, 1)
-    seated(seats)
-    assert seats.take(HOST, "bob") == ADDRESS_FULL
-    assert seats.take(OTHER, "alice") == PRINCIPAL_FULL
-    seated(seats, OTHER, "bob")
+    slots = Slots(1, 1)
+    seated(slots)
+    assert slots.take(HOST, "bob") == ADDRESS_FULL
+    assert slots.take(OTHER, "alice") == PRINCIPAL_FULL
+    seated(slots, OTHER, "bob")
 
 
 def test_clients_without_a_name_share_no_bound_of_principals() -> None:
-    seats = Seats(of_principal=1)
+    slots = Slots(of_principal=1)
     for _ in range(10):
-        seated(seats, principal=None)
-    assert counted(seats) == ({HOST: 10}, {})
+        seated(slots, principal=None)
+    assert counted(slots) == ({HOST: 10}, {})
 
 
 @pytest.mark.parametrize("other", ["Alice", "alice ", "alice\0", "älice", "\ud800"])
 def test_another_spelling_is_another_principal(other: str) -> None:
-    seats = Seats(of_principal=1)
-    seated(seats)
-    seated(seats, principal=other)
-    assert isinstance(seats.take(HOST, other), Denial)
+    slots = Slots(of_principal=1)
+    seated(slots)
+    seated(slots, principal=other)
+    assert isinstance(slots.take(HOST, other), Denial)
 
 
 def test_a_client_is_told_to_try_later_and_nothing_of_others() -> None:
@@ -96,13 +96,13 @@ def test_a_client_is_told_to_try_later_and_nothing_of_others() -> None:
     ],
 )
 def test_addresses_of_one_holder_count_together(first: str, second: str) -> None:
-    seats = Seats(of_address=2)
-    seated(seats, first)
-    seat = seated(seats, second)
-    assert seats.take(first, None) == ADDRESS_FULL
-    assert seats.take(second, None) == ADDRESS_FULL
-    seat.leave()
-    seated(seats, first)
+    slots = Slots(of_address=2)
+    seated(slots, first)
+    slot = seated(slots, second)
+    assert slots.take(first, None) == ADDRESS_FULL
+    assert slots.take(second, None) == ADDRESS_FULL
+    slot.leave()
+    seated(slots, first)
 
 
 @pytest.mark.parametrize(
@@ -110,47 +110,47 @@ def test_addresses_of_one_holder_count_together(first: str, second: str) -> None
     [("2001:db8::1", "2001:db8:0:1::1"), (HOST, OTHER), ("::ffff:192.0.2.1", "192.0.2.2")],
 )
 def test_addresses_of_two_holders_count_apart(first: str, second: str) -> None:
-    seats = Seats(of_address=1)
-    seated(seats, first)
-    seated(seats, second)
+    slots = Slots(of_address=1)
+    seated(slots, first)
+    seated(slots, second)
 
 
 # -- giving back --
 
 
 def test_a_seat_is_given_back_once_however_often_it_is_left() -> None:
-    seats = Seats(2, 2)
-    first, second = seated(seats), seated(seats)
+    slots = Slots(2, 2)
+    first, second = seated(slots), seated(slots)
     for _ in range(5):
         first.leave()
-    seated(seats)
-    assert seats.take(HOST, "bob") == ADDRESS_FULL
+    seated(slots)
+    assert slots.take(HOST, "bob") == ADDRESS_FULL
     second.leave()
-    assert counted(seats) == ({HOST: 1}, {"alice": 1})
+    assert counted(slots) == ({HOST: 1}, {"alice": 1})
 
 
 def test_a_refused_client_takes_nothing_of_either_bound() -> None:
-    seats = Seats(of_address=1, of_principal=2)
-    seat = seated(seats)
+    slots = Slots(of_address=1, of_principal=2)
+    slot = seated(slots)
     for _ in range(5):
-        assert seats.take(HOST, "alice") == ADDRESS_FULL
-    seated(seats, OTHER)
+        assert slots.take(HOST, "alice") == ADDRESS_FULL
+    seated(slots, OTHER)
     for number in range(5):
-        assert seats.take(f"198.51.100.{number}", "alice") == PRINCIPAL_FULL
-    seat.leave()
-    assert counted(seats) == ({OTHER: 1}, {"alice": 1})
+        assert slots.take(f"198.51.100.{number}", "alice") == PRINCIPAL_FULL
+    slot.leave()
+    assert counted(slots) == ({OTHER: 1}, {"alice": 1})
 
 
 def test_nothing_is_remembered_of_who_has_left_or_was_refused() -> None:
-    seats = Seats(10, 10)
+    slots = Slots(10, 10)
     for number in range(1000):
-        seated(seats, f"2001:db8:{number:x}::1", f"p{number}").leave()
-    full = [seated(seats, principal=None) for _ in range(10)]
+        seated(slots, f"2001:db8:{number:x}::1", f"p{number}").leave()
+    full = [seated(slots, principal=None) for _ in range(10)]
     for number in range(1000):
-        assert seats.take(HOST, f"p{number}") == ADDRESS_FULL
-    for seat in full:
-        seat.leave()
-    assert counted(seats) == ({}, {})
+        assert slots.take(HOST, f"p{number}") == ADDRESS_FULL
+    for slot in full:
+        slot.leave()
+    assert counted(slots) == ({}, {})
 
 
 STEPS = st.lists(
@@ -166,18 +166,18 @@ STEPS = st.lists(
 def test_the_bounds_hold_in_every_order_of_coming_and_going(
     steps: list[tuple[str, str | None, int]],
 ) -> None:
-    seats, here = Seats(3, 2), list[tuple[Seat, str | None]]()
+    slots, here = Slots(3, 2), list[tuple[Slot, str | None]]()
     for host, principal, leaving in steps:
-        taken = seats.take(host, principal)
-        if isinstance(taken, Seat):
+        taken = slots.take(host, principal)
+        if isinstance(taken, Slot):
             here.append((taken, principal))
         if leaving < len(here):
             here.pop(leaving)[0].leave()
-        addresses, principals = counted(seats)
+        addresses, principals = counted(slots)
         assert sum(addresses.values()) == len(here)
         assert sum(principals.values()) == sum(principal is not None for _, principal in here)
         assert max(addresses.values(), default=0) <= 3
         assert max(principals.values(), default=0) <= 2
-    for seat, _ in here:
-        seat.leave()
-    assert counted(seats) == ({}, {})
+    for slot, _ in here:
+        slot.leave()
+    assert counted(slots) == ({}, {})

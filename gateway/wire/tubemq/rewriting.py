@@ -45,7 +45,7 @@ _LISTS = {
 
 
 @dataclass(slots=True)
-class Hiding:
+class Rewriting:
     """Changes the messages of all connections of one listener. `tls`: the gateway dials brokers by
     TLS."""
 

@@ -1,4 +1,4 @@
-"""Texts of answers that name brokers: reasons of errors, and brokers' own settings.
+"""Texts of responses that name brokers: reasons of errors, and brokers' own settings.
 
 Addresses in fields of their own are another matter (`addresses`).
 """
@@ -45,7 +45,7 @@ class Clean(Protocol):
 def cleaned(
     key: int, schema: Schema, version: int, frame: bytes, start: int, clean: Clean
 ) -> bytes:
-    """Return an answer whose body begins at `start`, whose texts name no broker. Raises
+    """Return a response whose body begins at `start`, whose texts name no broker. Raises
     `PeerError` if it is torn."""
     wanted = _OF_CONFIGS if key == DESCRIBE_CONFIGS else MESSAGES
     if not _has(schema, version, wanted):
