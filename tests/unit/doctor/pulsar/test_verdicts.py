@@ -109,13 +109,13 @@ def test_pass_through_clients_are_accepted_or_must_authenticate() -> None:
     assert asked.detail == "wants authentication; clients have to bring it"
 
 
-@pytest.mark.parametrize("response", [Stranger.TLS, Unreached(None), STARTING])
+@pytest.mark.parametrize("answer", [Stranger.TLS, Unreached(None), STARTING])
 def test_without_an_answer_there_is_no_finding_about_clients(answer: Answer) -> None:
     assert judge_pass_through("c", BrokerAnswers(answer)) is None
     assert judge_verified("g", BrokerAnswers(answer), "proxy", forward=False) is None
 
 
-def admit(
+def let_in(
     anonymous: Answer, alone: Answer | None, proxied: Answer, *, forward: bool = False
 ) -> Finding:
     found = judge_verified("g", BrokerAnswers(anonymous, alone, proxied), "proxy", forward=forward)
@@ -124,65 +124,65 @@ def admit(
 
 
 def test_a_proxy_role_is_recognized() -> None:
-    found = admit(WHO, ROLES, YES)
+    found = let_in(WHO, ROLES, YES)
     assert found.status is Status.OK
     assert found.detail == 'accepts the credential, and the role "proxy" as a proxy'
 
 
 def test_a_role_that_is_not_a_proxy_gets_the_setting_to_add() -> None:
-    found = admit(WHO, YES, ROLES)
+    found = let_in(WHO, YES, ROLES)
     assert found.status is Status.FAIL
     assert '"proxy" may not speak for others' in found.detail
     assert found.example == "proxyRoles=proxy"
 
 
 def test_a_rejected_credential_fails() -> None:
-    found = admit(WHO, WHO, WHO)
+    found = let_in(WHO, WHO, WHO)
     assert found.status is Status.FAIL
     assert "does not accept the gateway's credential" in found.detail
 
 
 def test_a_gateway_without_a_credential_gets_advice() -> None:
-    found = admit(WHO, None, WHO)
+    found = let_in(WHO, None, WHO)
     assert found.status is Status.FAIL
     assert found.example.startswith("credential: ")
 
 
 def test_a_broker_without_authentication_is_a_warning() -> None:
-    assert admit(YES, YES, YES).status is Status.WARN
-    assert admit(YES, None, YES).status is Status.WARN
+    assert let_in(YES, YES, YES).status is Status.WARN
+    assert let_in(YES, None, YES).status is Status.WARN
 
 
 def test_a_broker_without_authorization_is_a_warning() -> None:
-    found = admit(WHO, YES, YES)
+    found = let_in(WHO, YES, YES)
     assert found.status is Status.WARN
     assert "authorization is off" in found.detail
     assert "proxyRoles=proxy" in found.example
 
 
 def test_a_broker_that_requires_client_tokens_needs_forwarding() -> None:
-    assert admit(WHO, ROLES, WHO, forward=True).status is Status.OK
-    found = admit(WHO, ROLES, WHO)
+    assert let_in(WHO, ROLES, WHO, forward=True).status is Status.OK
+    found = let_in(WHO, ROLES, WHO)
     assert found.status is Status.FAIL
     assert "verify-and-forward" in found.remedy
 
 
 def test_ignored_forwarded_tokens_are_a_warning() -> None:
-    found = admit(WHO, ROLES, YES, forward=True)
+    found = let_in(WHO, ROLES, YES, forward=True)
     assert found.status is Status.WARN
     assert found.example == "authenticateOriginalAuthData=true"
 
 
 def test_another_error_shows_the_brokers_text() -> None:
-    neither = admit(WHO, ROLES, ROLES)
+    neither = let_in(WHO, ROLES, ROLES)
     assert neither.status is Status.FAIL
     assert "AuthorizationError: Invalid roles." in neither.detail
-    assert "Server is not ready" in admit(WHO, STARTING, STARTING).detail
+    assert "Server is not ready" in let_in(WHO, STARTING, STARTING).detail
 
 
-@pytest.mark.parametrize("response", [Stranger.CLOSED, Unreached(None)])
+@pytest.mark.parametrize("answer", [Stranger.CLOSED, Unreached(None)])
 def test_a_broker_that_closes_only_on_the_gateway_fails(answer: Answer) -> None:
-    assert admit(WHO, ROLES, answer).status is Status.FAIL
+    assert let_in(WHO, ROLES, answer).status is Status.FAIL
 
 
 def test_an_unknown_role_is_a_placeholder() -> None:
