@@ -25,7 +25,7 @@ Command = Callable[[Options], int]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command, and return its exit status."""
+    """Run the command that the arguments name, and return its exit status."""
     options = _parser().parse_args(arguments)
     command: Command = options.command
     try:

@@ -152,8 +152,8 @@ def configured_log(
     export: Export | None = None,
     **always: object,
 ) -> Iterator[LogFigures]:
-    """Log as configured, from a thread of its own. `always`: fields of every line. `export`: gets
-    lines too.
+    """Log as configured during the context, from a thread of its own. `always`: fields of every
+    line. `export`: gets the lines too.
 
     On exit, `export` is closed, and queued lines are written for at most a second.
     """
@@ -182,7 +182,8 @@ def configured_log(
 
 @contextmanager
 def configuration_errors_unwrapped() -> Iterator[None]:
-    """Raise errors that only an operator can correct as a plain `ConfigurationError`."""
+    """Raise errors that only an operator can correct as a plain `ConfigurationError`, out of their
+    groups."""
     try:
         yield
     except (ExceptionGroup, OSError) as failures:
@@ -204,9 +205,15 @@ class _Cluster:
 
 
 def _witness_of(*witnesses: Witness | None) -> Witness | None:
-    """Return one witness that tells each of these, or None if there is none."""
-    found = [it for it in witnesses if it is not None]
-    return Witnesses(found) if found else None
+    """Return one witness that passes events on to each of these; None if all are None."""
+    present = [witness for witness in witnesses if witness is not None]
+    return Witnesses(present) if present else None
+
+
+def _new_generation() -> int:
+    """Return the generation of the aliases that clients get when this gateway stops. It differs
+    between gateways: a client that another gateway sent here connected by such an alias."""
+    return secrets.randbelow(2**32 - 1) + 1
 
 
 def _connection_ids(inherited: Inherited | None) -> count[int]:
@@ -220,15 +227,15 @@ class _Exposition(Protocol):
 
 def _in_turn(*expositions: _Exposition) -> Callable[[], Iterator[bytes]]:
     """Return a function that writes the expositions one after another."""
-    return lambda: chain.from_iterable(it.chunks() for it in expositions)
+    return lambda: chain.from_iterable(exposition.chunks() for exposition in expositions)
 
 
 class Application:
     """All parts of one process, made from the configuration and connected.
 
     `store`: shares limits with other processes. `inherited`: parts that a worker gets from its
-    parent. `lines`: counters of the log. `export`: gets spans. `manager`: has started the process,
-    and passes sockets of listeners.
+    parent. `lines`: counters of the log. `export`: gets spans. `manager`: the service manager that
+    started the process, which may pass listening sockets.
     """
 
     def __init__(
@@ -263,9 +270,9 @@ class Application:
         self._denials = Denials()
         self._principals = {name: PrincipalBook() for name in configuration.clusters}
         self._open_accounts = OpenAccounts() if configuration.console is not None else None
-        told = _witness_of(self._denials, self._witness)
+        denial_witness = _witness_of(self._denials, self._witness)
         self._limiting = assembly.make_rate_limiting(
-            configuration, self._reactor, store, self._needs, told
+            configuration, self._reactor, store, self._needs, denial_witness
         )
         self._shared = Shared()
         self._sides: dict[str, Side] = {}
@@ -277,20 +284,20 @@ class Application:
         self._delays = Histogram()
         self._services: list[ListenerServices] = []
         listeners = configuration.listeners
-        self._listeners = {it.name: ListenerFigures() for it in listeners}
+        self._listeners = {listener.name: ListenerFigures() for listener in listeners}
         self._slow = SlowSends()
         self._latencies = self._make_latencies()
         ids = _connection_ids(inherited)
-        self._tracings = {it.name: Tracing(it.trace, everything=trace) for it in listeners}
-        self._servers = [self._server(it, ids) for it in listeners]
+        self._tracings = {
+            listener.name: Tracing(listener.trace, everything=trace) for listener in listeners
+        }
+        self._servers = [self._server(listener, ids) for listener in listeners]
         self._console = self._console_settings()
         self._renewal = assembly.make_renewal(self._sides)
         self._started = self._draining = False
         self._drained_from = 0  # open connections when the drain began
         self._started_at = time.time()
-        # The generation of the aliases that clients get when this gateway stops. It must differ
-        # between gateways: a client that another gateway sent here connected by such an alias.
-        self._generation = secrets.randbelow(2**32 - 1) + 1
+        self._generation = _new_generation()
 
     # -- construction ------------------------------------------------------------------------
 
@@ -305,7 +312,7 @@ class Application:
             self._export,
             self._inherited,
         )
-        return any(it is not None for it in readers)
+        return any(reader is not None for reader in readers)
 
     def _make_shipping(self) -> Shipping | None:
         return assembly.make_shipping(
@@ -316,11 +323,11 @@ class Application:
         """Return histograms by listener, if anybody reads them."""
         if not self._is_read:
             return {}
-        found = {name: ListenerLatencies(self._slow) for name in self._listeners}
-        self._denials.follow(found, self._books())
+        latencies = {name: ListenerLatencies(self._slow) for name in self._listeners}
+        self._denials.follow(latencies, self._books())
         if self._recording is not None:
-            self._recording.time(found)
-        return found
+            self._recording.time(latencies)
+        return latencies
 
     def _books(self) -> dict[str, AccountBook]:
         """Return the accounts by cluster."""
@@ -337,7 +344,7 @@ class Application:
         return settings
 
     def _watchers(self, cluster: str) -> Iterator[Watcher]:
-        """Yield who follows the accounts of a cluster."""
+        """Yield the watchers of a cluster's accounts."""
         if self._is_read and self._configuration.log.principals == "plain":
             yield self._principals[cluster]
         if self._recording is not None:
@@ -579,7 +586,7 @@ class Application:
         """Return the sockets that listeners need not bind."""
         if self._inherited is not None:
             return self._inherited.sockets
-        return self._manager.sockets(it.name for it in self._configuration.listeners)
+        return self._manager.sockets(listener.name for listener in self._configuration.listeners)
 
     async def _stop_signal(self, signals: AsyncIterator[int]) -> int:
         number = await anext(signals)
@@ -610,7 +617,7 @@ class Application:
         self._tell_drain(began)
 
     def _tell_drain(self, began: float) -> None:
-        """Pass the span of the drain on."""
+        """Export the span of the drain."""
         left = len(self._reactor.pairs)
         counts = {"gateway.connections": self._drained_from, "gateway.connections_left": left}
         if self._spans is not None:
@@ -626,7 +633,8 @@ class Application:
     # -- the console -------------------------------------------------------------------------
 
     def console_answers(self) -> Answers:
-        """Return what this process answers to the console."""
+        """Return the functions that answer the console's questions for this process, by
+        question."""
         from gateway.console.facts import Facts, Sources
         from gateway.console.live import SHOWN
 
@@ -692,7 +700,10 @@ class Application:
         """Return the reasons why no new client should connect here."""
         reasons = ["draining"] if self._draining else []
         # Others have no clients: they may be there for the records of this gateway.
-        used = {it.cluster: self._clusters[it.cluster] for it in self._configuration.listeners}
+        used = {
+            listener.cluster: self._clusters[listener.cluster]
+            for listener in self._configuration.listeners
+        }
         for name, cluster in used.items():
             if not cluster.brokers.ready:
                 reasons.append(f"no healthy broker in cluster {name}")
@@ -701,7 +712,8 @@ class Application:
         return reasons
 
     def expositions(self) -> dict[str, Callable[[], Iterator[bytes]]]:
-        """Return what writes metrics, by path; call this once, because they cache labels."""
+        """Return the functions that write metrics, by path. Call this once, because they cache
+        labels."""
         from gateway.admin.routes import METRICS, TOPICS
         from gateway.telemetry.exposition import (
             LatencyExposition,
@@ -743,12 +755,14 @@ class Application:
         process = ProcessMetrics(sources)
         latencies = LatencyExposition(self._latencies)
         books = self._books()
-        verified = any(it.checksums == "verify" for it in self._configuration.listeners)
+        verified = any(listener.checksums == "verify" for listener in self._configuration.listeners)
         tenants = TenantExposition(books, verified=verified)
         folded = self._configuration.metrics.partitions == "folded"
         topics = TopicExposition(books, verified=verified, folded=folded)
         principals = PrincipalExposition(self._principals, verified=verified)
-        progress = ProgressExposition({name: it.progress for name, it in clusters.items()})
+        progress = ProgressExposition(
+            {name: figures.progress for name, figures in clusters.items()}
+        )
 
         return {
             METRICS: _in_turn(process, latencies, tenants, principals),

@@ -73,7 +73,7 @@ SMALLEST_PSEUDONYM_KEY = 16
 """Bytes of a key for pseudonyms. A shorter key can be guessed, and the principals with it."""
 
 SHORTEST_TOKEN, LONGEST_TOKEN = 16, 4096
-"""Bytes of the console's token. Whoever guesses it can end the gateway."""
+"""Bytes of the console's token. A client that guesses it can end the gateway."""
 
 LEAST_ADMIN_CONNECTIONS = 64
 """Admin connections for probes, scrapers and people even if clients may use up all descriptors."""
@@ -81,7 +81,8 @@ LEAST_ADMIN_CONNECTIONS = 64
 
 @dataclass(frozen=True, slots=True)
 class RateLimiting:
-    """The parts of a gateway with rules."""
+    """The parts that limit and authorize, in a gateway with rules or a policy agent. `sharing`:
+    None unless limits are shared with other processes."""
 
     shaper: Shaper
     access: Access
@@ -109,8 +110,8 @@ class Inherited:
     """The parts that a worker gets from its parent.
 
     `sockets`: listening sockets, by listener. `seals`: secrets for sealed names, by cluster, used
-    if no keys are configured, so that all workers can open each other's names. `worker`: its
-    number, from 1, of so many `workers`. `secret`: of `Needs`.
+    if no keys are configured, so that all workers can open each other's names. `worker`: the
+    worker's number, from 1 to `workers`. `secret`: see `Needs`.
     """
 
     sockets: Mapping[str, Sequence[socket.socket]]
@@ -122,7 +123,7 @@ class Inherited:
 
 def admin_connections(setting: int, clients: int) -> int:
     """Return the maximum of admin connections: the setting, or fewer if `clients` client
-    connections leave fewer descriptors of the process."""
+    connections leave fewer of the process's descriptors."""
     descriptors = machine.descriptors()
     if descriptors is None:
         return setting
@@ -166,11 +167,11 @@ def make_rate_limiting(
     needs: Needs,
     witness: Witness | None = None,
 ) -> RateLimiting | None:
-    """Return the rate limiting, or None without rules and a policy agent; its packages are imported
-    only with these.
+    """Return the parts that limit and authorize; None without rules and a policy agent. Their
+    packages are imported only with these.
 
     `store`: used if no store is configured. Through a configured store, workers share limits with
-    the workers of other gateways too.
+    the workers of other gateways too. `witness`: gets each denial. Raises `ConfigurationError`.
     """
     paths = configuration.rules
     if not paths and configuration.opa is None:
@@ -184,8 +185,8 @@ def make_rate_limiting(
     from gateway.rules import files
 
     seen = frozenset(signs(paths))  # before reading, so that any later change is noticed
-    found = files.rules_of(files.load(paths))
-    compiled = RuleSet.compile(found, time.time())
+    rules = files.rules_of(files.load(paths))
+    compiled = RuleSet.compile(rules, time.time())
     timeout = PARENT_TIMEOUT
     if configuration.store is not None:
         from gateway.fleet.stores import store_of
@@ -212,10 +213,10 @@ def make_rate_limiting(
 def largest_held(
     configuration: model.Configuration, listeners: Sequence[model.Listener]
 ) -> int | None:
-    """Return the largest message, in bytes, that these listeners promise their clients where they
-    hold some messages whole; None: they hold none. Raises `ConfigurationError`."""
-    telling = [it for it in listeners if PLUGINS[it.protocol].tells_largest]
-    holds = any(it.checksums == "verify" for it in telling)
+    """Return the bytes of the largest message that these listeners announce to their clients, if
+    they hold some messages whole; None if they hold none. Raises `ConfigurationError`."""
+    telling = [listener for listener in listeners if PLUGINS[listener.protocol].tells_largest]
+    holds = any(listener.checksums == "verify" for listener in telling)
     if telling and not holds and configuration.rules:
         from gateway.policy.matching import RuleSet
         from gateway.rules import files
@@ -232,7 +233,7 @@ def make_agent(settings: model.PolicyAgent, log: Callable[..., object]) -> Polic
     except ModuleNotFoundError as missing:
         raise explained(missing) from None
 
-    asked = opa.Settings(
+    agent_settings = opa.Settings(
         settings.url,
         settings.deadline,
         settings.lasting,
@@ -242,13 +243,13 @@ def make_agent(settings: model.PolicyAgent, log: Callable[..., object]) -> Polic
         settings.ca_file,
         settings.token_file,
     )
-    return opa.PolicyAgent(asked, log)
+    return opa.PolicyAgent(agent_settings, log)
 
 
 def make_audit(
     configuration: model.Configuration, inherited: Inherited | None = None
 ) -> Audit | None:
-    """Return what writes the audit; None: nothing is written. Raises `ConfigurationError`."""
+    """Return the writer of the audit; None if none is configured. Raises `ConfigurationError`."""
     settings, bounds = configuration.audit, configuration.log
     if settings is None:
         return None
@@ -269,7 +270,8 @@ def make_audit(
 def make_recording(
     configuration: model.Configuration, inherited: Inherited | None = None
 ) -> Recording | None:
-    """Return what writes usage records; None: nothing does. Raises `ConfigurationError`."""
+    """Return the writer of usage records; None if none is configured. Raises
+    `ConfigurationError`."""
     settings = configuration.usage
     if settings is None:
         return None
@@ -289,7 +291,7 @@ def make_recording(
         ) from None
     name = settings.gateway or machine.host_name()
     processes = machine.processes(configuration.workers)
-    asked = recorder.Settings(
+    recording_settings = recorder.Settings(
         settings.folder,
         name if inherited is None else f"{name}-w{inherited.worker}",
         settings.interval,
@@ -313,7 +315,7 @@ def make_recording(
     if settings.clients != "network":
         clients = str if settings.clients == "address" else None
     naming = Naming(principals, clients, client_ids=settings.client_ids)
-    return recorder.Recording(asked, naming)
+    return recorder.Recording(recording_settings, naming)
 
 
 def _topics_of(usage: model.Usage) -> dict[str, str]:
@@ -321,16 +323,15 @@ def _topics_of(usage: model.Usage) -> dict[str, str]:
     topic = usage.topic
     if topic is None:
         return {}
-    found = {"usage": topic.records}
-    return found if topic.events is None else found | {"events": topic.events}
+    topics = {"usage": topic.records}
+    return topics if topic.events is None else topics | {"events": topic.events}
 
 
 def make_shipping(
     configuration: model.Configuration, credential: Callable[[str], OwnCredential]
 ) -> Shipping | None:
-    """Make what sends usage records to topics; return None if no topic is configured.
-    `credential`: returns the gateway's credential for a cluster, by its name. Raises
-    `ConfigurationError`.
+    """Return the sender of usage records to topics; None if no topic is configured. `credential`:
+    returns the gateway's credential for a cluster, by its name. Raises `ConfigurationError`.
 
     The client library is only looked for: this process must not import it (`usage.client`).
     """
@@ -347,7 +348,8 @@ def make_shipping(
 
 
 def make_brief(configuration: model.Configuration) -> Brief | None:
-    """Return which records go to which topics; None: none do."""
+    """Return which usage records go to which topics, and how to reach these; None if no topic is
+    configured."""
     usage = configuration.usage
     if usage is None or usage.topic is None:
         return None
@@ -374,8 +376,8 @@ def _absolute(path: Path | None) -> str:
 
 
 def make_export(configuration: model.Configuration, worker: int | None = None) -> Export | None:
-    """Return what sends spans and log lines to a collector; None: nothing does. `worker`: its
-    number. Raises `ConfigurationError`."""
+    """Return the sender of spans and log lines to a collector; None if none is configured.
+    `worker`: the worker's number. Raises `ConfigurationError`."""
     settings = configuration.otlp
     if settings is None:
         return None
@@ -414,10 +416,10 @@ def make_export(configuration: model.Configuration, worker: int | None = None) -
 
 
 def console_settings(console: model.Console) -> ConsoleSettings:
-    """Return the settings of the console, and its token if it needs one. Raises
+    """Return the settings of the console's server, with its token if it needs one. Raises
     `ConfigurationError`.
 
-    Its packages are imported only with a console, because that takes 20 MB and 0.2 s.
+    The console's packages are imported only with a console, because that takes 20 MB and 0.2 s.
     """
     try:
         from gateway.console.serving import ConsoleSettings
@@ -467,8 +469,8 @@ def _tell_denied(witness: Witness | None, denied: Refused) -> None:
 
 
 def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Names:
-    """Return the advertised names of a cluster's brokers. `secret`: seals them if no keys are
-    configured; None: a new random secret."""
+    """Return the names of a cluster's brokers towards clients. `secret`: seals them if no keys are
+    configured; None: a new random secret. Raises `ConfigurationError`."""
     names = cluster.names
     if names.template is not None:
         return TemplateNames(names.template.advertise, names.template.broker)
@@ -484,7 +486,7 @@ def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -
 
 
 def make_endpoints(listener: model.Listener) -> Endpoints | None:
-    """Return the listener's address for each broker; None if its protocol gives brokers no ids."""
+    """Return a listener's address for each broker; None if brokers have no ids in its protocol."""
     advertise = listener.advertise
     if advertise is None:
         return None
@@ -498,7 +500,8 @@ def make_endpoints(listener: model.Listener) -> Endpoints | None:
 
 
 def make_server_side(listener: model.Listener, shared: Shared) -> ServerSide | None:
-    """Return what makes the TLS streams of a listener's clients; None: they connect without.
+    """Return the maker of TLS streams for a listener's clients; None without TLS. Raises
+    `ConfigurationError`.
 
     The reading of certificates is imported only if there are some, because that takes 20 ms.
     """
@@ -508,7 +511,7 @@ def make_server_side(listener: model.Listener, shared: Shared) -> ServerSide | N
     from gateway.tls.sides import ClientCertificates, ServerSettings, ServerSide
 
     settings = ServerSettings(
-        pairs=[_key_pair(it) for it in tls.certificates],
+        pairs=[_key_pair(certificate) for certificate in tls.certificates],
         minimum=_VERSIONS[tls.minimum],
         client_certificates=ClientCertificates(tls.client_certificates),
         authorities=() if tls.client_ca_file is None else (tls.client_ca_file,),
@@ -518,8 +521,8 @@ def make_server_side(listener: model.Listener, shared: Shared) -> ServerSide | N
 
 
 def make_client_side(cluster: model.Cluster, shared: Shared) -> ClientSide | None:
-    """Return what makes the TLS streams to a cluster's brokers; None: the gateway connects
-    without."""
+    """Return the maker of TLS streams to a cluster's brokers; None without TLS. Raises
+    `ConfigurationError`."""
     if not cluster.has_tls:
         return None
     from gateway.config.model import ClusterTls
@@ -535,7 +538,8 @@ def make_client_side(cluster: model.Cluster, shared: Shared) -> ClientSide | Non
 
 
 def make_introduction(listener: model.Listener, cluster: model.Cluster) -> Introduction | None:
-    """Return what tells a cluster's brokers of a listener's clients; None: nobody does."""
+    """Return the maker of PROXY headers to a cluster's brokers, about a listener's clients; None if
+    brokers get none."""
     settings = cluster.proxy_protocol
     if settings is None:
         return None
@@ -547,7 +551,8 @@ def make_introduction(listener: model.Listener, cluster: model.Cluster) -> Intro
 
 
 def make_renewal(sides: Mapping[str, Side]) -> Renewal | None:
-    """Return what loads the files of TLS again when they change; None: there are none."""
+    """Return the `Renewal` that reloads the files of TLS when they change; None if there are
+    none."""
     if not sides:
         return None
     from gateway.tls.renewal import Renewal
@@ -564,7 +569,8 @@ def _key_pair(certificate: model.Certificate) -> KeyPair:
 def make_credential(
     settings: model.Credential | None, needs: Needs, log: Callable[..., object]
 ) -> OwnCredential:
-    """Return what the gateway shows to the brokers of a cluster."""
+    """Return the credential that the gateway shows to the brokers of a cluster. Raises
+    `ConfigurationError`."""
     if settings is None:
         return NoCredential()
     if settings.token_file is not None:
@@ -587,7 +593,8 @@ def shows_passwords(settings: model.Credential | None) -> bool:
 
 
 def make_oauth(settings: model.OAuth2, log: Callable[..., object]) -> ClientCredentials:
-    """Return the gateway's own token by client credentials. Raises `ConfigurationError`.
+    """Return the credential whose token the gateway fetches by OAuth 2.0 client credentials. Raises
+    `ConfigurationError`.
 
     HTTP is imported only if it is needed, because that takes 60 ms.
     """
@@ -614,12 +621,13 @@ def make_oauth(settings: model.OAuth2, log: Callable[..., object]) -> ClientCred
 
 
 def make_needs(log: Callable[..., object], inherited: Inherited | None = None) -> Needs:
-    """Return what verifiers need, with the secret that all workers share."""
+    """Return what verifiers need of the process, with the secret that all workers share."""
     return Needs(log) if inherited is None else Needs(log, secret=inherited.secret)
 
 
 def make_verifiers(identity: model.Identity, needs: Needs) -> dict[str, Verifier]:
-    """Return verifiers by the authentication method that clients name.
+    """Return the verifiers of credentials, by the authentication method that clients name. Raises
+    `ConfigurationError`.
 
     Their packages are imported only where they are needed: tokens alone take 12 MB and 40 ms.
     """
@@ -634,6 +642,9 @@ def make_verifiers(identity: model.Identity, needs: Needs) -> dict[str, Verifier
 
 
 def make_naming(identity: model.Identity) -> Callable[[str], str | None]:
-    """Return what makes principals of the names that clients prove; None: of no acceptable one."""
-    rules = [names.Mapping(compiled(it.match), it.principal) for it in identity.principals]
+    """Return the function that maps the name of an authenticated client to its principal; it
+    returns None for a name that no rule accepts."""
+    rules = [
+        names.Mapping(compiled(mapping.match), mapping.principal) for mapping in identity.principals
+    ]
     return partial(names.mapped, rules=rules)

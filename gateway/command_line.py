@@ -8,8 +8,9 @@ from typing import Any
 
 
 class Parser(argparse.ArgumentParser):
-    """As its base, but for `init edge --tls edge.yaml`: before 3.12, a parser takes all arguments
-    with the first one, and so the default of one that stands behind an option.
+    """A parser whose options and arguments come in any order, as in `init edge --tls edge.yaml`.
+    Before Python 3.12 the base class takes all arguments with the first one, so an argument behind
+    an option gets its default.
 
     Parsers of commands are of this class too.
     """
@@ -21,14 +22,14 @@ class Parser(argparse.ArgumentParser):
     def add_subparsers(  # type: ignore[override]
         self, **options: Any
     ) -> argparse._SubParsersAction[argparse.ArgumentParser]:
-        """See the base."""
+        """See the base class."""
         self._has_commands = True
         return super().add_subparsers(**options)
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """See the base."""
+        """See the base class."""
         if self._has_commands or self._is_parsing:
             return super().parse_known_args(args, namespace)
         self._is_parsing = True  # the base parses options, and then the rest, by this method

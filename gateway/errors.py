@@ -15,7 +15,7 @@ BAD_CONFIGURATION = 2
 
 
 class GatewayError(Exception):
-    """Base of all four families."""
+    """Base class of the four families of failures."""
 
 
 class ConfigurationError(GatewayError):
@@ -23,7 +23,7 @@ class ConfigurationError(GatewayError):
 
 
 class PeerError(GatewayError):
-    """A peer sent bytes that its protocol does not allow."""
+    """A client or broker sent bytes that its protocol does not allow."""
 
 
 class UpstreamError(GatewayError):

@@ -24,7 +24,9 @@ SCHEMES = {name: scheme for plugin in PLUGINS.values() for name, scheme in plugi
 """The URL schemes of all brokers."""
 
 
-CHOICES = frozenset(it for plugin in PLUGINS.values() for it in plugin.settings if "=" in it)
+CHOICES = frozenset(
+    setting for plugin in PLUGINS.values() for setting in plugin.settings if "=" in setting
+)
 """Values of settings that not every protocol has, as `setting=value`."""
 
 
@@ -35,14 +37,14 @@ def example(address: str) -> str:
 
 
 def url_of(protocol: str, brokers: Sequence[Address]) -> str:
-    """Return one URL of all these brokers; of those with TLS alone if there are some."""
-    secured = [it for it in brokers if it.tls]
+    """Return one URL that lists these brokers; if any has TLS, only those that have."""
+    secured = [broker for broker in brokers if broker.tls]
     schemes = PLUGINS[protocol].schemes.items()
     name = next(name for name, scheme in schemes if scheme.tls == bool(secured))
     return f"{name}://{','.join(map(str, secured or brokers))}"
 
 
 def plugin_of(url: str) -> Plugin | None:
-    """Return the plugin that has a URL's scheme; None: none has it."""
+    """Return the protocol whose brokers have a URL's scheme; None if there is none."""
     scheme = url.partition("://")[0].lower()
     return next((plugin for plugin in PLUGINS.values() if scheme in plugin.schemes), None)

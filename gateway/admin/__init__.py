@@ -1,6 +1,6 @@
-"""HTTP for operators of the gateway, never for its clients.
+"""The admin HTTP server, for operators and scrapers: liveness, readiness, metrics.
 
 - `server`: a small HTTP/1.1 server on trio and h11
-- `slots`: bounds connections and long answers
+- `slots`: bounds connections and long responses
 - `routes`: liveness, readiness, metrics
 """

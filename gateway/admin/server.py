@@ -4,11 +4,12 @@ h11 implements the protocol; this module adds sockets, deadlines and bounds.
 
 - `Bounds.connections` are served. A further connection is accepted, and the one that has been idle
   longest is closed, so that idle and slow clients keep nobody out.
-- Reading the head of a request, and making and sending its answer, may take `PATIENCE` each, or the
-  connection is closed.
-- A head has at most `HEAD_SIZE` bytes. A body is not read: the connection closes after the answer.
-- An answer is made and sent in chunks, and other tasks run after each millisecond of them. Only
-  some `Long` answers are made at a time, each within `LONG_PATIENCE`.
+- Reading the head of a request, and making and sending its response, may take `PATIENCE` each, or
+  the connection is closed.
+- A head has at most `HEAD_SIZE` bytes. A body is not read: the connection closes behind the
+  response.
+- A response is made and sent in chunks, and other tasks run after each millisecond of them. Only
+  some `Long` responses are made at a time, each within `LONG_PATIENCE`.
 - A failure closes its own connection only.
 """
 
@@ -31,11 +32,11 @@ from gateway.admin.slots import LifoSemaphore, Slots
 from gateway.errors import ConfigurationError
 from gateway.wire.address import Address
 
-# Seconds for a client to send the head of a request, and again to read the answer. Idle connections
-# are closed after it; less frequent probes and scrapers connect again.
+# Seconds for a client to send the head of a request, and again to read the response. Idle
+# connections are closed after it; less frequent probes and scrapers connect again.
 PATIENCE = 10.0
 
-# Seconds to make and send a long answer. Others wait meanwhile, and scrapers wait for ten.
+# Seconds to make and send a long response. Others wait meanwhile, and scrapers wait for ten.
 LONG_PATIENCE = 5.0
 
 # Bytes of a head. A browser's is smaller, even with cookies of other servers on the same host.
@@ -44,10 +45,10 @@ HEAD_SIZE = 16 * 1024
 # Bytes of one read. A usual request has a tenth of that.
 _READ_SIZE = 4096
 
-# Bytes sent at once, so that a short answer is one packet.
+# Bytes sent at once, so that a short response is one packet.
 _SEND_SIZE = 64 * 1024
 
-# Seconds of work on an answer before other tasks run. The gateway's clients wait meanwhile; ten
+# Seconds of work on a response before other tasks run. The gateway's clients wait meanwhile; ten
 # times shorter slices would cost a fifth more.
 _SLICE = 0.0007
 
@@ -59,8 +60,8 @@ _BEGUN_AT_ONCE = 64
 # connection ends, which no event reports.
 _ACCEPT_PAUSE = 0.1
 
-# Seconds, and reads, for data that a client still sends after its answer: closing at once would
-# reset the connection, and the client might never read the answer.
+# Seconds, and reads, for data that a client still sends after its response: closing at once would
+# reset the connection, and the client might never read the response.
 _LINGER = 1.0
 _LINGER_READS = 64
 
@@ -74,7 +75,8 @@ _CLOSE = ("Connection", "close")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds on simultaneous `connections` and `long` answers. Settings give the reasons."""
+    """Bounds on simultaneous `connections`, and on `long` responses made at a time. Settings give
+    the reasons."""
 
     connections: int = 2048
     long: int = 2
@@ -82,8 +84,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """Another type of a body. `accepted`: as clients name it, without parameters. `convert`: makes
-    it of the body, chunk by chunk."""
+    """Another type of a response's body. `accepted`: the media type by which clients accept it,
+    without parameters. `convert`: converts the body, chunk by chunk."""
 
     accepted: str
     content_type: str
@@ -93,8 +95,7 @@ class Representation:
 @dataclass(frozen=True, slots=True)
 class Answer:
     """An HTTP response. `body` is read in chunks, some empty; other tasks may run in between.
-    `otherwise`: what the body is for clients that accept another type.
-    """
+    `otherwise`: the body's other type, for clients that accept it."""
 
     status: int
     body: Iterable[bytes]
@@ -106,12 +107,12 @@ class Answer:
 Header = tuple[str, str]
 Route = Callable[[], Answer]
 LateRoute = Callable[[], Awaitable[Answer]]
-"""A route that has to wait for something."""
+"""A route whose response has to be awaited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """A route whose answer takes time and memory, and is worth compressing."""
+    """A route whose response takes time and memory, and is worth compressing."""
 
     route: Route | LateRoute
 
@@ -119,7 +120,7 @@ class Long:
 Routes = Mapping[str, Route | LateRoute | Long]
 
 Action = Callable[[Mapping[str, str]], Answer]
-"""Carries out a POST. The parameters of its query are given, the last of each name."""
+"""Carries out a POST. Its argument is the parameters of the query, the last one of each name."""
 Actions = Mapping[str, Action]
 
 NONE: Actions = {}
@@ -134,11 +135,12 @@ async def serve(
     bounds: Bounds = Bounds(),
     task_status: trio.TaskStatus[tuple[Address, ...]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled. `bind` with host "" means all addresses, with port 0 any port.
+    """Serve HTTP until cancelled. `bind` with host "" means all addresses, with port 0 any port.
 
-    `routes` answer GET and HEAD, `actions` answer POST; a path may be in both.
+    `routes` respond to GET and HEAD, `actions` to POST; a path may be in both.
 
-    Starts with the addresses that it listens on. Raises `ConfigurationError` if it cannot listen.
+    Reports the addresses that it listens on as started. Raises `ConfigurationError` if it cannot
+    listen.
     """
     site = Site(routes, actions, bounds)
     sockets = await _listen(bind)
@@ -245,7 +247,7 @@ class _Visitor:
         await self._linger()
 
     async def _exchange(self) -> bool:
-        """Answer one request. Return true if another one may follow. Raises `TooSlowError`."""
+        """Respond to one request. Return true if another one may follow. Raises `TooSlowError`."""
         try:
             with trio.fail_after(PATIENCE):
                 request = await self._request()
@@ -332,7 +334,7 @@ async def _make(route: Route | LateRoute) -> Answer:
 
 
 def _fit(request: h11.Request, answer: Answer) -> Answer:
-    """Return the answer in the type that the client accepts, without a body for HEAD."""
+    """Return the response in the type that the client accepts, without a body for HEAD."""
     other = answer.otherwise
     if other is not None and _accepts(request, other.accepted):
         body = other.convert(answer.body)
@@ -344,12 +346,12 @@ def _accepts(request: h11.Request, media_type: str) -> bool:
     """Return whether a client names a media type, however it weighs others. Scrapers name this one
     only if they prefer it."""
     accepted = b",".join(value for name, value in request.headers if name == b"accept")
-    names = (it.split(b";")[0].strip().lower() for it in accepted.split(b","))
+    names = (entry.split(b";")[0].strip().lower() for entry in accepted.split(b","))
     return media_type.encode() in names
 
 
 def _compress(request: h11.Request, answer: Answer) -> Answer:
-    """Return the answer, compressed if the client accepts that."""
+    """Return the response, compressed if the client accepts that."""
     if request.method == b"HEAD" or not _takes_gzip(request):
         return answer
     headers = (*answer.headers, ("Content-Encoding", "gzip"))

@@ -1,4 +1,4 @@
-"""Bounds the number of open connections, and of long answers at a time."""
+"""Bounds the number of open connections, and of long responses made at a time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import trio
 
 
 class Slots:
-    """Slots for a number of connections, each known by the cancel scope that it is served in.
+    """Slots for `number` connections, each known by the cancel scope that it is served in.
 
     If all slots are taken, a new connection evicts the one that has been idle longest. Busy
     connections stay.
@@ -30,7 +30,7 @@ class Slots:
             self.evict()
 
     def release(self, scope: trio.CancelScope) -> None:
-        """Give a slot back."""
+        """Give back the slot of a connection."""
         self._taken -= 1
         self.mark_busy(scope)
 

@@ -1,4 +1,4 @@
-"""Broker addresses: the names that hide them, which ones may be dialled, and which are healthy.
+"""Broker addresses: rewriting them for clients, which may be dialled, and which are healthy.
 
 address: where a broker listens, as configured or as a broker sent it · endpoint: one socket address
 that a configured address resolved to · target: a broker that a client asks for by name · name: what

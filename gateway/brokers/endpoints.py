@@ -1,7 +1,8 @@
-"""The gateway's own addresses for brokers that have ids: clients reach each broker at one of them.
+"""The gateway's own addresses for brokers, in protocols whose brokers have ids.
 
-Either each broker has a port of the listener, which the declared ids give it, so that it is the
-same after a restart and on each replica. Or each has a TLS server name, and all share one port.
+Either each broker has a port of the listener, by the place of its id among the declared ids: so the
+port is the same after a restart and on each replica. Or each broker has a TLS server name, and all
+share one port.
 """
 
 from __future__ import annotations
@@ -19,23 +20,26 @@ PLACE = "{n}"
 
 
 class Endpoints(Protocol):
-    """`any`: the address at which clients reach any broker."""
+    """Maps brokers' ids to addresses of the gateway, and back. `any`: the address at which clients
+    reach any broker."""
 
     @property
     def any(self) -> Address: ...
 
     def of(self, node: int) -> Address | Denial:
-        """Return the address at which clients reach a broker."""
+        """Return the address at which clients reach the broker with this id; a denial if it has
+        none."""
         ...
 
     def node(self, reached: Address, server_name: str | None) -> int | None:
-        """Return the id of the broker that this address stands for; None: it stands for any."""
+        """Return the id of the broker for which a reached address stands; None: it stands for any
+        broker."""
         ...
 
 
 class PortEndpoints:
-    """A port for each broker. `host`: by which clients reach the listener. `any`: its own port, for
-    any broker. `ids`: of brokers, which get the ports from `first` on in this order."""
+    """Gives each broker a port. `host`: by which clients reach the listener. `any_port`: the port
+    for any broker. `ids`: of the brokers, which get the ports from `first` on in this order."""
 
     def __init__(self, host: str, any_port: int, ids: Iterable[int], first: int) -> None:
         self.any = Address(host, any_port)
@@ -44,7 +48,7 @@ class PortEndpoints:
         self._host = host
 
     def of(self, node: int) -> Address | Denial:
-        """See `Endpoints`."""
+        """Return the host with the broker's port; see `Endpoints`."""
         port = self._ports.get(node)
         return _UNDECLARED if port is None else Address(self._host, port)
 
@@ -55,8 +59,8 @@ class PortEndpoints:
 
 
 class NameEndpoints:
-    """A TLS server name for each broker, on one port. `template`: of the names, with `{n}` for the
-    id. `any`: the name for any broker."""
+    """Gives each broker a TLS server name, all on one port. `template`: of the names, with `{n}`
+    for the id. `any_name`: the name for any broker."""
 
     def __init__(self, template: str, any_name: str, port: int) -> None:
         self.any = Address(any_name, port)
@@ -64,13 +68,13 @@ class NameEndpoints:
         self._port = port
 
     def of(self, node: int) -> Address | Denial:
-        """See `Endpoints`."""
+        """Return the broker's server name with the port; see `Endpoints`."""
         if node < 0:
             return _UNDECLARED
         return Address(f"{self._before}{node}{self._behind}", self._port)
 
     def node(self, reached: Address, server_name: str | None) -> int | None:
-        """See `Endpoints`. Names of servers are the same in either case."""
+        """See `Endpoints`. Only the server name counts, in upper or lower case."""
         name = (server_name or "").lower()
         inner = name[len(self._before) : len(name) - len(self._behind)]
         if not inner.isdecimal() or not inner.isascii() or len(inner) > LONGEST_ID:

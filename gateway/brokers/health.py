@@ -7,8 +7,8 @@ socket, as the data plane needs it.
 `watch` runs concurrently: it resolves configured names again, and probes endpoints that were not
 dialled lately. A probe is a connection without data, after the handshake if the broker speaks TLS.
 
-Where brokers are told of clients, each connection begins with a header, TLS included: the caller's,
-or the one for connections that are for nobody. Here a header is bytes.
+Where brokers expect a PROXY header, each connection begins with one, TLS included: the caller's, or
+one that stands for no client. Here a header is bytes.
 
 The log gets transitions (down, up, silent) and refused targets. Texts for clients contain no
 address.
@@ -80,9 +80,8 @@ left."""
 
 
 class Failure(StrEnum):
-    """Why a broker was not reached. `SILENT`: the broker accepted, and did not answer in time.
-    `TLS`: its handshake failed. `OWN`: the gateway had no resources left to connect.
-    """
+    """Why a connection to a broker failed. `SILENT`: the broker accepted, and did not respond in
+    time. `TLS`: its handshake failed. `OWN`: the gateway had no resources left to connect."""
 
     REFUSED = "refused"
     TLS = "tls"
@@ -104,8 +103,9 @@ class Brokers:
     `addresses`: the configured ones, each of which takes any new connection. `targets`: which other
     addresses may be dialled by name. `learned`: gets the hosts and IP addresses of brokers, both
     configured ones and those that were connected to. `socket_buffer`: size of the kernel's buffers
-    in bytes; None leaves them to the kernel. `header`: with which connections begin that are for no
-    client, as probes are. `inside_tls`: headers come behind the TLS handshake, not before it.
+    in bytes; None leaves them to the kernel. `header`: the first bytes of connections that are for
+    no client, such as probes. `inside_tls`: headers follow the TLS handshake, and do not precede
+    it.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Brokers:
 
     @property
     def ready(self) -> bool:
-        """Return True if at least one endpoint is healthy, which takes a first connection."""
+        """Return True if at least one endpoint is healthy, that is, was connected to."""
         return self._pool.ready
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
@@ -164,8 +164,8 @@ class Brokers:
     async def dial(
         self, target: Address | None = None, header: bytes | None = None
     ) -> tuple[Stream, Address] | Denial:
-        """Connect to `target`, or to any broker. `header`: with which the connection begins; None:
-        it is for no client.
+        """Connect to `target`, or to any broker. `header`: the first bytes of the connection; None:
+        those of connections that are for no client.
 
         Return a connected non-blocking stream with TCP_NODELAY, which the caller closes, and the
         address as it was named (TLS verifies that name; `getpeername` returns the IP address).
@@ -204,17 +204,17 @@ class Brokers:
         ips = await self._target_ips(target.host)
         if ips is None:
             return _TOO_SLOW
-        found = await self._dial_ips(target, ips, header, deadline)
-        if found is not None:
-            return found
+        dialled = await self._dial_ips(target, ips, header, deadline)
+        if dialled is not None:
+            return dialled
         renewed: tuple[str, ...] = ()
         with trio.move_on_after(max(0.0, deadline - self._clock())):
             renewed = await self._resolver_of(target.host).renew(target.host, ips)
         others = [ip for ip in renewed if ip not in ips]
         if others:
-            found = await self._dial_ips(target, others, header, deadline)
-        if found is not None:
-            return found
+            dialled = await self._dial_ips(target, others, header, deadline)
+        if dialled is not None:
+            return dialled
         return _TOO_SLOW if self._clock() >= deadline else _UNREACHABLE
 
     async def _dial_ips(
@@ -328,7 +328,7 @@ class Brokers:
             self._log("broker_down", broker=str(address), error=error)
 
     def unanswered(self, stream: Stream) -> None:
-        """Record that the broker accepted this connection and did not answer on it in time."""
+        """Record that the broker accepted this connection and did not respond on it in time."""
         self._failures[Failure.SILENT] += 1
         try:
             address = Address(*stream.getpeername()[:2])
@@ -413,7 +413,7 @@ async def connect(address: Address) -> socket.socket:
 def start_connecting(
     address: Address, socket_buffer: int | None = None
 ) -> tuple[socket.socket, bool]:
-    """Start to connect as `connect` does. Return the socket, and whether it is connected already.
+    """Start a connection as `connect` does. Return the socket, and whether it is connected already.
 
     Raises `OSError`.
     """

@@ -75,7 +75,8 @@ Host = str | bytes | None
 
 
 class LearnedHosts:
-    """A bounded set of the host names and IP addresses of brokers that speak `protocol`.
+    """A bounded set of the host names and IP addresses of brokers that speak `protocol`, which it
+    removes from texts.
 
     `targets`: returns which of the given hosts, in lower case, may be dialled by configuration.
     """
@@ -130,25 +131,25 @@ class LearnedHosts:
         """Return all spellings of brokers' hosts in a text."""
         names = {*_NAMES.findall(lower), *_NAMES_BEHIND_ADDRESSES.findall(lower)}
         names.update(_V4_BEHIND_NAMES.findall(lower))
-        found = set(_V6_ANYWHERE.findall(lower))
-        whole = set(filter(_may_be_whole_v6, (*found, *map(_without_port, found))))
+        parts = set(_V6_ANYWHERE.findall(lower))
+        whole = set(filter(_may_be_whole_v6, (*parts, *map(_without_port, parts))))
         brokers = {*self._targets(names | whole)}
-        packed = {it: _packed_v6(it) for it in whole}
+        packed = {text: _packed_v6(text) for text in whole}
         for known in (self._named, self._dialled):
-            brokers.update(it for it, address in packed.items() if address in known)
-            brokers.update(it for it in known.keys() & names if isinstance(it, str))
+            brokers.update(text for text, address in packed.items() if address in known)
+            brokers.update(host for host in known.keys() & names if isinstance(host, str))
         return brokers
 
     def _cleaned(self, text: str, lower: str, brokers: Set[str]) -> Iterable[str]:
         """Return the parts of a text, with brokers replaced."""
         begin = 0
-        for found in self._pattern.finditer(lower):
-            other, scheme, host, ip, port = found.groups()
+        for match in self._pattern.finditer(lower):
+            other, scheme, host, ip, port = match.groups()
             if other is None and _is_broker(scheme, host, ip, port, brokers):
-                at = found.start("host")
+                at = match.start("host")
                 yield text[begin:at]
                 yield REPLACEMENT
-                begin = found.end()
+                begin = match.end()
         yield text[begin:]
 
 

@@ -46,14 +46,15 @@ class Names(Protocol):
     """Translates broker addresses to names, and names to broker addresses."""
 
     def advertise(self, broker: Address, generation: int = 0) -> Address | Denial:
-        """Return the address that clients get for a broker, always the same one.
+        """Return the address that clients get for a broker, always the same one; a denial if no
+        name fits.
 
         Each generation (0 to 2**32 - 1) has its own address of the same broker.
         """
         ...
 
     def open(self, name: str) -> Address | Denial:
-        """Return the broker that `name` or `name:port` denotes."""
+        """Return the broker that `name` or `name:port` denotes; a denial if the name is unknown."""
         ...
 
 
@@ -133,7 +134,7 @@ class ChainedNames:
     """Names for a gateway in front of another gateway, whose sealed names pass unchanged.
 
     Those names reveal nothing, and would soon be too long if sealed again. This gateway seals all
-    other addresses, and aliases; the other gateway judges names that were not sealed here.
+    other addresses, and aliases; names that were not sealed here are left to the other gateway.
     """
 
     def __init__(self, own: SealedNames) -> None:
@@ -145,11 +146,11 @@ class ChainedNames:
         return self._own.advertise(broker, generation)
 
     def open(self, name: str) -> Address | Denial:
-        found = self._own.open(name)
-        if isinstance(found, Address) or len(name) > _LONGEST_NAME_AND_PORT:
-            return found
+        broker = self._own.open(name)
+        if isinstance(broker, Address) or len(name) > _LONGEST_NAME_AND_PORT:
+            return broker
         host = _PORT.sub("", name)
-        return Address(host, PORT) if _SEALED.fullmatch(host) else found
+        return Address(host, PORT) if _SEALED.fullmatch(host) else broker
 
 
 def _encode(sealed: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Where the brokers of a cluster are, by their ids, for protocols whose brokers have some."""
+"""The addresses of a cluster's brokers by their ids, for protocols whose brokers have ids."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from collections import OrderedDict
 from gateway.wire.address import Address
 
 MOST = 4096
-"""The most brokers that are remembered; each takes some 200 bytes. The largest clusters have some
-hundreds. Beyond the bound, the broker that was named longest ago is forgotten."""
+"""Brokers to remember; each takes some 200 bytes. The largest clusters have some hundreds. Beyond
+the bound, the broker that was stated longest ago is forgotten."""
 
 
 class Nodes:
-    """Addresses by id, as brokers last told them."""
+    """Addresses of brokers by id, as brokers stated them last. `most`: brokers that are
+    remembered."""
 
     def __init__(self, most: int = MOST) -> None:
         self._brokers: OrderedDict[int, Address] = OrderedDict()
@@ -22,12 +23,12 @@ class Nodes:
         return len(self._brokers)
 
     def learn(self, node: int, broker: Address) -> None:
-        """Note where a broker is."""
+        """Remember the address of the broker with this id."""
         self._brokers[node] = broker
         self._brokers.move_to_end(node)
         if len(self._brokers) > self._most:
             self._brokers.popitem(last=False)
 
     def broker(self, node: int) -> Address | None:
-        """Return where a broker is; None: nobody has said it."""
+        """Return the address of the broker with this id; None if no broker has stated it."""
         return self._brokers.get(node)

@@ -38,7 +38,8 @@ class Endpoint(NamedTuple):
 
 
 class EndpointStatistics(NamedTuple):
-    """One endpoint at one moment. `failures`: in a row. `retry_at`: by the pool's clock."""
+    """The state of one endpoint at one moment. `failures`: in a row. `retry_at`: when the back-off
+    ends, by the pool's clock."""
 
     endpoint: Endpoint
     healthy: bool
@@ -68,7 +69,8 @@ class _Member:
 
 
 class BrokerPool:
-    """Endpoints in the order given, one for each socket address."""
+    """The endpoints of a cluster and their health, in the order given, one for each socket
+    address."""
 
     def __init__(self) -> None:
         self._members: dict[Address, _Member] = {}
@@ -92,7 +94,7 @@ class BrokerPool:
 
     def reaches_any(self, endpoints: Iterable[Endpoint]) -> bool:
         """Return True if one of these endpoints is healthy."""
-        known = (self._members.get(it.address) for it in endpoints)
+        known = (self._members.get(endpoint.address) for endpoint in endpoints)
         return any(member is not None and member.healthy for member in known)
 
     @property
@@ -149,8 +151,8 @@ class BrokerPool:
         return member.failures == 1
 
     def record_silence(self, address: Address, now: float) -> bool:
-        """Record a connection that was accepted and not answered. Return True if it is the first
-        one in a row.
+        """Record a connection that the broker accepted without a response. Return True if it is the
+        first one in a row.
 
         Each silence in a row counts twice as long as the one before. A silence starts a new row
         when the last one ended more than `LONGEST_BACK_OFF` ago.

@@ -1,7 +1,7 @@
 """Resolves host names to IP addresses, with a cache of some seconds.
 
 The look-up itself is injected. The resolver makes it cheap and safe to resolve at each connection:
-IP literals need no look-up, answers are cached, and concurrent callers share one look-up of a host.
+IP literals need no look-up, responses are cached, and concurrent callers share one look-up.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Log(Protocol):
 
 
 def no_log(event: str, **values: object) -> None:
-    """Discard an event: the `Log` of those that need none."""
+    """Discard an event: the `Log` of callers that need none."""
 
 
 class _Answer:
@@ -64,7 +64,8 @@ class _Answer:
 
 
 class Resolver:
-    """A resolver that caches answers for `MOST_NAMES` names; `clock` returns seconds."""
+    """Resolves host names, and caches the IP addresses of `MOST_NAMES` names. `look_up`: asks a
+    name server. `clock`: seconds."""
 
     def __init__(self, look_up: LookUp, clock: Callable[[], float], log: Log) -> None:
         self._look_up = look_up
@@ -77,7 +78,8 @@ class Resolver:
         self.failures = 0  # look-ups without an answer
 
     async def resolve(self, host: str) -> tuple[str, ...]:
-        """Return the IP literals of a host; if the look-up fails, those of a minute ago or none."""
+        """Return the IP literals of a host. If its look-up fails, return those of up to a minute
+        ago, or none."""
         ips = self.cached(host)
         if ips is not None:
             return ips
@@ -88,8 +90,8 @@ class Resolver:
         return answer.ips
 
     async def renew(self, host: str, unreachable: Sequence[str]) -> tuple[str, ...]:
-        """Return the IP literals of a host of which those known could not be reached: newer ones if
-        there are some, by a look-up if need be. They may be the same."""
+        """Return the IP literals of a host after those in `unreachable` could not be reached: newer
+        ones that are known, or those of another look-up. They may be the same."""
         answer = self._answer(host)
         if answer is None:
             return await self.resolve(host)
@@ -100,7 +102,7 @@ class Resolver:
         return answer.ips
 
     def cached(self, host: str) -> tuple[str, ...] | None:
-        """Return what `resolve` returns without a look-up, or None if it needs one."""
+        """Return what `resolve` would return without a look-up; None if it needs one."""
         answer = self._answer(host)
         if answer is not None:
             return answer.ips if self._clock() < answer.expires_at else None

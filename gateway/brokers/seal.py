@@ -33,7 +33,8 @@ _CIPHER_KEY = 64
 
 
 class SealKey:
-    """One key. `key_id` (0 to 255) is derived from the same secret, so replicas agree on it."""
+    """A key that seals broker names. `key_id` (0 to 255) is derived from the same secret, so
+    replicas agree on it."""
 
     __slots__ = ("_cipher", "_prefix", "key_id")
 
@@ -62,7 +63,7 @@ class SealKey:
 
     @classmethod
     def random(cls) -> SealKey:
-        """Return a key for a process that has none configured; no other process has this key."""
+        """Return a random key, for a process without a configured one; no other process has it."""
         return cls(os.urandom(_SMALLEST_FILE))
 
     def seal(self, plaintext: bytes) -> bytes:

@@ -17,7 +17,7 @@ from gateway.wire.address import Address
 from gateway.wire.contract import Denial, Refusal
 
 REFUSED = Denial(Refusal.TARGET, "the gateway may not connect to this broker")
-"""The text has no address: a client must not learn one by asking for it."""
+"""The text has no address: a client must not learn one from a refusal."""
 
 Network = IPv4Network | IPv6Network
 
@@ -36,7 +36,7 @@ _HOST_PATTERN = re.compile(r"[a-z0-9_.:*-]{1,253}", re.ASCII)
 
 
 class Listed(Protocol):
-    """Targets configured in addition to the brokers; see `TargetList`."""
+    """Targets that the configuration lists beside the brokers; see `TargetList`."""
 
     @property
     def hosts(self) -> Sequence[str]: ...
@@ -79,7 +79,7 @@ class TargetList:
 
     @classmethod
     def of(cls, brokers: Sequence[Address], listed: Listed | None = None) -> TargetList:
-        """Return a list of the configured brokers and the listed targets. Without `listed`, any
+        """Return the list of the configured brokers and the listed targets. Without `listed`, any
         combination of the brokers' hosts and ports is allowed."""
         if listed is None:
             return cls([broker.host for broker in brokers], (), [broker.port for broker in brokers])
@@ -87,7 +87,8 @@ class TargetList:
         return cls(listed.hosts, networks, listed.ports, always=brokers)
 
     def check(self, host: str, ip: str, port: int) -> Denial | None:
-        """Return None if `ip` (what `host` resolved to) and `port` may be dialled, or `REFUSED`."""
+        """Return None if `ip` (to which `host` resolved) and `port` may be dialled, otherwise
+        `REFUSED`."""
         if (_plain(host), port) in self._always:
             return None
         if port not in self._ports:
@@ -97,8 +98,8 @@ class TargetList:
         return REFUSED
 
     def check_name(self, host: str, port: int) -> Denial | None:
-        """Return `REFUSED` if `check` refuses the host whatever it resolves to: then no look-up is
-        needed. Otherwise return None."""
+        """Return `REFUSED` if `check` would refuse the host whatever it resolves to, so that no
+        look-up is needed; otherwise None."""
         plain = _plain(host)
         if (plain, port) in self._always:
             return None
@@ -106,15 +107,17 @@ class TargetList:
         return None if possible else REFUSED
 
     def filter_listed(self, hosts: Collection[str]) -> set[str]:
-        """Return those of the hosts, given in lower case, that are listed, on any port.
+        """Return the given hosts, in lower case, that are listed, on any port.
 
         Patterns that end with `*` do not count: they would match ordinary words of a text.
         """
         lines = "\n".join(hosts)
-        found = set(self._lines.findall(lines))
+        listed = set(self._lines.findall(lines))
         if self._addresses is not None:
-            found.update(it for it in self._addresses.findall(lines) if self._lists(it))
-        return found
+            listed.update(
+                address for address in self._addresses.findall(lines) if self._lists(address)
+            )
+        return listed
 
     def describe(self) -> str:
         """Return the list as a text for the log. Clients must not see it."""
@@ -156,12 +159,12 @@ def _packed(text: str) -> bytes | None:
 def _prefixes(networks: Iterable[Network]) -> dict[tuple[int, int], set[int]]:
     """Return the networks' prefixes by address size in bytes and number of host bits, so that a
     check of a thousand networks costs no more than a check of one."""
-    found: dict[tuple[int, int], set[int]] = {}
+    prefixes: dict[tuple[int, int], set[int]] = {}
     for network in networks:
         shift = network.max_prefixlen - network.prefixlen
-        values = found.setdefault((network.max_prefixlen // 8, shift), set())
+        values = prefixes.setdefault((network.max_prefixlen // 8, shift), set())
         values.add(int(network.network_address) >> shift)
-    return found
+    return prefixes
 
 
 def _host_pattern(text: str) -> str:

@@ -7,7 +7,7 @@
 - `source`: YAML with line numbers
 - `environment`: replaces environment variables in values
 - `mistakes`: what is wrong, where, and what would be right
-- `parts`, `face`: what settings are made of, in a process that checks them or one that serves
+- `parts`, `face`: the base of settings, in a process that checks them or in one that only serves
 - `load`: reads a file and applies all of these; the only module here that reads files
 - `init`: writes an initial file from `templates/`, and its secrets
 - `trial`: an issuer that signs one token and is discarded

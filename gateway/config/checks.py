@@ -33,7 +33,7 @@ Placed = tuple[Place, Part]
 
 
 def find_mistakes(data: object) -> Iterator[Mistake]:
-    """Find the mistakes that span several fields of a file."""
+    """Yield the mistakes in a file's plain data that span several fields."""
     if not isinstance(data, Mapping):
         return
     listeners = list(_mappings(data, "listeners"))
@@ -73,11 +73,11 @@ def _mapping(part: Part, key: str, place: Place = ()) -> Iterator[Placed]:
 
 def _mappings(part: Part, key: str) -> Iterator[Placed]:
     """Yield the mappings in the list or mapping under a key."""
-    found = part.get(key)
-    if isinstance(found, Mapping):
-        entries = list(found.items())
+    value = part.get(key)
+    if isinstance(value, Mapping):
+        entries = list(value.items())
     else:
-        entries = list(enumerate(found)) if isinstance(found, list) else []
+        entries = list(enumerate(value)) if isinstance(value, list) else []
     yield from (((key, step), entry) for step, entry in entries if isinstance(entry, Mapping))
 
 
@@ -119,7 +119,7 @@ def _node_binds(server: Part) -> tuple[Address, ...]:
                 ids, first = units.ids(ports.get("ids")), units.port(ports.get("first_port"))
             except ValueError:
                 return ()
-            hosts = dict.fromkeys(it.host for it in _binds(server.get("bind")))
+            hosts = dict.fromkeys(bind.host for bind in _binds(server.get("bind")))
             numbers = range(first, first + len(ids))
             return tuple(Address(host, port) for port in numbers for host in hosts)
     return ()
@@ -153,7 +153,7 @@ OF_PROTOCOLS: Mapping[str, type[parts.Part]] = {
     "clusters.credential": model.Credential,
     "clusters.credential.basic": model.Password,
 }
-"""By path: parts of the file of whose settings a protocol may have some."""
+"""The parts of the file, by path, of whose settings each protocol has only some."""
 
 
 def _has_effect(part: Part, place: Place, plugin: Plugin | None) -> Iterator[Mistake]:
@@ -165,9 +165,9 @@ def _has_effect(part: Part, place: Place, plugin: Plugin | None) -> Iterator[Mis
 def _lacks(part: Part, place: Place, path: str, plugin: Plugin) -> Iterator[Mistake]:
     for name, value in _chosen(part, OF_PROTOCOLS[path]):
         setting = f"{path}.{name}"
-        lacking = [it for it in (setting, f"{setting}={value}") if not _has(plugin, it)]
-        for it in lacking[:1]:
-            yield Mistake((*place, name), f"has no effect: {plugin.why_not(it)}")
+        lacking = [choice for choice in (setting, f"{setting}={value}") if not _has(plugin, choice)]
+        for choice in lacking[:1]:
+            yield Mistake((*place, name), f"has no effect: {plugin.why_not(choice)}")
         # In pass-through nothing of an identity has an effect, which is told elsewhere.
         in_force = name != "identity" or _verifies(part)
         if isinstance(value, Mapping) and setting in OF_PROTOCOLS and in_force and not lacking:
@@ -263,7 +263,7 @@ def _identity_fits(listener: Part, place: Place) -> Iterator[Mistake]:
 def _passwords_are_hidden(listener: Part, place: Place, methods: list[str]) -> Iterator[Mistake]:
     """Find methods that clients of a listener without TLS are not offered."""
     plugin = protocols.PLUGINS.get(_protocol_of(listener))
-    for name in (it for it in methods if plugin is not None and it in plugin.under_tls):
+    for name in (method for method in methods if plugin is not None and method in plugin.under_tls):
         text = "is not offered to clients without TLS; tls of the listener, or scram in its place"
         yield Mistake((*place, name), text)
 
@@ -308,13 +308,13 @@ def _access_fits(listener: Part, place: Place, data: Part) -> Iterator[Mistake]:
 
 
 def _agent_is_asked(data: Part, listeners: Iterable[Placed]) -> Iterator[Mistake]:
-    if data.get("opa") and not any(it.get("access") == "opa" for _, it in listeners):
+    if data.get("opa") and not any(listener.get("access") == "opa" for _, listener in listeners):
         text = "has no effect: no listener asks it; set access: opa of one, or remove it"
         yield Mistake(("opa",), text)
 
 
 def _issuers_fit(token: Part, place: Place) -> Iterator[Mistake]:
-    listed = [((*place, *where), it) for where, it in _mappings(token, "issuers")]
+    listed = [((*place, *where), issuer) for where, issuer in _mappings(token, "issuers")]
     unused = listed and not _key_settings(token)
     for setting in sorted(set(token) & set(OF_ISSUERS)) if unused else ():
         yield Mistake((*place, setting), "has no effect: each of issuers has its own")
@@ -373,7 +373,7 @@ def _fitting(token: Part) -> tuple[str, ...]:
 def _brokers_speak_alike(cluster: Part, place: Place) -> Iterator[Mistake]:
     urls = units.brokers(cluster.get("brokers"))
     listed = [url for url in urls if _is_text(url)] if isinstance(urls, list) else []
-    spoken = [found.name for url in listed if (found := protocols.plugin_of(url.strip()))]
+    spoken = [plugin.name for url in listed if (plugin := protocols.plugin_of(url.strip()))]
     if len(set(spoken)) > 1:
         named = " and ".join(dict.fromkeys(spoken))
         text = f"speak different protocols, {named}; a cluster for each"
@@ -390,8 +390,8 @@ def _credential_is_one(cluster: Part, place: Place) -> Iterator[Mistake]:
     for where, credential in _mapping(cluster, "credential", place):
         given = [name for name in CREDENTIALS if credential.get(name)]
         if len(given) != 1:
-            found = " and ".join(given) or "none"
-            yield Mistake(where, f"is {found}; exactly one of {', '.join(CREDENTIALS)}")
+            names = " and ".join(given) or "none"
+            yield Mistake(where, f"is {names}; exactly one of {', '.join(CREDENTIALS)}")
         tls = cluster.get("tls")
         if "tls" in given and not (isinstance(tls, Mapping) and tls.get("certificate")):
             text = "shows a certificate that is not named; set tls.certificate of the cluster"
@@ -414,7 +414,7 @@ def _principals_are_known(
 def _tls_has_effect(cluster: Part, place: Place) -> Iterator[Mistake]:
     urls = units.brokers(cluster.get("brokers"))
     listed = [url for url in urls if _is_text(url)] if isinstance(urls, list) else []
-    schemes = [name for name, it in protocols.SCHEMES.items() if it.tls]
+    schemes = [name for name, scheme in protocols.SCHEMES.items() if scheme.tls]
     says_tls = any(url.partition("://")[0].strip().lower() in schemes for url in listed)
     if cluster.get("tls") is not None and listed and not says_tls:
         right = " or ".join(f"{name}://host:port" for name in schemes)
@@ -448,7 +448,7 @@ def _aged_find_others(cluster: Part, place: Place, listeners: list[Placed]) -> I
 # -- usage records ---------------------------------------------------------------------------
 
 RECORDS_PROTOCOL = "pulsar"
-"""The protocol of the topics that get records: the one whose client library sends them."""
+"""The protocol of the topics that get records: its client library sends them."""
 
 
 def _records_have_topics(usage: Part, place: Place, clusters: object) -> Iterator[Mistake]:
@@ -477,10 +477,10 @@ def _wrong_topic(name: object) -> str:
     """Return what is wrong with the name of a topic that gets records; empty: nothing."""
     if not _is_text(name):
         return ""
-    found = protocols.PLUGINS[RECORDS_PROTOCOL].read_topic(name)
-    if found is None or found.whole != name or not name.startswith("persistent://"):
+    topic = protocols.PLUGINS[RECORDS_PROTOCOL].read_topic(name)
+    if topic is None or topic.whole != name or not name.startswith("persistent://"):
         return "is no whole name of a topic that is kept; persistent://tenant/namespace/topic"
-    if found.tenant == RECORDS_PROTOCOL:
+    if topic.tenant == RECORDS_PROTOCOL:
         return "is in the tenant of the brokers' own topics; a topic of another tenant"
     return ""
 

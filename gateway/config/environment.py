@@ -39,8 +39,8 @@ Resolve = Callable[[str], str]
 class Substitution:
     """Replaces variables in one node graph.
 
-    `mistakes`: variables that it could not replace. `used`: names of the variables whose values
-    stand at each place.
+    `mistakes`: the variables that could not be replaced. `used`: the names of the variables whose
+    values were put in, by place.
     """
 
     def __init__(self, environment: Mapping[str, str], resolve: Resolve) -> None:
@@ -72,7 +72,7 @@ class Substitution:
 
     def _scalar(self, node: yaml.ScalarNode, place: Place) -> yaml.ScalarNode:
         line = node.start_mark.line + 1
-        text = _VARIABLE.sub(lambda found: self._value(found, place, line), node.value)
+        text = _VARIABLE.sub(lambda match: self._value(match, place, line), node.value)
         tag = node.tag
         if not node.style and tag == _YAML + "str":
             tag = self._resolve(text)
@@ -80,10 +80,10 @@ class Substitution:
         new.start_mark, new.end_mark, new.style = node.start_mark, node.end_mark, node.style
         return new
 
-    def _value(self, found: re.Match[str], place: Place, line: int) -> str:
-        if found["dollar"]:
+    def _value(self, match: re.Match[str], place: Place, line: int) -> str:
+        if match["dollar"]:
             return "$"
-        name, default = found["name"], found["default"]
+        name, default = match["name"], match["default"]
         value = self._environment.get(name) if name else None
         if default is not None and not value:
             return default.replace("$$", "$")

@@ -1,5 +1,6 @@
-"""Regular expressions by RE2, which takes time in proportion to what it reads: names are chosen by
-clients, and with others some take minutes. It is imported only where a file has an expression."""
+"""Regular expressions by RE2, whose time grows only in proportion to the text. Clients choose the
+names that expressions are matched with, and other engines take minutes for some. RE2 is imported
+only if a file has an expression."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Any, Protocol
 NEEDED = "needs a package that is not installed: pip install 'broker-gateway[regex]'"
 
 
-class Found(Protocol):
+class Match(Protocol):
     """A match, and its groups."""
 
     def groups(self) -> Sequence[str | None]: ...
@@ -26,11 +27,12 @@ class Expression(Protocol):
     @property
     def groupindex(self) -> Mapping[str, int]: ...
 
-    def fullmatch(self, text: str, /) -> Found | None: ...
+    def fullmatch(self, text: str, /) -> Match | None: ...
 
 
 def compiled(text: str) -> Expression:
-    """Return a regular expression. Raises `ValueError`, whose text says what is wrong with it."""
+    """Return a compiled regular expression. Raises `ValueError`, whose text says what is wrong with
+    it."""
     try:
         import re2
     except ModuleNotFoundError:
@@ -43,5 +45,5 @@ def compiled(text: str) -> Expression:
         said = error.args[0]
         why = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
         raise ValueError(f"is not a regular expression: {why}") from None
-    found: Expression = expression
-    return found
+    result: Expression = expression
+    return result

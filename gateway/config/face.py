@@ -1,5 +1,5 @@
-"""Which face settings have in this process; see `parts`."""
+"""Whether settings check themselves in this process; see `parts`."""
 
 checks = True
-"""Settings check themselves. A process that gets checked settings says otherwise before it imports
-the model."""
+"""True: settings check themselves. A process that takes over checked settings sets it to False
+before it imports the model."""

@@ -50,12 +50,12 @@ USES = {
     KAFKA: "brokers of Kafka",
     TUBEMQ: "servers of TubeMQ",
 }
-"""What there is a template for, and its words."""
+"""The uses that have a template, with the words for each in printed text."""
 
 
 def write(use: str, path: Path, *, tls: bool = False) -> str:
-    """Write the configuration for a use (see `USES`), and the secrets that it names. `tls`: brokers
-    are spoken to with TLS but for TubeMQ's, and clients but of a sidecar, too.
+    """Write the configuration for a use (see `USES`), and the secrets that it names. `tls`: with
+    TLS to brokers (but TubeMQ's), and to clients (but a sidecar's).
 
     Return the text to print: what was written, and the next commands. Raises `ConfigurationError`
     if the file exists, or something cannot be written.
@@ -86,11 +86,11 @@ _WHERE = "choose another folder, or let this user write there"
 
 
 _PLAIN, _TLS, _ALL = "#: plain", "#: tls", "#: all"
-"""Lines of templates: the lines behind them are for files without TLS, with TLS, or both."""
+"""Lines of templates. The lines behind each are for files without TLS, with TLS, or both."""
 
 
 def template(use: str, *, tls: bool) -> str:
-    """Return the configuration for a use."""
+    """Return the text of the configuration for a use, with or without TLS."""
     text = _text(use)
     kept, left_out, skips = [], _PLAIN if tls else _TLS, False
     for line in text.splitlines(keepends=True):

@@ -29,37 +29,40 @@ def load(
 ) -> Configuration:
     """Read and check a configuration file. Relative paths in it start at its folder.
 
-    `environment` replaces the environment variables of the process. `data` is what the file holds,
-    if it has been read. Raises `ConfigurationError`
-    with a line for each mistake: `gateway.yaml:12: listeners[0].bind: has no port; host:port`.
+    `environment`: takes the place of the process's environment variables. `data`: the file's
+    content, if it has been read.
+
+    Raises `ConfigurationError` with a line for each mistake:
+    `gateway.yaml:12: listeners[0].bind: has no port; host:port`.
     """
     environment = os.environ if environment is None else environment
-    found = source.parse(read_text(path, _ADVICE, data), str(path), environment)
-    configuration, mistakes = build(found.data, path.parent)
-    lines = report(path, found, mistakes)
+    parsed = source.parse(read_text(path, _ADVICE, data), str(path), environment)
+    configuration, mistakes = build(parsed.data, path.parent)
+    lines = report(path, parsed, mistakes)
     if configuration is not None and not lines:
         return configuration
     raise ConfigurationError("\n".join(lines))
 
 
-def report(path: Path, found: Source, mistakes: Iterable[Mistake]) -> list[str]:
-    """Return a sorted line for each mistake in a file's text and data."""
-    return [f"{path}:{_format(*line)}" for line in sorted(_report(found, mistakes))]
+def report(path: Path, parsed: Source, mistakes: Iterable[Mistake]) -> list[str]:
+    """Return a text line for each mistake in a file, by line number. `parsed`: has the mistakes
+    that only the text shows. `mistakes`: those in its data."""
+    return [f"{path}:{_format(*line)}" for line in sorted(_report(parsed, mistakes))]
 
 
-def _report(found: Source, mistakes: Iterable[Mistake]) -> Iterator[tuple[int, str, str]]:
+def _report(parsed: Source, mistakes: Iterable[Mistake]) -> Iterator[tuple[int, str, str]]:
     """Yield line, place and text of mistakes: one alone for a value with an unset variable."""
-    unknown = [it.place for it in found.unreplaced]
-    for place, text, line in (*found.repeated, *found.unreplaced):
-        yield line or found.line(place), format_place(place), text
+    unknown = [mistake.place for mistake in parsed.unreplaced]
+    for place, text, line in (*parsed.repeated, *parsed.unreplaced):
+        yield line or parsed.line(place), format_place(place), text
     for place, text, _ in mistakes:
         if not any(_inside(place, other) for other in unknown):
-            yield found.line(place), format_place(place), text + _origin(found, place)
+            yield parsed.line(place), format_place(place), text + _origin(parsed, place)
 
 
-def _origin(found: Source, place: Place) -> str:
+def _origin(parsed: Source, place: Place) -> str:
     """Name the variables that a wrong value comes from: the mistake may be in the environment."""
-    names = [name for at, names in found.variables.items() if _inside(place, at) for name in names]
+    names = [name for at, names in parsed.variables.items() if _inside(place, at) for name in names]
     return f" (the value comes from {', '.join(dict.fromkeys(names))})" if names else ""
 
 
@@ -69,15 +72,19 @@ def _inside(place: Place, other: Place) -> bool:
 
 def check(path: Path, environment: Mapping[str, str] | None = None) -> str:
     """Return what `gateway check` prints for a good file. Raises as `load` does."""
-    found = load(path, environment)
-    parts = [count(len(found.listeners), "listener"), count(len(found.clusters), "cluster")]
-    if found.store is not None:
-        parts.append(f"store {found.store.url}")
+    configuration = load(path, environment)
+    parts = [
+        count(len(configuration.listeners), "listener"),
+        count(len(configuration.clusters), "cluster"),
+    ]
+    if configuration.store is not None:
+        parts.append(f"store {configuration.store.url}")
     return f"{path}: ok ({', '.join(parts)})"
 
 
 def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mistake, ...]]:
-    """Build a configuration from plain data, or find its mistakes. `folder` has its files."""
+    """Return the configuration that plain data describes (None if its shape is wrong), and the
+    mistakes in it. `folder`: the folder of the configuration file."""
     if data is None:
         return None, (Mistake((), "is empty; at least version, listeners and clusters"),)
     mistakes = tuple(find_mistakes(data))
@@ -95,8 +102,8 @@ def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mista
 
 
 def read_text(path: Path, advice: str, data: bytes | None = None) -> str:
-    """Read a file, unless its `data` is given. Raises `ConfigurationError`, with the advice if it
-    cannot be read."""
+    """Return the text of a file, or of its content if `data` has that. Raises `ConfigurationError`,
+    which ends with `advice` if the file cannot be read."""
     try:
         return (path.read_bytes() if data is None else data).decode()
     except OSError as error:
@@ -128,12 +135,12 @@ def _locate(folder: Path, name: str, *, or_folder: bool = False) -> Path:
         raise ValueError("is not a path; remove null characters")
     path = folder / name
     try:
-        found = path.stat()
-        if or_folder and stat.S_ISDIR(found.st_mode):
+        status = path.stat()
+        if or_folder and stat.S_ISDIR(status.st_mode):
             return path
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             raise ValueError("is not a file; name a file")
-        if not found.st_size:
+        if not status.st_size:
             raise ValueError("is an empty file; name one with a key or token")
         path.open("rb").close()
     except OSError as error:
@@ -151,5 +158,5 @@ def _format(line: int, place: str, text: str) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Return a number with its noun: `1 listener`, `2 listeners`."""
+    """Return a number with its noun as text: `1 listener`, `2 listeners`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -23,7 +23,8 @@ Place = tuple[str | int, ...]
 
 
 class Mistake(NamedTuple):
-    """`text` is "what is wrong; what would be right". `line` counts from 1, if it is known."""
+    """A mistake in a file. `text`: "what is wrong; what would be right". `line`: from 1; None if
+    unknown."""
 
     place: Place
     text: str
@@ -31,7 +32,7 @@ class Mistake(NamedTuple):
 
 
 def format_place(place: Place) -> str:
-    """Return a place as `listeners[0].identity`."""
+    """Return a place as text, such as `listeners[0].identity`."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     way = "".join(steps).removeprefix(".")
     return way if way.isprintable() else ascii(way)
@@ -45,7 +46,7 @@ def nearest(word: object, known: Iterable[str]) -> str:
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]:
-    """Translate pydantic's errors about data for `model`."""
+    """Yield the mistakes that pydantic's errors about data for `model` stand for."""
     for details in error.errors(include_url=False, include_input=False):
         if details["type"] == "default_factory_not_called":
             continue  # the default depends on another field, whose mistake is reported
@@ -81,8 +82,8 @@ def _example(model: type[BaseModel], place: Place) -> str:
 
 
 def _keys(model: type[BaseModel], place: Place) -> Iterable[str]:
-    found = _inside(model, place)
-    return _fields(found) if found is not None else ()
+    owner = _inside(model, place)
+    return _fields(owner) if owner is not None else ()
 
 
 def _field(model: type[BaseModel], place: Place) -> FieldInfo | None:
@@ -115,5 +116,7 @@ def _step(kind: Any, step: str | int) -> Any:
 def _model(kind: Any) -> type[BaseModel] | None:
     """Return the model of an annotation, which may be optional."""
     options = (kind, *get_args(kind)) if get_origin(kind) not in (tuple, Mapping) else ()
-    models = [it for it in options if isinstance(it, type) and issubclass(it, BaseModel)]
+    models = [
+        option for option in options if isinstance(option, type) and issubclass(option, BaseModel)
+    ]
     return models[0] if models else None

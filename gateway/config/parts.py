@@ -1,9 +1,10 @@
-"""The base of all settings, and the words in which the model is written. Both have two faces.
+"""The base of all settings, and the names that the model is written with. Both exist twice
+(`face`).
 
 In a process that reads a file they are pydantic's, and the model checks the file. A gateway that
-serves gets settings that its child has checked (`gateway.handing`). Then settings are plain objects
-with the same names, methods and defaults, and the rest of the model means nothing: pydantic and
-what it makes of the model would take 10 MB for as long as the gateway runs.
+serves takes over settings that its child has checked (`gateway.handing`). Then settings are plain
+objects with the same names, methods and defaults, and the checks in the model do nothing: pydantic,
+and what it makes of the model, would take 10 MB for as long as the gateway runs.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ _IN_URL = re.compile(r"(?<=://)[^/@\s]+@|(?<=\?)[^\s#]+")
 
 
 def shown(configuration: Configuration) -> str:
-    """Return the configuration as text. Keys and tokens are in files, of which it has the paths."""
+    """Return the configuration as YAML. Keys and tokens are in files, of which only the paths are
+    shown."""
     import yaml  # for operators who ask: it takes a megabyte
 
     return yaml.safe_dump(_plain(configuration), sort_keys=False, allow_unicode=True)
@@ -24,9 +25,9 @@ def _plain(value: object) -> Any:
     if isinstance(value, Part):
         return {name: _plain(getattr(value, name)) for name in type(value).model_fields}
     if isinstance(value, Mapping):
-        return {str(key): _plain(it) for key, it in value.items()}
+        return {str(key): _plain(entry) for key, entry in value.items()}
     if isinstance(value, tuple | list | set | frozenset) and not hasattr(value, "_fields"):
-        return [_plain(it) for it in value]
+        return [_plain(entry) for entry in value]
     if value is None or isinstance(value, bool | int | float):
         return value
     return _IN_URL.sub("(masked)@", str(value))

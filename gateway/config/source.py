@@ -53,7 +53,7 @@ _Loader.yaml_implicit_resolvers = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Plain data, and the mistakes that only the text shows.
+    """The plain data of a file, its node graph, and the mistakes that only the text shows.
 
     `repeated`: keys that occur twice. `unreplaced`: variables without a value. `variables`: names
     of the replaced variables, by place.
@@ -80,7 +80,7 @@ class Source:
 def parse(text: str, title: str, environment: Mapping[str, str]) -> Source:
     """Read one YAML document, with the variables of `environment` replaced.
 
-    Raises `ConfigurationError` with `title` and line.
+    Raises `ConfigurationError`, whose text begins with `title` and the line.
     """
     try:
         _bound_levels(text)

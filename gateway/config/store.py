@@ -20,7 +20,7 @@ _PREFIX = re.compile(r"[A-Za-z0-9._:/-]{1,64}")
 
 
 class StoreAddress(NamedTuple):
-    """Either `host` and `port`, or the `path` of a Unix socket."""
+    """The address of a store: `host` and `port`, or the `path` of a Unix socket."""
 
     host: str = ""
     port: int = 0
@@ -36,7 +36,7 @@ class StoreAddress(NamedTuple):
 
 
 def address(value: object) -> StoreAddress:
-    """Read a URL. Raises `ValueError` as the readers of `units` do."""
+    """Read the URL of a store. Raises `ValueError` as the readers of `units` do."""
     text = units.text(value)
     try:
         parts = urlsplit(text)
@@ -75,7 +75,8 @@ def _server(parts: SplitResult) -> StoreAddress:
 
 
 def prefix(value: object) -> str:
-    """Read the prefix of the names of all keys."""
+    """Read the prefix of all keys in the store. Raises `ValueError` as the readers of `units`
+    do."""
     if _PREFIX.fullmatch(units.text(value)):
         return units.text(value)
     raise ValueError("is not a prefix; letters, digits, and . _ : / - , 64 at most")

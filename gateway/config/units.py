@@ -89,8 +89,8 @@ def flag(value: object) -> bool:
 
 
 def https(value: object) -> str:
-    """Read a URL whose answers can be trusted: with TLS, or of this machine. It is shown in logs,
-    so no password may stand in it."""
+    """Read a URL whose responses can be trusted: with TLS, or on this machine. The URL is shown in
+    logs, so it may contain no password."""
     url = _url(value)
     if not is_secure(url):
         raise ValueError("is not secured by TLS; https://host/path")
@@ -98,7 +98,7 @@ def https(value: object) -> str:
 
 
 def http(value: object) -> str:
-    """Read a URL with or without TLS. It is shown in logs, so no password may stand in it."""
+    """Read a URL with or without TLS. The URL is shown in logs, so it may contain no password."""
     url = _url(value)
     if urlsplit(url).scheme not in ("http", "https"):
         raise ValueError("is not a URL of HTTP; https://host/path")
@@ -106,7 +106,8 @@ def http(value: object) -> str:
 
 
 def is_secure(url: str) -> bool:
-    """Return whether nobody on the network reads what goes to a URL: by TLS, or to this machine."""
+    """Return whether requests to a URL cannot be read on the network: it has TLS, or is on this
+    machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _THIS_MACHINE)
 
@@ -126,14 +127,14 @@ def _url(value: object) -> str:
 
 
 def fraction(value: object) -> float:
-    """Read a part of a whole."""
+    """Read a number, such as 0.1 for a tenth."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     raise ValueError("is not a number; 0.1 for a tenth, without quotes")
 
 
 def pattern(value: object) -> str:
-    """Read a regular expression."""
+    """Read a regular expression, and check that it compiles."""
     read = text(value)
     compiled(read)
     return read
@@ -179,14 +180,15 @@ def text(value: object) -> str:
 
 
 def name(value: object) -> str:
-    """Read a name that may stand in a metric, a log line and a place of this file."""
+    """Read a name that can be used in metrics, in log lines, and in places of this file."""
     if _NAME.fullmatch(text(value)):
         return text(value)
     raise ValueError("is not a name; letters, digits, and . _ - inside, 63 at most")
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches a host. Names are looked up by nobody here."""
+    """Return whether only this machine reaches a host: `localhost`, or a loopback address. No name
+    is resolved."""
     if host == "localhost":
         return True
     try:
@@ -211,18 +213,18 @@ def bind(value: object) -> Address:
 
 
 def binds(value: object) -> tuple[Address, ...]:
-    """Read where to listen: one address, or a list of them."""
+    """Read the addresses to listen on: one, or a list."""
     if not isinstance(value, list):
         return (bind(value),)
-    found = []
+    addresses = []
     for number, entry in enumerate(value, start=1):
         try:
-            found.append(bind(entry))
+            addresses.append(bind(entry))
         except ValueError as why:
             raise ValueError(f"entry {number} {why}") from None
-    if not found:
+    if not addresses:
         raise ValueError(_EMPTY)
-    return tuple(found)
+    return tuple(addresses)
 
 
 def broker(value: object) -> Address:
@@ -235,12 +237,13 @@ def broker(value: object) -> Address:
 
 
 def brokers(value: object) -> object:
-    """Split one text with commas, of which only the first part needs a scheme."""
+    """Split a text of broker URLs at commas; only the first needs a scheme. See `entries` for
+    others."""
     return split_urls(value) if isinstance(value, str) and value.strip() else entries(value)
 
 
 def port(value: object) -> int:
-    """Read a port that can be connected to."""
+    """Read a port to connect to, from 1 to 65535."""
     if 1 <= whole(value) <= LAST_PORT:
         return whole(value)
     raise ValueError(f"is not a port; from 1 to {LAST_PORT}")
@@ -256,34 +259,34 @@ def host_pattern(value: object) -> str:
 
 def host(value: object) -> str:
     """Read a host name, or an address, in lower case."""
-    found = text(value).lower()
-    if _HOST_PATTERN.fullmatch(found) and "*" not in found:
-        return found
+    host_name = text(value).lower()
+    if _HOST_PATTERN.fullmatch(host_name) and "*" not in host_name:
+        return host_name
     raise ValueError("is not a host; a name or an address, such as gateway.example")
 
 
 def ids(value: object) -> tuple[int, ...]:
     """Read the ids of brokers: numbers and ranges such as `0-2`, with commas or as a list."""
-    found: list[int] = []
+    numbers: list[int] = []
     for entry in [value] if isinstance(value, int) else _listed(value):
         first, _, last = str(entry).strip().partition("-")
         ends = first, last or first
-        if isinstance(entry, bool) or not all(_NUMBER.fullmatch(it) for it in ends):
+        if isinstance(entry, bool) or not all(_NUMBER.fullmatch(end) for end in ends):
             raise ValueError(f"has what is no id and no range of ids; {_IDS_HELP}")
         low, high = map(int, ends)
-        if not low <= high < low + MOST_IDS - len(found):
+        if not low <= high < low + MOST_IDS - len(numbers):
             raise ValueError(f"has a range that cannot be; the least first, {MOST_IDS} ids at most")
-        found += range(low, high + 1)
-    if len(set(found)) < len(found):
+        numbers += range(low, high + 1)
+    if len(set(numbers)) < len(numbers):
         raise ValueError("has an id twice; each once")
-    if not found:
+    if not numbers:
         raise ValueError(_EMPTY)
-    return tuple(found)
+    return tuple(numbers)
 
 
 def _listed(value: object) -> list[object]:
-    found = entries(value)
-    return found if isinstance(found, list) else [found]
+    listed = entries(value)
+    return listed if isinstance(listed, list) else [listed]
 
 
 def host_template(value: object) -> str:
@@ -323,16 +326,17 @@ def _is_address(value: str) -> bool:
 def network(value: object) -> Network:
     """Read a network in CIDR form, or one address."""
     try:
-        found = ipaddress.ip_network(text(value), strict=False)
+        parsed = ipaddress.ip_network(text(value), strict=False)
     except ValueError:
         raise ValueError("is not a network; 10.0.0.0/8, fd00::/8 or one address") from None
-    if str(found.network_address) != ipaddress.ip_interface(text(value)).ip.compressed:
-        raise ValueError(f"has bits beyond its mask; {found}")
-    return found
+    if str(parsed.network_address) != ipaddress.ip_interface(text(value)).ip.compressed:
+        raise ValueError(f"has bits beyond its mask; {parsed}")
+    return parsed
 
 
 def endpoint(value: object, help_text: str) -> tuple[str, int | None]:
-    """Read a host, which may be "", and a port, which may be missing."""
+    """Read `HOST:PORT`. Return the host, which may be "", and the port, None if it is missing.
+    Raises `ValueError`, whose text ends with `help_text`."""
     endpoint = text(value).strip()
     try:
         return parse_host_port(endpoint)

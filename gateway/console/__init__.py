@@ -1,1 +1,1 @@
-"""The console: an API and a page for the people who run the gateway."""
+"""The console: an API and a page for the gateway's operators."""

@@ -11,17 +11,17 @@ if TYPE_CHECKING:
 
 
 class OpenAccounts:
-    """Watches the books of all clusters; see `policy.accounts.Watcher`."""
+    """The open accounts of all clusters, by connection; implements `policy.accounts.Watcher`."""
 
     def __init__(self) -> None:
         self._by_connection: dict[int | None, dict[Account, None]] = {}
 
     def opened(self, account: Account) -> None:
-        """Remember an account."""
+        """Add an account that was opened."""
         self._by_connection.setdefault(account.subject.connection, {})[account] = None
 
     def closed(self, account: Account) -> None:
-        """Forget an account."""
+        """Remove an account that was closed."""
         connection = account.subject.connection
         accounts = self._by_connection[connection]
         del accounts[account]

@@ -10,12 +10,13 @@ if TYPE_CHECKING:
     from gateway.console.asking import Ask
 
 LONGEST = 3600.0
-"""Seconds for which a log level or a trace is set at most: nobody forgets one for a week."""
+"""Most seconds for which a log level or a trace is set, so that none is forgotten for a week."""
 
 
 class AdminActions:
-    """Carries out what operators ask for, in all processes. A text that is returned says why that
-    cannot be. `drain`: stops as at SIGTERM. `reload`: as at SIGHUP; None without rules."""
+    """Carries out operators' actions in all processes of the gateway. A method returns None, or a
+    text that says why the action failed. `ask`: asks all processes. `drain`: stops the gateway as
+    SIGTERM does. `reload`: reloads rules as SIGHUP does; None without rules."""
 
     def __init__(
         self, ask: Ask, drain: Callable[[], None], reload: Callable[[], None] | None
@@ -30,23 +31,25 @@ class AdminActions:
         return None if closed else "there is no such connection"
 
     def drain(self) -> str | None:
-        """Stop: clients move to other gateways."""
+        """Stop the gateway: clients move to other gateways."""
         self._drain()
         return None
 
     def reload(self) -> str | None:
-        """Read rules again."""
+        """Reload rules."""
         if self._reload is None:
             return "there are no rules"
         self._reload()
         return None
 
     async def set_level(self, level: str, event: str | None, seconds: float) -> str | None:
-        """Write log lines from this level on, of one event or of all, for some time."""
+        """Log from this level on, for some seconds. `event`: the only log event concerned; None:
+        all events."""
         return await self._tell("level", [level, event, seconds])
 
     async def trace(self, client: str | None, principal: str | None, seconds: float) -> str | None:
-        """Trace clients that connect from a network, or as a principal, in this time."""
+        """Trace, for some seconds, clients that connect from a network (`client`) or as a
+        principal."""
         return await self._tell("trace", [client, principal, seconds])
 
     async def _tell(self, question: str, value: Any) -> str | None:

@@ -1,7 +1,8 @@
 """The questions that the console puts to the processes of a gateway, and their answers.
 
-A question has a name and a value. A process answers in parts, each plain values for JSON, so that a
-long answer is a matter of slices. A part that is None says only that other tasks may run.
+A question has a name and a value. A process answers in parts, each of plain values for JSON, so
+that other tasks run while a long answer is made. A part that is None carries nothing: other tasks
+may run at that point.
 """
 
 from __future__ import annotations
@@ -14,26 +15,27 @@ import trio
 Answer = Callable[[Any], Iterator[Any]]
 
 Answers = Mapping[str, Answer]
-"""What one process answers, by question. Each answer has one part or more."""
+"""The functions with which one process answers, by question. Each answer has one part or more."""
 
 Ask = Callable[[str, Any], Awaitable[list[list[Any]]]]
-"""Asks all processes, and returns the parts of each that answered, without those that are None."""
+"""Puts a question to all processes, and returns the parts of each answer, without those that are
+None."""
 
 
 def parts_of(answers: Answers, question: str, value: Any) -> Iterator[Any]:
-    """Yield the parts of an answer."""
+    """Yield the parts of this process's answer to a question."""
     return answers[question](value)
 
 
 def alone(answers: Answers) -> Ask:
-    """Return how to ask this process, which is the only one."""
+    """Return the function that puts questions to this process, the only one of its gateway."""
 
     async def ask(question: str, value: Any) -> list[list[Any]]:
-        found = []
+        parts = []
         for part in parts_of(answers, question, value):
             if part is not None:
-                found.append(part)
+                parts.append(part)
             await trio.lowlevel.checkpoint()
-        return [found]
+        return [parts]
 
     return ask

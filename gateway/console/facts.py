@@ -1,7 +1,7 @@
 """Answers the console's questions from the state of one process.
 
-Each answer reads the state anew. `Live` alone keeps something: the counters of the last look, while
-somebody looks.
+Each answer reads the state anew. `Live` alone keeps state: the counters of the previous reading,
+while the console has readers.
 """
 
 from __future__ import annotations
@@ -39,11 +39,12 @@ ROWS_AT_ONCE = 100
 """Rows of one part: 30 KB, which take a quarter of a millisecond as JSON."""
 
 MOST_ACCOUNTS = 1000
-"""Producers and consumers that are told of one connection."""
+"""Most producers and consumers that are reported of one connection."""
 
 
 class ConnectionFacts(NamedTuple):
-    """An open connection. `seconds`: since it was accepted. `tls`: version; None without."""
+    """An open connection. `client`: its address. `seconds`: since it was accepted. `tls`: the
+    version of TLS; None without."""
 
     id: int
     listener: str
@@ -55,7 +56,8 @@ class ConnectionFacts(NamedTuple):
 
 
 class Draining(NamedTuple):
-    """A drain under way: connections at its begin, and now."""
+    """A drain under way. `began`: the connections when it began. `connections`: those that are
+    left."""
 
     began: int
     connections: int
@@ -63,8 +65,8 @@ class Draining(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The objects that facts are read from. `descriptors`: returns how many are open, and the
-    limit."""
+    """The objects that facts are read from. `descriptors`: returns the number of open descriptors
+    and their limit, each None if there is none to report."""
 
     books: Mapping[str, TopicBook]
     accounts: OpenAccounts
@@ -84,7 +86,8 @@ class Sources:
 
 
 class Facts:
-    """The answers of one process. `shown`: rows of a second, see `Live`. `clock`: monotonic."""
+    """Answers for one process. `clock`: returns monotonic seconds. `shown`: rows of each table of a
+    second, see `Live`."""
 
     def __init__(self, sources: Sources, clock: Callable[[], float], shown: int = SHOWN) -> None:
         self.live = Live(sources.books, shown)
@@ -92,7 +95,7 @@ class Facts:
         self._clock = clock
 
     def answers(self) -> Answers:
-        """Return the answers by question."""
+        """Return the functions that answer, by question."""
         return {
             "second": self._second,
             "rest": self._rest,
@@ -106,7 +109,7 @@ class Facts:
     # -- the second --------------------------------------------------------------------------
 
     def _second(self, _: None) -> Iterator[dict[str, Any] | None]:
-        open_now = sum(it.open for it in self._sources.listeners.values())
+        open_now = sum(figures.open for figures in self._sources.listeners.values())
         yield from self.live.look(self._clock(), open_now)
         latency: dict[str, list[int]] = {}
         yield from self._add_latencies(latency)
@@ -120,25 +123,26 @@ class Facts:
         yield self._now()
 
     def _now(self) -> dict[str, Any]:
-        """Return what is so now, without rates."""
+        """Return the current state, without rates."""
         sources = self._sources
         draining = sources.draining()
         return {
-            "rules": [it._asdict() for it in sources.rules()],
-            "expired": [it._asdict() for it in sources.expired()],
+            "rules": [rule._asdict() for rule in sources.rules()],
+            "expired": [rule._asdict() for rule in sources.expired()],
             "denials": [
-                it._asdict() | {"number": number} for it, number in dict(sources.denied).items()
+                denied._asdict() | {"number": number}
+                for denied, number in dict(sources.denied).items()
             ],
-            "brokers": [it._asdict() for it in sources.brokers()],
+            "brokers": [broker._asdict() for broker in sources.brokers()],
             "listeners": [
                 {
                     "listener": name,
-                    "open": it.open,
-                    "opening": it.opening,
-                    "accepted": it.accepted,
-                    "ended": {reason.value: n for reason, n in it.ended.items() if n},
+                    "open": figures.open,
+                    "opening": figures.opening,
+                    "accepted": figures.accepted,
+                    "ended": {reason.value: n for reason, n in figures.ended.items() if n},
                 }
-                for name, it in sources.listeners.items()
+                for name, figures in sources.listeners.items()
             ],
             "drain": None if draining is None else draining._asdict(),
             "ready": sources.unready(),
@@ -154,33 +158,35 @@ class Facts:
             "descriptor_limit": most,
         }
 
-    def _add_latencies(self, found: dict[str, list[int]]) -> Iterator[None]:
+    def _add_latencies(self, latency: dict[str, list[int]]) -> Iterator[None]:
         """Add up the histograms of all tenants, in slices."""
         for listener in self._sources.latencies.values():
-            _add(found, "connect", listener.connect.counts)
+            _add(latency, "connect", listener.connect.counts)
             for number, tenant in enumerate(tuple(listener.tenants.values()), 1):
                 for what in ("send", "own", "lookup", "first_message"):
-                    _add(found, what, getattr(tenant, what).counts)
+                    _add(latency, what, getattr(tenant, what).counts)
                 if number % TENANTS_AT_ONCE == 0:
                     yield
 
     # -- tables ------------------------------------------------------------------------------
 
-    def _connections(self, asked: list[Any]) -> Iterator[dict[str, Any] | None]:
-        """Answer with as many rows as the page needs, if it were of this process alone."""
-        page = Page(*asked)
+    def _connections(self, query: list[Any]) -> Iterator[dict[str, Any] | None]:
+        """Answer with as many rows as the page would need if this process were the only one."""
+        page = Page(*query)
         rows = []
         for number, facts in enumerate(self._sources.connections(), 1):
             rows.append(self._row(facts))
             if number % AT_ONCE == 0:
                 yield None
-        found = matching(rows, page, CONNECTIONS)
-        yield {"total": len(rows), "matching": len(found), "rows": []}
-        for part in _parts(found[: page.offset + page.limit]):
+        matched = matching(rows, page, CONNECTIONS)
+        yield {"total": len(rows), "matching": len(matched), "rows": []}
+        for part in _parts(matched[: page.offset + page.limit]):
             yield {"total": 0, "matching": 0, "rows": part}
 
     def _connection(self, id: int) -> Iterator[dict[str, Any] | None]:
-        facts = next((it for it in self._sources.connections() if it.id == id), None)
+        facts = next(
+            (connection for connection in self._sources.connections() if connection.id == id), None
+        )
         if facts is None:
             yield None
             return
@@ -224,7 +230,7 @@ class Facts:
     def _topic_rows(self) -> Iterator[dict[str, Any]]:
         for cluster, book in self._sources.books.items():
             for topic, made, taken, *waits, _ in book.topics():
-                waited = (it.by_rule.values() for it in waits if it is not None)
+                waited = (wait.by_rule.values() for wait in waits if wait is not None)
                 yield {
                     "topic": topic.name,
                     "tenant": topic.tenant,
@@ -237,7 +243,7 @@ class Facts:
                     "messages_out": taken.messages,
                     "bytes_out": taken.bytes,
                     "held_bytes": made.held + taken.held,
-                    "wait_seconds": sum(it.seconds for each in waited for it in each),
+                    "wait_seconds": sum(wait.seconds for each in waited for wait in each),
                 }
 
     def _slowest(self, topic: str | None) -> Iterator[list[dict[str, Any]]]:
@@ -259,7 +265,7 @@ def _parts(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
         yield part
 
 
-def _add(found: dict[str, list[int]], what: str, counts: list[int]) -> None:
-    sums = found.setdefault(what, [0] * len(counts))
+def _add(latency: dict[str, list[int]], what: str, counts: list[int]) -> None:
+    sums = latency.setdefault(what, [0] * len(counts))
     for at, count in enumerate(counts):
         sums[at] += count

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 SECOND = 1.0
 
 MOST_READERS = 32
-"""Who may look at a time. Each gets some 30 KB a second."""
+"""Readers at a time. Each gets some 30 KB a second."""
 
 
 class Feed:
-    """The feed of a console."""
+    """Reads the state of the gateway once a second for all readers of one console."""
 
     def __init__(self, views: Views) -> None:
         self._views = views
@@ -34,11 +34,11 @@ class Feed:
 
     @property
     def is_full(self) -> bool:
-        """Return whether no further reader may come."""
+        """Return whether there are as many readers as are allowed."""
         return self._readers >= MOST_READERS
 
     async def run(self) -> None:
-        """Look each second while somebody reads, until cancelled."""
+        """Read the state each second while there are readers, until cancelled."""
         while True:
             await self._wanted.wait()
             due = trio.current_time()
@@ -54,7 +54,8 @@ class Feed:
             await self._views.rest()
 
     async def events(self) -> AsyncIterator[bytes]:
-        """Yield the history, and then each second. A reader that is slow misses seconds."""
+        """Yield server-sent events to one reader: the history, then one for each second. A slow
+        reader misses seconds."""
         self._readers += 1
         try:
             self._wanted.set()
@@ -67,5 +68,5 @@ class Feed:
 
 
 def event(name: str, data: dict[str, Any]) -> bytes:
-    """Return a server-sent event."""
+    """Return a server-sent event in its encoded form."""
     return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()

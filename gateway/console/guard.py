@@ -1,13 +1,14 @@
-"""Who may use the console, and from where.
+"""Protects the console: decides which requests reach it.
 
-Whoever can reach the console can close connections and end the gateway. So:
+A client that can reach the console can close connections and end the gateway. So:
 
 - With a token, each request of the API needs it (`Authorization: Bearer`). The page itself has no
   secrets, and asks for the token.
-- Without one, the console is for this machine alone. A page of somebody else, open in a browser on
-  this machine, can still send requests here. Its own name may resolve to 127.0.0.1 (DNS rebinding),
-  so `Host` must be an address or `localhost`. And requests that do something need a header that a
-  browser sends to another origin only after asking (`x-gateway-action`), which is never answered.
+- Without a token, the console is for this machine alone. A web page of another origin, open in a
+  browser on this machine, can still send requests here. The name of that origin may resolve to
+  127.0.0.1 (DNS rebinding), so `Host` must be an address or `localhost`. And requests that do
+  something need a header that a browser sends to another origin only after a preflight request
+  (`x-gateway-action`), to which the console never consents.
 """
 
 from __future__ import annotations
@@ -38,15 +39,16 @@ HEADERS = (
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"cache-control", b"no-store"),
 )
-"""Of each answer: no page of somebody else can show or read it."""
+"""Headers of each response: no page of another origin can show or read it."""
 
 LARGEST_BODY = 4096
 """Bytes of a request's body. The page and the examples send less than a hundred."""
 
 
 class Guard:
-    """Lets requests through to `app` or refuses them. `token`: None if none is asked for.
-    `names_are_free`: requests may name any host, as behind a load balancer."""
+    """ASGI middleware that passes requests on to `app`, or refuses them. `token`: what requests of
+    the API must show; None: nothing. `names_are_free`: `Host` may be any name, as behind a load
+    balancer."""
 
     def __init__(self, app: ASGIApp, token: bytes | None, *, names_are_free: bool) -> None:
         self._app = app

@@ -1,7 +1,7 @@
 """Rates of the last seconds: of all clients, of tenants and of topics.
 
-Each second the counters of all topics are compared with those of a second ago. That takes 8 µs
-for each topic, so it is done only while somebody looks, in slices.
+Each second the counters of all topics are compared with those of a second ago. That takes 8 µs for
+each topic, so it is done only while the console has readers, in slices.
 """
 
 from __future__ import annotations
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from gateway.wire.subject import TopicName
 
 LONGEST = 5.0
-"""Seconds between two looks of which rates are told. After a longer pause they begin anew."""
+"""Most seconds between two readings from which rates are computed. After a longer pause they begin
+anew."""
 
 TOPICS_AT_ONCE = 100
 """Topics that are read or compared between two steps of other tasks: less than a millisecond."""
 
 SHOWN = 50
-"""Tenants, topics and waits of a second that are shown: as many as people look at."""
+"""Most tenants, topics and waits of a second that are shown: as many as people look at."""
 
 DIRECTIONS = ("to_broker", "to_client")
 
 
 class Counters(NamedTuple):
-    """Counters of a topic or tenant at one moment, or the differences of two."""
+    """Counters of a topic or tenant at one moment, or the differences between two moments."""
 
     messages_in: int = 0
     bytes_in: int = 0
@@ -37,11 +38,11 @@ class Counters(NamedTuple):
     bytes_out: int = 0
 
     def plus(self, more: Counters) -> Counters:
-        """Return the sums."""
+        """Return the sum of two, counter by counter."""
         return Counters(*(one + other for one, other in zip(self, more, strict=True)))
 
     def rates(self, seconds: float) -> dict[str, dict[str, float]]:
-        """Return them for each second, by direction."""
+        """Return the counters for each second, by direction."""
         each = [round(count / seconds, 1) for count in self]
         return {
             "to_broker": {"messages": each[0], "bytes": each[1]},
@@ -53,11 +54,12 @@ _NOTHING = Counters()
 
 
 class _Row:
-    """A topic or a tenant in one look. `messages_in` and so on: since the start; `came`: since the
-    last look.
+    """A topic or a tenant in one reading. `messages_in` and so on: since the start; `came`: since
+    the previous reading.
 
-    There is one for each topic, and it lives for two looks. Whatever else lived so long would bring
-    the next collection of all garbage nearer, which stops the process for 80 ms with 10,000 topics.
+    There is one for each topic, and it lives for two readings. Whatever else lived so long would
+    bring the next collection of all garbage nearer, which stops the process for 80 ms with 10,000
+    topics.
     """
 
     __slots__ = (
@@ -89,8 +91,8 @@ class _Row:
         self.consumers += taken.open
 
     def compare(self, before: _Row) -> None:
-        """Set what came since the last look. A topic that was forgotten and came back began again
-        from 0."""
+        """Set what came since the previous reading. A topic that was forgotten and came back began
+        again from 0."""
         came = (
             self.messages_in - before.messages_in,
             self.bytes_in - before.bytes_in,
@@ -98,7 +100,7 @@ class _Row:
             self.bytes_out - before.bytes_out,
         )
         if any(came):
-            self.came = Counters(*(max(0, it) for it in came))
+            self.came = Counters(*(max(0, count) for count in came))
 
     def include(self, topic: _Row) -> None:
         if topic.came is not _NOTHING:
@@ -118,7 +120,7 @@ class _Row:
         size = self.came.bytes_in + self.came.bytes_out
         return size, self.held, self.producers + self.consumers
 
-    def told(self, seconds: float) -> dict[str, Any]:
+    def values(self, seconds: float) -> dict[str, Any]:
         return {
             **self.came.rates(seconds),
             "held_bytes": self.held,
@@ -165,8 +167,8 @@ class _Where(NamedTuple):
 
 
 class _Look:
-    """What one look found. `rows`: by cluster and topic; the folded topics of each tenant have one
-    name. `waits`: by rule, since the start."""
+    """The content of one reading. `rows`: by cluster and topic; the folded topics of each tenant
+    have one name. `waits`: by rule, since the start."""
 
     def __init__(self, at: float) -> None:
         self.at = at
@@ -199,10 +201,10 @@ class _Look:
 
 
 class Live:
-    """Computes rates from two looks at the counters of `books`, which are by cluster. `shown`: the
-    number of rows in each table.
+    """Computes rates from two readings of the counters in `books`, which are by cluster. `shown`:
+    the number of rows in each table.
 
-    `second`: what the last two looks say; empty before the second one.
+    `second`: the result of the last two readings; empty before the second one.
     """
 
     def __init__(self, books: Mapping[str, TopicBook], shown: int = SHOWN) -> None:
@@ -212,8 +214,8 @@ class Live:
         self.second: dict[str, Any] = {}
 
     def look(self, now: float, connections: int) -> Iterator[None]:
-        """Take a look, and tell what came since the last one. Yields between slices. `now`:
-        monotonic seconds."""
+        """Read the counters, and set `second` from what came since the previous reading. Yields
+        between slices. `now`: monotonic seconds. `connections`: the number of open ones."""
         look, before = _Look(now), self._last
         for number, (cluster, figures) in enumerate(self._topics(), 1):
             look.add(cluster, figures)
@@ -246,12 +248,13 @@ class Live:
         self.second["held"] = self._longest(held)
 
     def forget(self) -> None:
-        """Forget the last look: nobody looks any more, and 100,000 topics are 60 MB."""
+        """Drop the last reading: the console has no readers any more, and 100,000 topics are 60
+        MB."""
         self._last = None
         self.second = {}
 
     def _longest(self, held: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        return sorted(held, key=lambda it: (-it["wait_seconds"], -it["bytes"]))[: self._shown]
+        return sorted(held, key=lambda wait: (-wait["wait_seconds"], -wait["bytes"]))[: self._shown]
 
     def _topics(self) -> Iterator[tuple[str, TopicFigures]]:
         for cluster, book in self._books.items():
@@ -280,7 +283,7 @@ class Live:
         self.second = {
             "now": now,
             "tenants": [
-                {"cluster": cluster, "tenant": tenant, **row.told(seconds)}
+                {"cluster": cluster, "tenant": tenant, **row.values(seconds)}
                 for (cluster, tenant), row in busiest.rows()
             ],
             "topics": [
@@ -288,7 +291,7 @@ class Live:
                     "cluster": cluster,
                     "tenant": topic.tenant,
                     "topic": topic.name,
-                    **row.told(seconds),
+                    **row.values(seconds),
                 }
                 for (cluster, topic), row in topics.rows()
             ],

@@ -1,4 +1,5 @@
-"""Makes one answer of those of several processes. With one process it is that process's own."""
+"""Merges the answers of several processes into one. The answer of a single process stays as it
+is."""
 
 from __future__ import annotations
 
@@ -24,95 +25,99 @@ def added(one: Any, other: Any) -> Any:
 
 def rows(groups: Iterable[Iterable[Row]], *keys: str) -> list[Row]:
     """Return the rows of all groups; rows with the same `keys` are added up."""
-    found: dict[tuple[Any, ...], Row] = {}
+    by_key: dict[tuple[Any, ...], Row] = {}
     for group in groups:
         for row in group:
             key = tuple(row[name] for name in keys)
-            known = found.get(key)
-            found[key] = row if known is None else added(known, row)
-    return list(found.values())
+            known = by_key.get(key)
+            by_key[key] = row if known is None else added(known, row)
+    return list(by_key.values())
 
 
 def state(answers: Sequence[Row]) -> Row:
-    """Return what is so now. A gateway is ready while one of its processes is; a broker is healthy
-    if all reach it."""
-    drains = [it["drain"] for it in answers if it["drain"] is not None]
-    unready = [it["ready"] for it in answers]
+    """Return the current state, without rates. A gateway is ready while one of its processes is; a
+    broker is healthy if all processes reach it."""
+    drains = [answer["drain"] for answer in answers if answer["drain"] is not None]
+    unready = [answer["ready"] for answer in answers]
     reasons = dict.fromkeys(reason for each in unready for reason in each)
     return {
         "rules": _rules(answers),
-        "expired": rows((it["expired"] for it in answers), "rule", "since"),
-        "denials": rows((it["denials"] for it in answers), "listener", "rule", "right", "mode"),
+        "expired": rows((answer["expired"] for answer in answers), "rule", "since"),
+        "denials": rows(
+            (answer["denials"] for answer in answers), "listener", "rule", "right", "mode"
+        ),
         "brokers": _brokers(answers),
-        "listeners": rows((it["listeners"] for it in answers), "listener"),
+        "listeners": rows((answer["listeners"] for answer in answers), "listener"),
         "drain": total(drains),
         "ready": list(reasons) if all(unready) else [],
-        "process": _process([it["process"] for it in answers], is_draining=bool(drains)),
+        "process": _process([answer["process"] for answer in answers], is_draining=bool(drains)),
     }
 
 
 def _rules(answers: Sequence[Row]) -> list[Row]:
     """Add up each rule's figures. Its fullest limit is the fullest that any process reports."""
     fullest: dict[tuple[str, str, str], tuple[float, str]] = {}
-    for row in (row for it in answers for row in it["rules"]):
+    for row in (row for answer in answers for row in answer["rules"]):
         key = row["rule"], row["what"], row["mode"]
         fullest[key] = max(fullest.get(key, (0.0, "")), (row["fill"], row["fullest"]))
-    found = rows((it["rules"] for it in answers), "rule", "what", "mode")
-    for row in found:
+    merged = rows((answer["rules"] for answer in answers), "rule", "what", "mode")
+    for row in merged:
         row["fill"], row["fullest"] = fullest[row["rule"], row["what"], row["mode"]]
-    return found
+    return merged
 
 
 def second(answers: Sequence[Row], shown: int) -> Row | None:
     """Return the rates of one second; None if no process has any yet. `shown`: rows of each table.
 
-    Each process tells its busiest, so of several a row may lack the share of a process in which it
-    is among the quiet ones.
+    Each process reports its busiest rows alone, so a merged row lacks the share of a process in
+    which it is not among these.
     """
-    found = [it for it in answers if it]
-    if not found:
+    given = [answer for answer in answers if answer]
+    if not given:
         return None
     return {
-        "now": total([it["now"] for it in found]),
-        "tenants": _busiest(rows((it["tenants"] for it in found), "cluster", "tenant"), shown),
+        "now": total([answer["now"] for answer in given]),
+        "tenants": _busiest(
+            rows((answer["tenants"] for answer in given), "cluster", "tenant"), shown
+        ),
         "topics": _busiest(
-            rows((it["topics"] for it in found), "cluster", "tenant", "topic"), shown
+            rows((answer["topics"] for answer in given), "cluster", "tenant", "topic"), shown
         ),
         "held": sorted(
-            rows((it["held"] for it in found), "topic", "tenant", "direction", "rule"),
-            key=lambda it: (-it["wait_seconds"], -it["bytes"]),
+            rows((answer["held"] for answer in given), "topic", "tenant", "direction", "rule"),
+            key=lambda row: (-row["wait_seconds"], -row["bytes"]),
         )[:shown],
     }
 
 
 def total(answers: Sequence[Any]) -> Any:
     """Return all answers added up; None if there are none."""
-    found = None
-    for it in answers:
-        found = added(found, it)
-    return found
+    sums = None
+    for answer in answers:
+        sums = added(sums, answer)
+    return sums
 
 
-def _busiest(found: list[Row], shown: int) -> list[Row]:
+def _busiest(merged: list[Row], shown: int) -> list[Row]:
     def order(row: Row) -> tuple[float, int, int]:
         size = row["to_broker"]["bytes"] + row["to_client"]["bytes"]
         return size, row["held_bytes"], row["producers"] + row["consumers"]
 
-    return sorted(found, key=order, reverse=True)[:shown]
+    return sorted(merged, key=order, reverse=True)[:shown]
 
 
 def _brokers(answers: Sequence[Row]) -> list[Row]:
-    found: dict[tuple[str, str], Row] = {}
-    for row in (row for it in answers for row in it["brokers"]):
-        known = found.setdefault((row["cluster"], row["broker"]), dict(row))
+    brokers: dict[tuple[str, str], Row] = {}
+    for row in (row for answer in answers for row in answer["brokers"]):
+        known = brokers.setdefault((row["cluster"], row["broker"]), dict(row))
         known["healthy"] = known["healthy"] and row["healthy"]
-    return list(found.values())
+    return list(brokers.values())
 
 
 def _process(answers: Sequence[Row], *, is_draining: bool) -> Row:
     """Return the processes as one. Each has its own bound of descriptors: the one nearest to it
     counts."""
-    delays = total([it["delays"] for it in answers]) or []
+    delays = total([process["delays"] for process in answers]) or []
 
     def used(process: Row) -> float:
         return (process["descriptors"] or 0) / (process["descriptor_limit"] or 1e9)
@@ -121,7 +126,7 @@ def _process(answers: Sequence[Row], *, is_draining: bool) -> Row:
     return {
         "processes": len(answers),
         "loop_delay_p99": quantile(delays, 0.99),
-        "buffered_bytes": sum(it["buffered_bytes"] for it in answers),
+        "buffered_bytes": sum(process["buffered_bytes"] for process in answers),
         "descriptors": nearest["descriptors"],
         "descriptor_limit": nearest["descriptor_limit"],
         "draining": is_draining,

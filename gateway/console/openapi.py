@@ -67,7 +67,8 @@ _BODIES: dict[str, dict[str, Any]] = {
 
 
 def document(reads: Iterable[str], actions: Iterable[str]) -> dict[str, Any]:
-    """Return the document for these paths."""
+    """Return the OpenAPI document for these paths of the API: those of `reads` have GET, those of
+    `actions` POST."""
     paths: dict[str, Any] = {}
     for path in reads:
         name = path.replace(":int", "")
@@ -86,8 +87,8 @@ def document(reads: Iterable[str], actions: Iterable[str]) -> dict[str, Any]:
 
 def _operation(name: str, *, is_action: bool = False) -> dict[str, Any]:
     parameters: list[dict[str, Any]] = [
-        {"name": it, "in": "query", "schema": {"type": kind}, "description": text}
-        for it, (kind, text) in _PARAMETERS.get(name, {}).items()
+        {"name": parameter, "in": "query", "schema": {"type": kind}, "description": text}
+        for parameter, (kind, text) in _PARAMETERS.get(name, {}).items()
     ]
     if "{id}" in name:
         parameters.append(

@@ -1,4 +1,4 @@
-"""Pages of tables: what is asked for, and the rows that match it, in order."""
+"""Pages of tables: what a query asks for, and the rows that match it, in order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 MOST_ROWS = 1000
-"""Rows of one answer."""
+"""Most rows of one response."""
 
 _LONGEST_SEARCH = 200
 
@@ -16,7 +16,7 @@ class BadQueryError(Exception):
 
 
 class Page(NamedTuple):
-    """Which rows are asked for, in which order."""
+    """The rows that a query asks for, and their order."""
 
     search: str = ""
     sort: str = ""
@@ -26,7 +26,8 @@ class Page(NamedTuple):
 
 
 class Table(NamedTuple):
-    """`orders`: fields that rows are sorted by; the first is the default. `searched`: fields."""
+    """The fields of a table. `orders`: those by which rows can be sorted; the first is the default.
+    `searched`: those in which a search looks."""
 
     orders: tuple[str, ...]
     searched: tuple[str, ...]
@@ -66,19 +67,20 @@ def page_of(query: Mapping[str, str], table: Table) -> Page:
 
 
 def matching(rows: list[dict[str, Any]], page: Page, table: Table) -> list[dict[str, Any]]:
-    """Return all rows that a page's search finds, in its order."""
+    """Return all rows that match the search of a page, in the order of the page, `limit` and
+    `offset` not yet applied."""
     text, order = page.search.casefold(), page.sort or table.orders[0]
-    found = rows
+    matched = rows
     if text:
-        found = [
+        matched = [
             row
             for row in rows
             if any(text in str(row[name] or "").casefold() for name in table.searched)
         ]
-    is_text = any(isinstance(row[order], str) for row in found)
+    is_text = any(isinstance(row[order], str) for row in matched)
     none: Any = "" if is_text else -1
     return sorted(
-        found,
+        matched,
         key=lambda row: none if row[order] is None else row[order],
         reverse=page.descending,
     )

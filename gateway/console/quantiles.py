@@ -9,7 +9,7 @@ from gateway.telemetry.latency import BOUNDS
 
 def quantile(counts: Sequence[int], share: float) -> float | None:
     """Return the duration in seconds that this share of all durations does not exceed; None if
-    there are none.
+    there are none. `counts`: durations by bucket of `BOUNDS`.
 
     Durations are taken as spread evenly in their bucket; those above the last bound are said to be
     as long as that.
@@ -26,7 +26,8 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
 
 
 def since(now: Sequence[int], before: Sequence[int] | None) -> list[int]:
-    """Return what was counted since an earlier look. A process that ended took its counts along."""
+    """Return what was counted since an earlier reading, by bucket. A process that ended took its
+    counts along, so differences below zero count as zero."""
     if before is None:
         return list(now)
     return [max(0, new - old) for new, old in zip(now, before, strict=True)]

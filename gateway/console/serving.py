@@ -1,6 +1,6 @@
-"""Serves the console over HTTP, by hypercorn's connections on an accept loop of our own.
+"""Serves the console over HTTP: hypercorn's protocol code on an accept loop of the gateway's own.
 
-hypercorn knows no bound on connections, and sends with a shield against cancellation and without a
+hypercorn has no bound on connections, and sends with a shield against cancellation and without a
 deadline, so one reader that stalls would keep the process from ending. Here connections are
 bounded, sending has a deadline, and the end of the process closes all of them.
 """
@@ -39,9 +39,9 @@ ACCEPT_PAUSE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSettings:
-    """`connections`: that are open at a time. `token`: who shows it may use the API; None: whoever
-    connects. `is_public`: other machines reach it, by whatever name. `tls`: has the context of the
-    next connection; None for plain HTTP."""
+    """Settings of the console's server. `connections`: the most at a time. `token`: what requests
+    of the API must show; None: nothing. `is_public`: other machines may connect, by any host name.
+    `tls`: has the context of the next connection; None for plain HTTP."""
 
     bind: Address
     connections: int = 64
@@ -56,8 +56,8 @@ async def serve_console(
     *,
     task_status: trio.TaskStatus[tuple[Address, ...]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled. Starts with the addresses that it listens on. Raises
-    `ConfigurationError` if it cannot listen."""
+    """Serve until cancelled. The task has started once it listens; its value is the addresses.
+    Raises `ConfigurationError` if it cannot listen."""
     try:
         listeners = await trio.open_tcp_listeners(
             settings.bind.port, host=settings.bind.host or None
@@ -139,7 +139,8 @@ async def _close_when_cancelled(stream: trio.SocketStream) -> None:
 
 
 class _Stream:
-    """A stream whose peer has a deadline to take what is sent. `socket`: whose addresses count."""
+    """A stream whose peer has a deadline to take what is sent. `socket`: hypercorn reads its
+    addresses."""
 
     def __init__(
         self,
@@ -168,7 +169,7 @@ class _Stream:
 
 
 class _Logged:
-    """Logs what an application raises; its client has got an answer by then."""
+    """Logs what an application raises; its client has got a response by then."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -31,7 +31,7 @@ FILES = {
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
 }
-"""The page, by path: file and media type."""
+"""The files of the page and their media types, by path."""
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -41,7 +41,7 @@ Answer = Callable[["Request"], Awaitable[Response]]
 def site(
     views: Views, feed: Feed, actions: AdminActions, token: bytes | None, *, is_public: bool
 ) -> ASGIApp:
-    """Return the ASGI application. `is_public`: other machines reach it, by whatever name."""
+    """Return the ASGI application of the console. `token`, `is_public`: see `ConsoleSettings`."""
     api = _Api(views, feed, actions)
     app = Starlette(
         routes=[
@@ -80,7 +80,7 @@ def _file(name: str, kind: str) -> Answer:
 
 
 class _Api:
-    """The answers of the API."""
+    """The handlers of the API."""
 
     def __init__(self, views: Views, feed: Feed, actions: AdminActions) -> None:
         self._views = views
@@ -120,8 +120,8 @@ class _Api:
         return JSONResponse(await self._views.connections(page))
 
     async def _connection(self, request: Request) -> Response:
-        found = await self._views.connection(request.path_params["id"])
-        return _no_connection() if found is None else JSONResponse(found)
+        connection = await self._views.connection(request.path_params["id"])
+        return _no_connection() if connection is None else JSONResponse(connection)
 
     async def _topics(self, request: Request) -> Response:
         page = page_of(request.query_params, TOPICS)
@@ -151,26 +151,26 @@ class _Api:
         return self._answer("reload", self._actions.reload())
 
     async def _set_level(self, request: Request) -> Response:
-        asked = await _body(request)
-        level, event = asked.get("level"), asked.get("event")
+        body = await _body(request)
+        level, event = body.get("level"), body.get("event")
         if level not in LEVELS:
             raise BadQueryError(f"level: is not one of {', '.join(LEVELS)}")
         if event is not None and not isinstance(event, str):
             raise BadQueryError("event: is not the name of a log event")
-        seconds = _seconds(asked)
+        seconds = _seconds(body)
         refused = await self._actions.set_level(level, event, seconds)
         return self._answer("log", refused, level_of=event or "all", to=level, seconds=seconds)
 
     async def _trace(self, request: Request) -> Response:
-        asked = await _body(request)
-        client, principal = asked.get("client"), asked.get("principal")
+        body = await _body(request)
+        client, principal = body.get("client"), body.get("principal")
         if (client is None) == (principal is None):
             raise BadQueryError("the body names neither a client nor a principal, or both")
         if client is not None:
             client = _network(client)
         elif not isinstance(principal, str):
             raise BadQueryError("principal: is not a name")
-        seconds = _seconds(asked)
+        seconds = _seconds(body)
         refused = await self._actions.trace(client, principal, seconds)
         return self._answer("trace", refused, client=client, principal=principal, seconds=seconds)
 
@@ -191,12 +191,12 @@ def _no_connection() -> Response:
 
 async def _body(request: Request) -> dict[str, Any]:
     try:
-        found = json.loads(await request.body())
+        body = json.loads(await request.body())
     except (ValueError, RecursionError):
         raise BadQueryError("the body is no JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(body, dict):
         raise BadQueryError("the body is no JSON object")
-    return found
+    return body
 
 
 def _network(client: object) -> str:
@@ -206,8 +206,8 @@ def _network(client: object) -> str:
         raise BadQueryError("client: is neither an address nor a network") from None
 
 
-def _seconds(asked: dict[str, Any]) -> float:
-    seconds = asked.get("seconds", 300)
+def _seconds(body: dict[str, Any]) -> float:
+    seconds = body.get("seconds", 300)
     is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
     if not is_number or not 0 < seconds <= LONGEST:
         raise BadQueryError(f"seconds: is not a number above 0, up to {LONGEST:g}")

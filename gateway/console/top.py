@@ -25,10 +25,10 @@ from rich.text import Text
 from gateway.errors import ConfigurationError
 
 PATIENCE = 10.0
-"""Seconds without an event after which the gateway is asked again; there is one each second."""
+"""Seconds without an event after which the gateway is asked again; an event comes each second."""
 
 PAUSE = 1.0
-"""Seconds until it is asked again."""
+"""Seconds until the gateway is asked again."""
 
 SHOWN = 12
 """Rows of a table, so that all tables fit on a screen."""
@@ -42,8 +42,8 @@ _REFUSALS = (401, 403, 421)
 
 
 def run(url: str, token_file: Path | None, ca_file: Path | None, *, seconds: float | None) -> int:
-    """Show a gateway until Ctrl-C; return the exit status: 1 if it was never reached. Raises
-    `ConfigurationError`."""
+    """Show a gateway in the terminal until Ctrl-C, or for some `seconds`. Return the exit status: 1
+    if the gateway was never reached. Raises `ConfigurationError`."""
     feed = Feed(_checked(url), _token(token_file), _context(ca_file))
     until = None if seconds is None else time.monotonic() + seconds
     console = Console()
@@ -59,14 +59,16 @@ def run(url: str, token_file: Path | None, ca_file: Path | None, *, seconds: flo
 
 
 class Feed(NamedTuple):
-    """Where the feed is. `token`: None without. `context`: of TLS."""
+    """The address of a console's feed. `token`: of its API; None without. `context`: TLS of the
+    connection."""
 
     url: str
     token: str | None = None
     context: ssl.SSLContext | None = None
 
     def seconds(self) -> Iterator[dict[str, Any]]:
-        """Yield each second. Raises one of `_FAILURES`."""
+        """Yield the state of the gateway each second, as the feed sends it. Raises one of
+        `_FAILURES`."""
         headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         request = urllib.request.Request(f"{self.url}/api/v1/feed", headers=headers)  # noqa: S310
         with urllib.request.urlopen(  # noqa: S310 - the scheme was checked
@@ -84,8 +86,9 @@ class Feed(NamedTuple):
 def follow(
     feed: Feed, until: float | None, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[dict[str, Any] | str]:
-    """Yield each second, or why there is none, and ask again. Raises `ConfigurationError` if the
-    gateway refuses."""
+    """Yield the state of the gateway each second, or a text why there is none, and ask again.
+    `until`: monotonic seconds; None: endless. Raises `ConfigurationError` if the gateway
+    refuses."""
     while until is None or time.monotonic() < until:
         try:
             for second in feed.seconds():
@@ -95,14 +98,16 @@ def follow(
             yield "has ended the feed"
         except urllib.error.HTTPError as error:
             if error.code in _REFUSALS:
-                raise ConfigurationError(f"{feed.url}: {_told(error)}; see --token-file") from None
+                raise ConfigurationError(
+                    f"{feed.url}: {_refusal(error)}; see --token-file"
+                ) from None
             yield f"answers {error.code}"
         except _FAILURES as failure:
             yield f"cannot be read: {getattr(failure, 'reason', failure)}"
         sleep(PAUSE)
 
 
-def _told(error: urllib.error.HTTPError) -> str:
+def _refusal(error: urllib.error.HTTPError) -> str:
     try:
         return str(json.loads(error.read(LONGEST_EVENT))["error"])
     except (*_FAILURES, TypeError):
@@ -113,7 +118,8 @@ def _told(error: urllib.error.HTTPError) -> str:
 
 
 def screen(second: dict[str, Any] | str, url: str) -> Group | Panel:
-    """Return what is shown of a second, or of why there is none."""
+    """Return what the terminal shows. `second`: the state of the gateway, or a text why there is
+    none."""
     if isinstance(second, str):
         return Panel(Text(f"{url} {second}. Asking again; Ctrl-C ends."), style="yellow")
     return Group(
@@ -188,7 +194,7 @@ def _rest(second: dict[str, Any]) -> Text:
     text = Text()
     for broker in second["brokers"]:
         text.append(f"{broker['broker']} ", "green" if broker["healthy"] else "bold red")
-    denied = sum(it["number"] for it in second["denials"])
+    denied = sum(denial["number"] for denial in second["denials"])
     if denied:
         text.append(f"  {denied} rights denied", "yellow")
     for reason in second["ready"]:

@@ -1,4 +1,5 @@
-"""The answers of the console's API, as plain values for JSON: of all processes of a gateway."""
+"""The responses of the console's API, as plain values for JSON, merged from all processes of a
+gateway."""
 
 from __future__ import annotations
 
@@ -23,12 +24,12 @@ HISTORY = 300
 """Seconds that are kept: five minutes, 500 bytes each."""
 
 LATENCY_SECONDS = 60
-"""Seconds of which latencies are told."""
+"""Seconds that quantiles of latency are about."""
 
 
 class About(NamedTuple):
-    """What is the same in all processes. `started_at`: seconds since 1970. `configuration`: without
-    secrets."""
+    """Facts that are the same in all processes. `started_at`: seconds since 1970. `configuration`:
+    returns its text, without secrets."""
 
     version: str
     started_at: float
@@ -36,7 +37,8 @@ class About(NamedTuple):
 
 
 class Views:
-    """Answers of the API. `history`: the sums of the last seconds that somebody looked at."""
+    """The content of the API's responses. `history`: the sums of the last `HISTORY` seconds in
+    which the feed had readers."""
 
     def __init__(
         self,
@@ -55,23 +57,24 @@ class Views:
     # -- the second --------------------------------------------------------------------------
 
     async def look(self) -> dict[str, Any] | None:
-        """Look at everything; return the second, or None at the first look."""
+        """Read the state of all processes, and return it with the rates of the last second; None if
+        there are no rates yet."""
         answers = [parts[-1] for parts in await self._ask("second", None)]
-        latency = self._latency(merging.total([it["latency"] for it in answers]) or {})
-        found = merging.second([it["live"] for it in answers], SHOWN)
-        if found is None:
+        latency = self._latency(merging.total([answer["latency"] for answer in answers]) or {})
+        second = merging.second([answer["live"] for answer in answers], SHOWN)
+        if second is None:
             return None
         at = {"at": self._wall_clock()}
-        found["now"] = at | found["now"]
-        self.history.append(found["now"])
-        return at | found | self._state(answers) | {"latency": latency}
+        second["now"] = at | second["now"]
+        self.history.append(second["now"])
+        return at | second | self._state(answers) | {"latency": latency}
 
     async def rest(self) -> None:
-        """Have all processes forget what they looked at: nobody looks any more."""
+        """Have all processes drop their last reading: the feed has no readers any more."""
         await self._ask("rest", None)
 
     async def status(self) -> dict[str, Any]:
-        """Return what is so now, without rates."""
+        """Return the current state, without rates."""
         answers = [parts[-1] for parts in await self._ask("state", None)]
         return {"at": self._wall_clock()} | self._state(answers)
 
@@ -81,29 +84,29 @@ class Views:
         return state | {"process": about | state["process"]}
 
     def _latency(self, counts: dict[str, list[int]]) -> list[dict[str, Any]]:
-        """Return quantiles of the last minute, or since the first look."""
+        """Return quantiles of the last minute, or since the first reading."""
         now = self._clock()
         self._counts.append((now, counts))
         while len(self._counts) > 1 and self._counts[1][0] <= now - LATENCY_SECONDS:
             self._counts.popleft()
         _, before = self._counts[0]
-        found = []
+        rows = []
         for what, each in counts.items():
             came = since(each, before.get(what))
             shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
             quantiles = {name: quantile(came, share) for name, share in shares.items()}
-            found.append({"what": what, "count": sum(came), **quantiles})
-        return found
+            rows.append({"what": what, "count": sum(came), **quantiles})
+        return rows
 
     # -- tables ------------------------------------------------------------------------------
 
     async def connections(self, page: Page) -> dict[str, Any]:
-        """Return open connections."""
+        """Return a page of open connections, with the numbers of all and of the matching ones."""
         parts = [part for parts in await self._ask("connections", list(page)) for part in parts]
         rows = [row for part in parts for row in part["rows"]]
         return {
-            "total": sum(it["total"] for it in parts),
-            "matching": sum(it["matching"] for it in parts),
+            "total": sum(part["total"] for part in parts),
+            "matching": sum(part["matching"] for part in parts),
             "rows": _shown(matching(rows, page._replace(search=""), CONNECTIONS), page),
         }
 
@@ -111,34 +114,36 @@ class Views:
         """Return one connection with its producers and consumers; None if there is none."""
         for parts in await self._ask("connection", id):
             if parts:
-                found: dict[str, Any] = parts[0]
-                return found
+                connection: dict[str, Any] = parts[0]
+                return connection
         return None
 
     async def topics(self, page: Page) -> dict[str, Any]:
-        """Return topics and their totals since the start."""
-        found: dict[tuple[str, str, str], dict[str, Any]] = {}
+        """Return a page of topics with their totals since the start."""
+        by_topic: dict[tuple[str, str, str], dict[str, Any]] = {}
         rows = (row for parts in await self._ask("topics", None) for part in parts for row in part)
         for number, row in enumerate(rows, 1):
             key = row["cluster"], row["tenant"], row["topic"]
-            known = found.get(key)
-            found[key] = row if known is None else merging.added(known, row)
+            known = by_topic.get(key)
+            by_topic[key] = row if known is None else merging.added(known, row)
             if number % AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
-        matched = matching(list(found.values()), page, TOPICS)
+        matched = matching(list(by_topic.values()), page, TOPICS)
         shown = [
             row | {"wait_seconds": round(row["wait_seconds"], 3)} for row in _shown(matched, page)
         ]
-        return {"total": len(found), "matching": len(matched), "rows": shown}
+        return {"total": len(by_topic), "matching": len(matched), "rows": shown}
 
     async def slowest(self, topic: str | None) -> dict[str, Any]:
         """Return the slowest sends of the last minutes, of one topic or of all."""
-        sends = [it for parts in await self._ask("slowest", topic) for part in parts for it in part]
-        sends.sort(key=lambda it: it["seconds"], reverse=True)
+        sends = [
+            send for parts in await self._ask("slowest", topic) for part in parts for send in part
+        ]
+        sends.sort(key=lambda send: send["seconds"], reverse=True)
         return {"sends": sends[:MOST_ROWS]}
 
     def configuration(self) -> dict[str, Any]:
-        """Return the configuration, without secrets."""
+        """Return the text of the configuration, without secrets."""
         return {"text": self._about.configuration()}
 
 

@@ -1,1 +1,1 @@
-"""Answers protocol sessions from identity, policy and brokers together."""
+"""The services that protocol sessions call, made from identity, policy and brokers together."""

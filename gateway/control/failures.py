@@ -1,7 +1,7 @@
-"""Slows down who tries credentials: an address that failed often waits longer for each answer.
+"""Delays responses to failed authentication: the more an address failed, the longer it waits.
 
-A right credential is accepted at once, whatever happened before, since others may share an address
-with the one who guesses. `limits.unauthenticated` bounds how many tries wait at a time.
+A right credential is accepted at once, even from an address that failed often, since others may
+share it with an attacker. `limits.unauthenticated` bounds how many connections wait at a time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ FREE = 10
 connections."""
 
 FIRST_DELAY, LONGEST_DELAY = 0.1, 5.0
-"""Seconds of the first delay, which doubles with each failure, and of the last: half of the time
+"""Seconds of the first delay, which doubles with each failure, and of the longest: half of the time
 that clients wait."""
 
 FORGIVEN = 60.0
@@ -28,7 +28,7 @@ REMEMBERED = 10_000
 
 
 class Failures:
-    """The failed authentications of all addresses. `clock`: monotonic seconds."""
+    """The failed authentications of each address. `clock`: monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -36,7 +36,7 @@ class Failures:
         self._of_address: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def failed(self, host: str) -> float:
-        """Count a failure; return the seconds that its answer waits."""
+        """Count a failure of an address; return the seconds by which to delay its response."""
         now, address = self._clock(), holder(host)
         number, last = self._of_address.get(address, (0.0, now))
         number = number * 0.5 ** ((now - last) / FORGIVEN) + 1

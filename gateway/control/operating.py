@@ -1,4 +1,4 @@
-"""Carries out in one process what operators ask for; see `console.actions.Desk`."""
+"""Carries out admin actions in one process; see `console.actions.AdminActions`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 class Operating:
-    """`end`: ends an open connection by its id, and returns whether there is one."""
+    """The admin actions of one process. `end`: ends an open connection by its id, and returns
+    whether there is one. `levels`: of the log. `tracings`: of all listeners."""
 
     def __init__(
         self,
@@ -27,19 +28,20 @@ class Operating:
         self._tracings = tuple(tracings)
 
     def answers(self) -> dict[str, Callable[[Any], Iterator[Any]]]:
-        """Return what does it, by question; see `console.asking.Answers`."""
+        """Return the functions that carry out admin actions, by name; see
+        `console.asking.Answers`."""
         return {"close": self._close, "level": self._set_level, "trace": self._trace}
 
     def _close(self, connection: int) -> Iterator[bool]:
         yield self._end(connection, EndReason.OPERATOR_CLOSED)
 
-    def _set_level(self, asked: tuple[str, str | None, float]) -> Iterator[bool]:
-        self._levels.set(*asked)
+    def _set_level(self, request: tuple[str, str | None, float]) -> Iterator[bool]:
+        self._levels.set(*request)
         yield True
 
-    def _trace(self, asked: tuple[str | None, str | None, float]) -> Iterator[bool]:
-        """Trace clients of a network, or of a principal, that connect in so many seconds."""
-        network, principal, seconds = asked
+    def _trace(self, request: tuple[str | None, str | None, float]) -> Iterator[bool]:
+        """Trace the connections of a network or principal that are opened in the next seconds."""
+        network, principal, seconds = request
         for tracing in self._tracings:
             if network is not None:
                 tracing.add(ip_network(network), seconds)

@@ -1,4 +1,4 @@
-"""Answer protocol sessions from identity, policy and brokers together.
+"""Implements `wire.services.Services` by identity, policy and brokers together.
 
 Each listener has its own services. All state is in memory: no method waits.
 """
@@ -38,7 +38,8 @@ from gateway.wire.subject import Caller, Subject, TopicName
 
 
 class Proof(Protocol):
-    """The result of a successful verification."""
+    """A verified identity: a name, and the wall-clock second in which its credential expires (None:
+    never)."""
 
     @property
     def name(self) -> str: ...
@@ -48,8 +49,9 @@ class Proof(Protocol):
 
 
 class Verifier(Protocol):
-    """Verifies what clients show: the data of a credential, and perhaps a TLS certificate (DER).
-    `now_wall`: wall-clock seconds, to check expiry."""
+    """Verifies the data of a client's credential, and its TLS certificate (DER) if the client
+    showed one. `now_wall`: wall-clock seconds, to check expiry. Returns the identity or a denial;
+    `Unsettled` if that takes longer."""
 
     def verify(
         self, data: bytes, now_wall: float, certificate: bytes | None = None, /
@@ -58,15 +60,16 @@ class Verifier(Protocol):
 
 @runtime_checkable
 class Unsettled(Protocol):
-    """A response of a verifier that takes longer: `outcome` asks for it."""
+    """A verification that takes longer than a call; `outcome` waits for its result."""
 
     async def outcome(self) -> Proof | Denial: ...
 
 
 @runtime_checkable
 class ScramVerifier(Protocol):
-    """Verifies by SCRAM, in which no client shows its password. `secret`: what verifies a user; it
-    answers for everybody. `proven`: who has shown to know the password of a secret."""
+    """Verifies by SCRAM, in which a client proves its password without showing it. `secret`:
+    returns the secret of a user, and a made-up one of an unknown user. `proven`: returns the
+    identity behind a secret; `right`: the client has proved to know its password."""
 
     def secret(self, user: str, mechanism: str, /) -> ScramSecret: ...
 
@@ -75,13 +78,13 @@ class ScramVerifier(Protocol):
 
 @runtime_checkable
 class TokenMaker(Protocol):
-    """Verifies signatures, and gives tokens that stand for one; see `Services.tokens`."""
+    """A verifier of signatures that also issues tokens in their place; see `Services.tokens`."""
 
     def tokens(self, data: bytes, client: str, now_wall: float, /) -> Tokens | None: ...
 
 
 class RateLimits(Protocol):
-    """The limits that rules set. All listeners of a process share one object."""
+    """The limits of the rules in force. All listeners of a process share one object."""
 
     @property
     def paced(self) -> Collection[Action]: ...
@@ -110,8 +113,8 @@ class RateLimits(Protocol):
 class ClusterParts:
     """The parts that all listeners of one cluster share. `name`: the cluster's.
 
-    `migrations`: the gateways of other clusters, by broker of those clusters. `nodes`: where its
-    brokers are, if they have ids.
+    `migrations`: by broker of another cluster, the gateway of that cluster. `nodes`: the addresses
+    of brokers by id, if they have ids.
     """
 
     name: str
@@ -127,7 +130,7 @@ class ClusterParts:
 _LAST_GENERATION = (1 << 32) - 1
 
 MOST_ERRORS = 1000
-"""Kinds of requests and codes of their errors that are counted: real clients see some tens."""
+"""Pairs of a request's kind and an error code to count: real clients see some tens."""
 
 _NO_GATEWAY = Denial(Refusal.NOT_READY, "no gateway is known for the cluster of this broker")
 
@@ -160,7 +163,7 @@ def _on_all(_topic: TopicName) -> bool:
 
 def _lookup_span(outcome: LookupOutcome, times: LookupTimes) -> Span:
     subject = times.subject
-    found = {
+    fields = {
         "messaging.system": subject.protocol,
         "messaging.destination.name": None if subject.topic is None else subject.topic.name,
         "gateway.listener": subject.listener,
@@ -169,7 +172,7 @@ def _lookup_span(outcome: LookupOutcome, times: LookupTimes) -> Span:
         "client.address": subject.host,
         "user.id": subject.principal,
     }
-    attributes = {key: value for key, value in found.items() if value is not None}
+    attributes = {key: value for key, value in fields.items() if value is not None}
     error = "" if outcome is LookupOutcome.CONNECT else outcome.value
     return Span("lookup", times.began, times.ended, error, attributes)
 
@@ -178,11 +181,11 @@ class ListenerServices:
     """The services of one listener; `wire.services.Services` documents the methods.
 
     `verifiers`: by authentication method; empty for pass-through. `log`: gets events that an
-    operator must act on. `name`: the listener's. `naming`: makes a principal of a proven name;
-    None: of none that is accepted. `limits`, `access`: None if there are no rules.
-    `slots`: None if there are no bounds of connections. `failures`: of all listeners. `latencies`,
-    `figures`, `spans`: None if nobody reads them. `endpoints`: of brokers, if they have ids.
-    `age`: seconds after which clients are moved, about; None: they are not.
+    operator must act on. `name`: the listener's. `naming`: maps a proven name to a principal, or to
+    None if the name is not accepted. `limits`, `access`: None if there are no rules. `slots`: None
+    if connections have no quotas. `failures`: of all listeners. `latencies`, `figures`, `spans`:
+    None if they are not recorded. `endpoints`: addresses for brokers that have ids. `age`: seconds
+    after which clients are moved, about; None: never.
     """
 
     def __init__(
@@ -229,13 +232,13 @@ class ListenerServices:
         self._generation = 0
         self._ours: Credential | Denial | None = None
         self._epoch = secrets.randbelow(_LAST_GENERATION) + 1  # of aliases, by credential of ours
-        methods = " or ".join(sorted(it for it in verifiers if it)) or "token"
+        methods = " or ".join(sorted(method for method in verifiers if method)) or "token"
         self._no_method = Denial(
             Refusal.UNAUTHENTICATED, f"a credential of method {methods} is needed"
         )
 
     def leave(self, generation: int) -> None:
-        """Answer lookups with aliases from now on, because the gateway stops.
+        """Respond to lookups with aliases from now on, because the gateway shuts down.
 
         `generation`: of the aliases, 1 to 2**32 - 1, different for each gateway.
         """
@@ -247,10 +250,10 @@ class ListenerServices:
         verifier = self._verifiers.get(credential.method)
         if verifier is None:
             return self._counted("other", self._no_method)
-        found = verifier.verify(credential.data, self._wall_clock(), certificate)
-        if isinstance(found, Unsettled):
-            return Settle(partial(self._outcome, credential.method, found))
-        return self._counted(credential.method, self._principal(found))
+        result = verifier.verify(credential.data, self._wall_clock(), certificate)
+        if isinstance(result, Unsettled):
+            return Settle(partial(self._outcome, credential.method, result))
+        return self._counted(credential.method, self._principal(result))
 
     @property
     def methods(self) -> Collection[str]:
@@ -263,31 +266,31 @@ class ListenerServices:
         return self._counted("scram", self._principal(self._scram().proven(secret, right=right)))
 
     def _scram(self) -> ScramVerifier:
-        found = self._verifiers["scram"]
-        assert isinstance(found, ScramVerifier)
-        return found
+        verifier = self._verifiers["scram"]
+        assert isinstance(verifier, ScramVerifier)
+        return verifier
 
     def tokens(self, credential: Credential, client: str) -> Tokens | None:
-        found = self._verifiers[credential.method]
-        assert isinstance(found, TokenMaker)
-        return found.tokens(credential.data, client, self._wall_clock())
+        verifier = self._verifiers[credential.method]
+        assert isinstance(verifier, TokenMaker)
+        return verifier.tokens(credential.data, client, self._wall_clock())
 
     async def _outcome(self, method: str, unsettled: Unsettled) -> Principal | Denial:
         return self._counted(method, self._principal(await unsettled.outcome()))
 
-    def _counted(self, method: str, found: Principal | Denial) -> Principal | Denial:
+    def _counted(self, method: str, result: Principal | Denial) -> Principal | Denial:
         if self._figures is not None:
-            accepted = isinstance(found, Principal)
+            accepted = isinstance(result, Principal)
             self._figures.authenticated(method or "none", accepted=accepted)
-        return found
+        return result
 
-    def _principal(self, found: Proof | Denial) -> Principal | Denial:
-        if isinstance(found, Denial):
-            return found
-        name = self._naming(found.name)
+    def _principal(self, result: Proof | Denial) -> Principal | Denial:
+        if isinstance(result, Denial):
+            return result
+        name = self._naming(result.name)
         if name is None:
             return _NO_NAME
-        return Principal(name, verified=True, expires_at=found.expires_at)
+        return Principal(name, verified=True, expires_at=result.expires_at)
 
     def left(self, principal: Principal) -> float:
         if principal.expires_at is None:
@@ -338,7 +341,7 @@ class ListenerServices:
         return 0.0 if self._limits is None else self._limits.wait(action, subject, again)
 
     def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
-        """An account without limits has endless allowance."""
+        """See `Services`. An account without limits has endless allowance."""
         account = self._cluster.accounts.open(action, subject)
         if self._limits is None or action is Action.LOOKUP:
             return account
@@ -356,20 +359,20 @@ class ListenerServices:
     def advertise(self, broker: Address) -> Address | Denial:
         self._cluster.learned.learn(broker.host)
         names = self._cluster.names
-        found = names.advertise(broker, self._generation)
-        if self._generation and isinstance(found, Denial):
-            found = names.advertise(broker)
-        if isinstance(found, Denial):
-            self._log("broker_without_name", broker=str(broker), reason=found.text)
-        return found
+        advertised = names.advertise(broker, self._generation)
+        if self._generation and isinstance(advertised, Denial):
+            advertised = names.advertise(broker)
+        if isinstance(advertised, Denial):
+            self._log("broker_without_name", broker=str(broker), reason=advertised.text)
+        return advertised
 
     def advertise_node(self, node: int, broker: Address) -> Address:
         assert self._endpoints is not None, "the protocol's brokers have no ids"
         self._cluster.learned.learn(broker.host)
         self._cluster.nodes.learn(node, broker)
-        found = self._endpoints.of(node)
-        if isinstance(found, Address):
-            return found
+        advertised = self._endpoints.of(node)
+        if isinstance(advertised, Address):
+            return advertised
         self._log("broker_without_address", broker=str(broker), node=node)
         return self._endpoints.any
 
@@ -381,8 +384,8 @@ class ListenerServices:
         return self._cluster.nodes.broker(node)
 
     def alias(self, broker: Address) -> Address | Denial:
-        """Names made from a template have no alias. An alias of another generation than the client
-        has makes it open another connection."""
+        """See `Services`. Names made from a template have no alias. An alias of a generation that
+        the client does not know makes it open another connection."""
         return self._cluster.names.advertise(broker, self._generation or self._next_generation())
 
     def _next_generation(self) -> int:

@@ -1,4 +1,4 @@
-"""Apply the rules' limits to the data plane: policy decides, the reactor holds and grants.
+"""Applies the rules' limits to the data plane: policy decides, and the reactor grants allowance.
 
 Imported only where there are rules.
 """
@@ -30,12 +30,12 @@ spread."""
 
 
 _RIGHTS = {Action.PRODUCE: Right.PRODUCE, Action.CONSUME: Right.CONSUME}
-"""What the owner of an open account needs."""
+"""The right that an open account's client needs, by action."""
 
 
 class Shaper:
-    """The rate limits of a process. The reactor's deadlines hand out allowance to waiting accounts;
-    while no account waits there is no deadline."""
+    """The limits of a process and its reactor. While accounts wait, a deadline of the reactor
+    grants them allowance; while none waits there is no deadline."""
 
     def __init__(
         self,
@@ -52,27 +52,29 @@ class Shaper:
 
     @property
     def paced(self) -> Collection[Action]:
-        """Return the actions that any rule limits as requests."""
+        """Return the actions whose requests some rule limits by rate."""
         return self.shaping.paced
 
     @property
     def limits_sends(self) -> bool:
-        """Return whether any rule limits the messages or bytes of producers."""
+        """Return whether some rule limits the messages or bytes of producers."""
         return self.shaping.limits_sends
 
     def wait(self, action: Action, subject: Subject, again: Again | None) -> float | Again | Denial:
-        """See `wire.services.Services`."""
+        """Charge an action of a subject; return the seconds after which it may be done, an `Again`,
+        or a denial. See `wire.services.Services`."""
         return self.shaping.wait(action, subject, self._reactor.clock(), again)
 
     def admit(self, account: Account, *, again: bool) -> Denial | None:
-        """Put an account under its limits; return a denial if they do not allow it to open."""
+        """Put a new account under its limits; return a denial if one of them refuses it."""
         now = self._reactor.clock()
         denial = self.shaping.admit(account, now, again=again)
         self._observe_later(now)
         return denial
 
     def wants(self, account: Account) -> bool:
-        """Return whether the account's stopped frame may pass; if not, it gets a grant later."""
+        """Return whether the account's stopped frame may pass now. If not, the reactor grants the
+        account allowance later."""
         now = self._reactor.clock()
         if self.shaping.limiter.wants(account, now):
             return True
@@ -80,28 +82,31 @@ class Shaper:
         return False
 
     def is_in_debt(self, account: Account) -> bool:
-        """See `wire.services.Services`."""
+        """Return whether the account, or one of its limits, is far in debt; see
+        `wire.services.Services`."""
         return self.shaping.limiter.is_in_debt(account, self._reactor.clock())
 
     def due_in(self, account: Account) -> float:
-        """See `wire.services.Services`."""
+        """Return the seconds until the account has allowance, about; see
+        `wire.services.Services`."""
         return self.shaping.limiter.due_in(account, self._reactor.clock())
 
     def burst(self, account: Account) -> Burst:
-        """See `wire.services.Services`."""
+        """Return what may come at once at the account's limits; see `wire.services.Services`."""
         return self.shaping.limiter.burst(account)
 
     def release(self, account: Account) -> None:
-        """Forget an account that is closed."""
+        """Take a closed account out of its limits."""
         self.shaping.release(account, self._reactor.clock())
 
     def figures(self) -> Iterable[RuleFigures]:
-        """Return the figures of each rule's limits."""
+        """Return the totals of each rule's limits since the start, and how full they are."""
         return self.shaping.figures(self._reactor.clock())
 
     def adopt(self, rules: RuleSet) -> Iterator[None]:
         """Put other rules in force: for new accounts at the first step, and for one open account at
-        each step. At the end schedule the next round, which may be due earlier now."""
+        each step. At the end revoke the accounts that are denied now, and schedule the next round,
+        which may be due earlier."""
         if self._access is not None:
             self._access.adopt(rules)
         denials: dict[Account, Denial] = {}
@@ -118,15 +123,16 @@ class Shaper:
         self._arm(self._reactor.clock())
 
     def _denial(self, account: Account) -> Denial | None:
-        """Return why an open account has no right to be open any more; None: it has."""
+        """Return a denial if the client of an open account has lost its right; else None."""
         if self._access is None:
             return None
-        found = self._access.refuse(_RIGHTS[account.action], account.subject)
-        # What others decide, they decide when something is opened.
-        return found if isinstance(found, Denial) else None
+        decision = self._access.refuse(_RIGHTS[account.action], account.subject)
+        # The policy agent decides only when an account is opened.
+        return decision if isinstance(decision, Denial) else None
 
     def supplied(self, owners: Iterable[Hashable] | None) -> None:
-        """Re-examine shared limits whose meters got a response; None: all limits."""
+        """Reschedule shared limits that got a response from the store. `owners`: None for all
+        limits."""
         now = self._reactor.clock()
         self.shaping.limiter.supplied(owners, now)
         self._arm(now)

@@ -1,4 +1,4 @@
-"""How many connections each address and each principal may have on one listener."""
+"""Connection quotas: the most connections of each address and each principal on one listener."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ PRINCIPAL_FULL = Denial(Refusal.TOO_MANY, "this principal has as many connection
 
 
 class Slots:
-    """`of_address`, `of_principal`: how many each of them may have; None: no bound of its own."""
+    """The connection quotas of one listener. `of_address`, `of_principal`: the most connections of
+    each address and of each principal; None: no quota."""
 
     def __init__(self, of_address: int | None = None, of_principal: int | None = None) -> None:
         self._of_address = of_address
@@ -21,7 +22,7 @@ class Slots:
         self._principals = Counter[str]()
 
     def take(self, host: str, principal: str | None) -> Slot | Denial:
-        """Return a slot for an authenticated client, or why there is none."""
+        """Return a slot for an authenticated client; a denial if a quota is used up."""
         address = holder(host)
         if self._of_address is not None and self._addresses[address] >= self._of_address:
             return ADDRESS_FULL
@@ -34,7 +35,7 @@ class Slots:
         return Slot(self, address, principal)
 
     def leave(self, address: str, principal: str | None) -> None:
-        """Count a client no longer."""
+        """Give back the slot of a connection, by its address and principal."""
         _decrease(self._addresses, address)
         if principal is not None:
             _decrease(self._principals, principal)
@@ -47,7 +48,7 @@ def _decrease(counts: Counter[str], key: str) -> None:
 
 
 class Slot:
-    """The place of one connection among those of its address and its principal."""
+    """The slot of one connection in the quotas of its address and its principal."""
 
     __slots__ = ("_address", "_principal", "_slots")
 
@@ -57,7 +58,7 @@ class Slot:
         self._principal = principal
 
     def leave(self) -> None:
-        """Give the place back; a second time changes nothing."""
+        """Give the slot back; a second call does nothing."""
         slots, self._slots = self._slots, None
         if slots is not None:
             slots.leave(self._address, self._principal)

@@ -6,7 +6,8 @@ moment.
 - *without I/O*: `finding` (the values), `report` (their table), `targets` (required entries of
   the allow-list)
 - *checks*: `files`, `machine`, `ports`, and over the network `reach`, `brokers`, `store`
-- `asking`, `strangers`: what answers at an address, in a protocol or in another
-- one folder per protocol: its checks of brokers, which its plugin names; `checks` has their shape
+- `asking`, `strangers`: which protocol a peer at an address speaks
+- one folder per protocol: its checks of brokers, which its plugin names; `checks` has their
+  interface
 - `command`: all checks at once, and the exit status
 """

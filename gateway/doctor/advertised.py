@@ -1,4 +1,5 @@
-"""Checks addresses that brokers advertise: allowed, resolved, reachable, and with a name."""
+"""Checks the addresses that brokers advertise: each must be allowed, resolve, accept connections,
+and have a name towards clients."""
 
 from __future__ import annotations
 
@@ -18,10 +19,11 @@ from gateway.wire.contract import Denial
 
 
 async def examine(plan: Plan, addresses: Sequence[Address], setting: str) -> list[Finding]:
-    """Check each address as the gateway would use it for a client that returns with its name.
-    `setting`: of brokers, by which they advertise."""
+    """Check each advertised address as the gateway would dial it for a client. Return the findings:
+    about connections, about addresses that `targets` forbids, and about names towards clients.
+    `setting`: the broker's setting of its advertised address, for texts."""
     cluster, names = plan.cluster, plan.names
-    resolved = await run_all([partial(plan.network.resolve, it.host) for it in addresses])
+    resolved = await run_all([partial(plan.network.resolve, address.host) for address in addresses])
     known = dict(zip(addresses, resolved, strict=True))
     missing = [address for address in addresses if is_forbidden(cluster, address, known[address])]
     arrived = await run_all(
@@ -38,7 +40,8 @@ async def examine(plan: Plan, addresses: Sequence[Address], setting: str) -> lis
 
 
 def is_forbidden(cluster: model.Cluster, address: Address, resolved: Resolved) -> bool:
-    """Return whether the allow-list forbids all IP addresses of a host."""
+    """Return whether the allow-list forbids all IP addresses of a host; False if it does not
+    resolve."""
     reachable = targets.allowed_ips(targets.allow_list(cluster), address, resolved.ips)
     return bool(resolved.ips) and not reachable
 
@@ -65,7 +68,7 @@ async def _check_reachable(
         )
     ips = targets.allowed_ips(targets.allow_list(plan.cluster), address, resolved.ips)
     tries = [partial(_try_connect, plan, address, ip) for ip in ips]
-    failures = [it for it in await run_all(tries) if it is not None]
+    failures = [failure for failure in await run_all(tries) if failure is not None]
     if len(failures) < len(ips):
         return ok(check, f"allowed, and can be connected to{' with TLS' if address.tls else ''}")
     first = failures[0]
@@ -75,7 +78,7 @@ async def _check_reachable(
 
 
 async def _try_connect(plan: Plan, address: Address, ip: str) -> Unreached | Insecure | None:
-    """Return why the connection failed, or None."""
+    """Connect once. Return why that failed, or None if it succeeded."""
     there = Address(ip, address.port)
     stream = await secured.connect(plan.network, there, plan.secure(address))
     if isinstance(stream, Insecure):

@@ -1,4 +1,5 @@
-"""Asks what answers at an address, with the frames of a protocol, and finds out what it is."""
+"""Sends the first request of a protocol to an address, and finds out which protocol the peer there
+speaks."""
 
 from __future__ import annotations
 
@@ -25,16 +26,18 @@ from gateway.wire.address import Address
 from gateway.wire.contract import Denial, Dialled, Step, StepResult
 
 T = TypeVar("T")
-"""What a peer answers that speaks the protocol."""
+"""The response of a peer that speaks the protocol."""
 
 _UNSURE = frozenset({Stranger.CLOSED, Stranger.SILENT})
-"""Answers that tell nothing: a TLS server, too, closes or keeps silent where it is sent no TLS."""
+"""Outcomes that are ambiguous: a TLS server, too, closes or keeps silent when it gets plain
+bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[T]):
-    """What is said to a peer. `steps`: makes the conversation, which begins with a `Dial` and may
-    raise `PeerError`. `frame_length`: as of `contract.Entry`. `largest`: bytes of an answer."""
+    """A request to a peer, as a conversation of one protocol. `steps`: returns the conversation,
+    which begins with a `Dial` and may raise `PeerError`. `frame_length`: see `contract.Entry`.
+    `largest`: bytes of the largest response."""
 
     steps: Callable[[], Generator[Step, StepResult, T | Stranger | Unreached]]
     frame_length: Callable[[bytearray], int]
@@ -43,8 +46,9 @@ class Question(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class TimedAnswer(Generic[T]):
-    """An answer, and the seconds until the connection was established (0.0 without one).
-    `agreed`: the TLS of the connection, if it has one."""
+    """The outcome of a `Question`. `answer`: the peer's response, or why there is none. `seconds`:
+    until the connection was established; 0.0 without a connection. `agreed`: what its TLS handshake
+    agreed on; None without TLS."""
 
     answer: T | Stranger | Unreached | Insecure
     seconds: float
@@ -58,8 +62,9 @@ async def ask(
     plain: Question[T],
     secure: Secure | None = None,
 ) -> TimedAnswer[T]:
-    """Ask at an IP literal, under TLS if `secure` is given, and return the answer. `plain`: what a
-    peer without TLS is asked, with nothing secret in it."""
+    """Connect to an IP literal, send the question, and return the outcome. `secure`: TLS of the
+    connection; None: without TLS. `plain`: the question to a peer that should speak TLS and does
+    not; it contains no secret."""
     began = trio.current_time()
     sock = await network.connect(address)
     if isinstance(sock, Unreached):
@@ -71,8 +76,8 @@ async def ask(
     stream = await secured.shaken(network, sock, secure)
     if isinstance(stream, Insecure):
         return TimedAnswer(await _explain(network, address, secure.host, stream, plain), seconds)
-    told = await _ask_secured(network, stream, address, question, secure)
-    return TimedAnswer(told[0], seconds, told[1])
+    outcome = await _ask_secured(network, stream, address, question, secure)
+    return TimedAnswer(outcome[0], seconds, outcome[1])
 
 
 async def _ask_plain(
@@ -107,7 +112,7 @@ async def _ask_secured(
 async def _explain(
     network: Network, address: Address, host: str, failed: Insecure, plain: Question[T]
 ) -> Stranger | Insecure:
-    """Return what a peer is with which no handshake succeeds."""
+    """Return what a peer is whose TLS handshake failed."""
     if failed.trouble is not Trouble.NONE:
         return await secured.explain(network, address, host, failed)
     if await network.speaks_tls(address):
@@ -133,8 +138,8 @@ async def _converse(
 
 
 def spoken_of(answer: T | Stranger | Unreached | Insecure, protocol: str) -> Spoken | None:
-    """Return what a peer speaks, as `checks.Checks.identify` does. `protocol`: the name of the one
-    that it was asked in."""
+    """Return which protocol a peer speaks; None if it could not be connected to (as
+    `checks.Checks.identify` does). `protocol`: the name of the protocol of the question."""
     if isinstance(answer, Unreached):
         return None
     if isinstance(answer, Insecure):
@@ -149,12 +154,14 @@ def spoken_of(answer: T | Stranger | Unreached | Insecure, protocol: str) -> Spo
 
 
 def name_address(broker: Address, address: Address) -> str:
-    """Return the title of a broker in findings: its name, and the IP address if it is another."""
+    """Return the title of a broker in findings: its address, and the IP address if its host is a
+    name."""
     return str(broker) if broker == address else f"{broker} ({address.host})"
 
 
 def judge_tls(broker: Address, address: Address, agreed: Agreed | None) -> list[Finding]:
-    """Return the finding for the TLS of a broker at one of its IP addresses; none without TLS."""
+    """Return the finding for the TLS of a broker at one of its IP addresses; an empty list without
+    TLS."""
     if agreed is None:
         return []
     return [judge_agreed(f"TLS of {name_address(broker, address)}", agreed, time.time())]

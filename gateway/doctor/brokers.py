@@ -1,5 +1,5 @@
-"""Checks the brokers of one cluster: names, the protocol's own checks, advertised addresses,
-and its listeners' addresses for brokers with ids."""
+"""Checks the brokers of one cluster: their names, the protocol's own checks, the addresses that
+they advertise, and the listeners' addresses for brokers with ids."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ SLOW_NAME = 1.0
 
 
 async def examine(plan: Plan) -> Section:
-    """Check everything in a cluster, all brokers at once."""
+    """Check one cluster, all its brokers concurrently, and return its section of the report."""
     checks = checks_of(PLUGINS[plan.protocol])
     examined = await run_all(
         [partial(_examine_broker, checks, plan, broker) for broker in plan.cluster.brokers]
     )
-    findings = list(chain.from_iterable(_findings(names, found) for names, found in examined))
-    named = sorted(set().union(*(found.advertised for _, found in examined)))
+    findings = list(chain.from_iterable(_findings(names, result) for names, result in examined))
+    named = sorted(set().union(*(result.advertised for _, result in examined)))
     findings += await advertised.examine(plan, named, checks.ADVERTISED_BY)
-    ids = set().union(*(found.ids for _, found in examined))
+    ids = set().union(*(result.ids for _, result in examined))
     findings += await endpoints.examine(plan, ids)
     if not plan.modes:
         findings.append(warn("listeners", "none leads there", "Give it one, or take it out."))
@@ -46,8 +46,8 @@ async def _examine_broker(
     return _named(broker, resolved), await checks.examine_broker(plan, broker, addresses)
 
 
-def _findings(names: Sequence[Finding], found: Examined) -> list[Finding]:
-    return [*names, *_downgrade_failures(found.connected), *found.others]
+def _findings(names: Sequence[Finding], examined: Examined) -> list[Finding]:
+    return [*names, *_downgrade_failures(examined.connected), *examined.others]
 
 
 def _downgrade_failures(rows: Sequence[Finding]) -> Sequence[Finding]:

@@ -1,6 +1,7 @@
-"""What certificates say, and what is wrong with that: pure decisions of facts and a time.
+"""Reads the facts of certificates, and turns them into findings, without I/O.
 
-`tls_files` reads the files of a configuration, and `handshakes` and `insecure` what peers show.
+The certificates come from the files of a configuration (`tls_files`), or from peers (`handshakes`,
+`insecure`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from gateway.doctor.files import DAY, format_date
 from gateway.doctor.finding import Finding, fail, ok, warn
 
 SOON = 30 * DAY
-"""Seconds. Authorities that renew by themselves have done it by then; people need days."""
+"""Seconds before its end at which a certificate expires soon. Automatic renewal has happened by
+then; people need days."""
 
 _LAST_PART = 1 / 3
 """Certificates that live for less than 90 days are renewed in the last third of their life."""
@@ -34,10 +36,9 @@ MOST_NAMES = 5
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """The facts of a certificate. `subject`, `issuer`: common names, or all of a name without one.
-    `names`: hosts and addresses that it is for. `is_own_issuer`: it signed itself. Times are
-    seconds since 1970.
-    """
+    """The facts of a certificate. `subject`, `issuer`: the common name, or the whole distinguished
+    name if that has none. `names`: the hosts and IP addresses that the certificate is for.
+    `begins`, `ends`: its validity, in seconds since 1970. `is_own_issuer`: it is self-signed."""
 
     subject: str
     issuer: str
@@ -49,7 +50,8 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class ListFacts:
-    """The facts of a list of revoked certificates. `next`: when the next list is due."""
+    """The facts of a list of revoked certificates (CRL). `begins`: when it was issued, `next`: when
+    the next list is due (`inf` if the list does not say), both in seconds since 1970."""
 
     issuer: str
     begins: float
@@ -69,7 +71,7 @@ def facts_of(certificate: x509.Certificate) -> Facts:
 
 
 def is_issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
-    """Return whether one certificate signed another."""
+    """Return whether `issuer` signed `certificate`."""
     try:
         certificate.verify_directly_issued_by(issuer)
     except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
@@ -95,28 +97,28 @@ def _shown(name: x509.Name) -> str:
 
 def _names_of(certificate: x509.Certificate) -> tuple[str, ...]:
     try:
-        found = certificate.extensions.get_extension_for_oid(
+        extension = certificate.extensions.get_extension_for_oid(
             ExtensionOID.SUBJECT_ALTERNATIVE_NAME
         ).value
     except (x509.ExtensionNotFound, ValueError):
         return ()
-    assert isinstance(found, x509.SubjectAlternativeName)
-    hosts = [name.lower() for name in found.get_values_for_type(x509.DNSName)]
-    return (*hosts, *map(str, found.get_values_for_type(x509.IPAddress)))
+    assert isinstance(extension, x509.SubjectAlternativeName)
+    hosts = [name.lower() for name in extension.get_values_for_type(x509.DNSName)]
+    return (*hosts, *map(str, extension.get_values_for_type(x509.IPAddress)))
 
 
 # -- texts -----------------------------------------------------------------------------------
 
 
 def listed(names: Collection[str]) -> str:
-    """Return names as a text, which ends with the number of others if there are many."""
+    """Return the first `MOST_NAMES` names as a text, with the number of the others."""
     shown = ", ".join(name[:LONGEST_NAME] for name in list(names)[:MOST_NAMES])
     others = len(names) - MOST_NAMES
     return f"{shown} and {others} more" if others > 0 else shown
 
 
 def describe(facts: Facts) -> str:
-    """Return for whom a certificate is, and how long."""
+    """Return the hosts of a certificate (or its subject) and the end of its validity, as a text."""
     whose = f"for {listed(facts.names)}" if facts.names else f"of {facts.subject}"
     return f"{whose}, until {format_date(facts.ends)}"
 
@@ -125,14 +127,17 @@ def describe(facts: Facts) -> str:
 
 
 def ends_soon(facts: Facts, now: float) -> bool:
-    """Return whether a certificate should have been renewed by now."""
+    """Return whether a certificate should have been renewed by `now` (seconds since 1970)."""
     return facts.ends - now < min(SOON, (facts.ends - facts.begins) * _LAST_PART)
 
 
 def judge_certificate(check: str, chain: Sequence[Facts], use: str, now: float) -> Finding:
-    """Return the finding for the dates of a file's certificates. `use`: "shown by edge"."""
-    wrong = [it for it in chain if not it.begins <= now <= it.ends]
-    first = min(wrong or chain, key=lambda it: it.ends)
+    """Return the finding for the validity of the certificates in one file. `chain`: begins with the
+    peer's own certificate. `use`: what the file is for, such as "shown by edge"."""
+    wrong = [
+        certificate for certificate in chain if not certificate.begins <= now <= certificate.ends
+    ]
+    first = min(wrong or chain, key=lambda certificate: certificate.ends)
     detail = f"{describe(chain[0])}; {use}"
     if first is not chain[0]:
         detail = f"{detail}; behind it {first.subject}"
@@ -150,18 +155,19 @@ WAIT = "Wait for it, or set this machine's clock right."
 
 
 def judge_authorities(check: str, held: Sequence[Facts], use: str, now: float) -> Finding:
-    """Return the finding for the dates of a file of authorities. `use`: "sign clients of edge"."""
-    first = min(held, key=lambda it: it.ends)
+    """Return the finding for the validity of the authorities in one file. `use`: what the file is
+    for, such as "for clients of edge"."""
+    first = min(held, key=lambda authority: authority.ends)
     whose = f"{first.subject}, until {format_date(first.ends)}"
     detail = whose if len(held) == 1 else f"{len(held)} authorities, the first to end {whose}"
     detail = f"{detail}; {use}"
     remedy = "Add their newer certificates to the file; a running gateway reads it."
-    out = [it for it in held if it.ends < now]
+    out = [authority for authority in held if authority.ends < now]
     if out:
-        text = f"{detail}; expired: {listed([it.subject for it in out])}"
+        text = f"{detail}; expired: {listed([authority.subject for authority in out])}"
         return (fail if len(out) == len(held) else warn)(check, text, remedy)
-    if all(it.begins > now for it in held):
-        begins = format_date(min(it.begins for it in held))
+    if all(authority.begins > now for authority in held):
+        begins = format_date(min(authority.begins for authority in held))
         return fail(check, f"{detail}; not valid before {begins}", WAIT)
     if ends_soon(first, now):
         return warn(check, f"{detail}; expires soon", remedy)
@@ -169,7 +175,8 @@ def judge_authorities(check: str, held: Sequence[Facts], use: str, now: float) -
 
 
 def judge_list(check: str, held: ListFacts, use: str, now: float) -> Finding:
-    """Return the finding for the dates of a list of revoked certificates."""
+    """Return the finding for the dates of one list of revoked certificates. `use`: what the list is
+    for."""
     detail = f"certificates that {held.issuer} revoked; {use}"
     remedy = "Fetch the authority's next list into the file; a running gateway reads it."
     if held.next < now:
@@ -189,7 +196,8 @@ def judge_list(check: str, held: ListFacts, use: str, now: float) -> Finding:
 
 
 def judge_names(check: str, leaf: Facts) -> Finding | None:
-    """Return the finding for a certificate that clients cannot find their host in."""
+    """Return a warning if a certificate names no host, so that clients cannot verify it; None
+    otherwise."""
     if leaf.names:
         return None
     return warn(
@@ -201,8 +209,8 @@ def judge_names(check: str, leaf: Facts) -> Finding | None:
 
 
 def judge_chain(check: str, leaf: Facts, *, known: bool) -> Finding | None:
-    """Return the finding for a certificate whose issuer is missing. `known`: the issuer is in the
-    file, or among authorities that are known here."""
+    """Return a warning if a file lacks the certificate of the authority that signed its first one;
+    None otherwise. `known`: that authority is in the file, or among those known here."""
     if known or leaf.is_own_issuer:
         return None
     return warn(
@@ -217,10 +225,10 @@ def judge_chain(check: str, leaf: Facts, *, known: bool) -> Finding | None:
 def judge_missing_lists(
     check: str, authorities: Sequence[Facts], lists: Sequence[ListFacts]
 ) -> Finding | None:
-    """Return the finding for authorities without a list of revoked certificates, where others have
-    one. OpenSSL refuses what they signed."""
-    having = {it.issuer for it in lists}
-    without = [it.subject for it in authorities if it.subject not in having]
+    """Return a warning if some authorities have a list of revoked certificates and others have
+    none; None otherwise. OpenSSL then refuses all certificates that the others signed."""
+    having = {facts.issuer for facts in lists}
+    without = [authority.subject for authority in authorities if authority.subject not in having]
     if not lists or not without:
         return None
     return warn(

@@ -1,4 +1,5 @@
-"""What the doctor needs of a protocol: checks of its brokers, which the protocol's plugin names."""
+"""The interface of a protocol's own checks of its brokers; the protocol's plugin names their
+module."""
 
 from __future__ import annotations
 
@@ -22,13 +23,14 @@ from gateway.wire.plugin import Plugin
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The checks of one cluster.
+    """What the checks of one cluster begin with.
 
-    `modes`: identity modes of its listeners. `own`: the gateway's credential for these brokers,
-    None if unusable. `role`: the role that it states. `names`: of the template, if any. `tls`:
-    makes TLS streams to brokers; None if none speaks TLS, or its files are wrong. `listeners`:
-    those that lead there. `largest`: bytes of the largest message that may pass where some are held
-    whole; None: none is.
+    `modes`: identity modes of its listeners. `own`: the gateway's credential for these brokers;
+    None if it cannot be used. `role`: the role that this credential states; None if it states none.
+    `names`: the template of brokers' names towards clients; None without one. `tls`: makes TLS
+    streams to brokers; None if no broker speaks TLS, or a file of TLS is wrong. `listeners`: the
+    listeners in front of the cluster. `largest`: bytes of the largest message that may pass where
+    the gateway holds some messages whole; None if it holds none.
     """
 
     name: str
@@ -44,13 +46,13 @@ class Plan:
     largest: int | None = None
 
     def secure(self, broker: Address) -> Secure | None:
-        """Return what puts TLS over a socket to a broker; None if it is dialled without."""
+        """Return the TLS for connections to a broker; None if the broker is dialled without TLS."""
         if not broker.tls or self.tls is None:
             return None
         return Secure(broker.host, partial(self.tls.stream, host=broker.host))
 
     def trust(self, broker: Address) -> Trust:
-        """Return what the gateway trusts where it dials a broker."""
+        """Return the TLS settings by which the gateway trusts a broker."""
         return Trust(self.name, self.cluster.tls or model.ClusterTls(), broker.host)
 
     @property
@@ -73,8 +75,9 @@ class Plan:
 class Examined:
     """The findings for one broker.
 
-    `connected`: one for each IP address. `others`: all further ones. `advertised`: addresses that
-    the broker leads clients to. `ids`: of all brokers that it tells of, where brokers have some.
+    `connected`: one finding for each IP address. `others`: all further findings. `advertised`:
+    addresses to which the broker directs clients. `ids`: the ids of all brokers that it names, in
+    protocols whose brokers have ids.
     """
 
     connected: Sequence[Finding]
@@ -84,32 +87,33 @@ class Examined:
 
 
 class Spoken(NamedTuple):
-    """What a peer speaks (`words`: "speaks HTTP"), and whether it is this protocol."""
+    """The protocol that a peer speaks. `is_protocol`: it is the expected protocol. `words`: a
+    phrase for texts, such as "speaks HTTP"."""
 
     is_protocol: bool
     words: str
 
 
 class Checks(Protocol):
-    """The module of a protocol's checks. `ADVERTISED_BY`: the broker's setting of the address that
-    it leads clients to, and where it is."""
+    """The interface of a module with one protocol's checks. `ADVERTISED_BY`: the name and the place
+    of the broker's setting for the address that it advertises, for texts."""
 
     ADVERTISED_BY: str
 
     async def examine_broker(
         self, plan: Plan, broker: Address, addresses: Sequence[Address]
     ) -> Examined:
-        """Check one broker at all its IP addresses, which speak TLS if it does."""
+        """Check one broker at each of its IP addresses, with TLS if the broker has TLS."""
         ...
 
     async def identify(
         self, network: Network, address: Address, secure: Secure | None
     ) -> Spoken | None:
-        """Return what a peer at an IP address speaks, under TLS if `secure` is given; None without
-        an answer."""
+        """Return which protocol a peer at an IP address speaks; None if it cannot be connected to.
+        `secure`: TLS of the connection; None: without TLS."""
         ...
 
 
 def checks_of(plugin: Plugin) -> Checks:
-    """Return the checks of a protocol."""
+    """Return the module with the checks of a protocol."""
     return cast("Checks", import_module(plugin.checks))

@@ -70,13 +70,15 @@ def doctor(path: Path) -> int:
 async def examine(
     configuration: model.Configuration, folder: Path, network: Network
 ) -> list[Section]:
-    """Run all checks; `folder` is the configuration's own. Raises `ConfigurationError` if a file of
-    rules is wrong."""
+    """Run all checks, and return the sections of the report. `folder`: the folder of the
+    configuration file. Raises `ConfigurationError` if a file of rules is wrong."""
     listeners = {name: _listeners_of(configuration, name) for name in configuration.clusters}
     largest = {name: largest_held(configuration, own) for name, own in listeners.items()}
     listening = partial(_examine_ports, configuration, folder, network)
     stores = [partial(_examine_store, configuration.store, network)] if configuration.store else []
-    asked = [partial(_examine_issuers, configuration)] if issuers.has_any(configuration) else []
+    issuer_checks = (
+        [partial(_examine_issuers, configuration)] if issuers.has_any(configuration) else []
+    )
     topics = [partial(_examine_records, configuration)] if records.has_any(configuration) else []
     clusters = [
         partial(_examine_brokers, configuration, name, network, largest[name])
@@ -89,7 +91,7 @@ async def examine(
     )
     return [
         Section("files", held),
-        *await run_all([listening, *stores, *asked, *clusters, *topics]),
+        *await run_all([listening, *stores, *issuer_checks, *clusters, *topics]),
         Section("machine", tuple(machine.examine(configuration))),
     ]
 
@@ -124,7 +126,7 @@ async def _examine_brokers(
 
 def _listeners_of(configuration: model.Configuration, name: str) -> list[model.Listener]:
     """Return the listeners in front of a cluster."""
-    return [it for it in configuration.listeners if it.cluster == name]
+    return [listener for listener in configuration.listeners if listener.cluster == name]
 
 
 async def _plan(
@@ -132,7 +134,7 @@ async def _plan(
 ) -> Plan:
     cluster = configuration.clusters[name]
     listeners = _listeners_of(configuration, name)
-    modes = {it.identity.mode for it in listeners}
+    modes = {listener.identity.mode for listener in listeners}
     own = await _own_credential(cluster)
     held = files.read_claims(own.current().data) if own is not None else None
     role, protocol = held.role if held else None, configuration.protocol_of(name)
@@ -142,7 +144,7 @@ async def _plan(
 
 
 def _template_names(names: model.Names, protocol: str) -> TemplateNames | None:
-    """Return None for brokers with ids, too, which have no names."""
+    """Return the template of brokers' names; None without one, and for brokers with ids."""
     template = names.template
     if template is None or PLUGINS[protocol].numbers_brokers:
         return None
@@ -150,7 +152,7 @@ def _template_names(names: model.Names, protocol: str) -> TemplateNames | None:
 
 
 def _client_side(cluster: model.Cluster) -> ClientSide | None:
-    """Return what makes TLS streams to brokers; None without, or if a file is wrong, which
+    """Return the maker of TLS streams to brokers; None without TLS, or if a file is wrong, which
     `tls_files` reports."""
     try:
         return make_client_side(cluster, Shared())
@@ -159,7 +161,8 @@ def _client_side(cluster: model.Cluster) -> ClientSide | None:
 
 
 async def _own_credential(cluster: model.Cluster) -> StoredCredential | None:
-    """Return the gateway's credential; None if there is none, which `files` or `issuers` report."""
+    """Return the gateway's credential; None if it cannot be used, which `files` or `issuers`
+    report."""
     if cluster.credential is None:
         return NoCredential()
     try:

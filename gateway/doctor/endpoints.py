@@ -1,5 +1,5 @@
-"""Checks the addresses by which clients reach brokers that have ids: one for each, with a host that
-resolves."""
+"""Checks the gateway's addresses for brokers that have ids: each broker needs one, and its host
+must resolve."""
 
 from __future__ import annotations
 
@@ -18,26 +18,30 @@ from gateway.wire.address import Address
 
 
 async def examine(plan: Plan, ids: Collection[int]) -> list[Finding]:
-    """Check each listener of a cluster. `ids`: of its brokers, as they say; empty: unknown."""
-    found = await run_all(
-        [partial(_examine_listener, plan.network, it, sorted(ids)) for it in plan.listeners]
+    """Check the addresses that each listener of a cluster has for brokers. `ids`: the ids that the
+    brokers reported; empty if unknown."""
+    findings = await run_all(
+        [
+            partial(_examine_listener, plan.network, listener, sorted(ids))
+            for listener in plan.listeners
+        ]
     )
-    return list(chain.from_iterable(found))
+    return list(chain.from_iterable(findings))
 
 
 async def _examine_listener(
     network: Network, listener: model.Listener, ids: Sequence[int]
 ) -> list[Finding]:
-    """Return no findings if brokers have no ids."""
+    """Return the findings for one listener; an empty list if its brokers have no ids."""
     endpoints = make_endpoints(listener)
     if endpoints is None:
         return []
     given = {id: endpoints.of(id) for id in ids}
-    reached = [it for it in given.values() if isinstance(it, Address)]
-    missing = [id for id, it in given.items() if not isinstance(it, Address)]
-    hosts = list(dict.fromkeys(it.host for it in (endpoints.any, *reached)))
-    told = [_judge_ids(listener, ids, missing)] if ids else []
-    return [*told, await _examine_hosts(network, listener, hosts)]
+    reached = [address for address in given.values() if isinstance(address, Address)]
+    missing = [id for id, address in given.items() if not isinstance(address, Address)]
+    hosts = list(dict.fromkeys(address.host for address in (endpoints.any, *reached)))
+    id_findings = [_judge_ids(listener, ids, missing)] if ids else []
+    return [*id_findings, await _examine_hosts(network, listener, hosts)]
 
 
 def _judge_ids(listener: model.Listener, ids: Sequence[int], missing: Sequence[int]) -> Finding:
@@ -63,9 +67,9 @@ async def _examine_hosts(
 ) -> Finding:
     check = f"address of {listener.name}"
     resolved = dict(
-        zip(hosts, await run_all([partial(network.resolve, it) for it in hosts]), strict=True)
+        zip(hosts, await run_all([partial(network.resolve, host) for host in hosts]), strict=True)
     )
-    unknown = [host for host, it in resolved.items() if not it.ips]
+    unknown = [host for host, resolution in resolved.items() if not resolution.ips]
     if unknown:
         return warn(
             check,
@@ -73,8 +77,8 @@ async def _examine_hosts(
             "See that it does where clients are; they may ask other name servers. Here: "
             f"getent hosts {unknown[0]}",
         )
-    local = [host for host, it in resolved.items() if all(map(is_loopback, it.ips))]
-    if local and not all(is_loopback(it.host) for it in listener.bind):
+    local = [host for host, resolution in resolved.items() if all(map(is_loopback, resolution.ips))]
+    if local and not all(is_loopback(bind.host) for bind in listener.bind):
         return warn(
             check,
             f"clients are led to {listed(local)}, which leads each to its own machine, and the "
@@ -86,7 +90,8 @@ async def _examine_hosts(
 
 
 def in_ranges(numbers: Iterable[int]) -> str:
-    """Return numbers in their order as a text, `0-2,7`, as ids of brokers are written."""
+    """Return numbers, in their order, as a text such as `0-2,7`, which is how settings write broker
+    ids."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

@@ -1,4 +1,5 @@
-"""Checks key and token files: readable, protected from other users, and with valid content.
+"""Checks the files of keys, tokens and passwords: readable, protected from other users, and with
+valid content.
 
 `tls_files` checks certificates and their keys.
 """
@@ -38,15 +39,16 @@ SECRET = stat.S_IRWXO
 """Rights of other users that a secret must not have; groups are the administrator's choice."""
 
 _PUBLIC = stat.S_IWOTH
-"""Other users may read a public key, but one who can replace it can make tokens."""
+"""Other users may read a public key, but must not replace it: they could make tokens then."""
 
 _MALFORMED = (JoseError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 
 
 def examine(configuration: model.Configuration, folder: Path, now: float) -> Iterator[Finding]:
-    """Check every file that a configuration names. `now`: seconds since 1970.
+    """Check each file of keys, tokens and passwords that a configuration names. `now`: seconds
+    since 1970.
 
-    Names are shown relative to `folder`, the configuration's own, as they are written in it.
+    Paths are shown relative to `folder`, the configuration's own, as they are written in it.
     """
     for listener in configuration.listeners:
         token = listener.identity.token
@@ -69,7 +71,11 @@ def examine(configuration: model.Configuration, folder: Path, now: float) -> Ite
 
 def uses_credential(configuration: model.Configuration, cluster: str) -> bool:
     """Return whether a listener presents the gateway's credential to this cluster."""
-    modes = {it.identity.mode for it in configuration.listeners if it.cluster == cluster}
+    modes = {
+        listener.identity.mode
+        for listener in configuration.listeners
+        if listener.cluster == cluster
+    }
     return bool(modes - {"pass-through"})
 
 
@@ -171,7 +177,8 @@ _RENEW = "Put a newer token into the file; a running gateway reads it by itself.
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """A token's claims, unverified. Times are seconds since 1970."""
+    """The claims of a token, not verified. `role`: the claim `sub`. Times are seconds since
+    1970."""
 
     role: str | None
     begins_at: float | None
@@ -179,7 +186,7 @@ class Claims:
 
 
 def read_claims(token: bytes) -> Claims | None:
-    """Read a token without verifying it; None if it is not a JSON Web Token."""
+    """Return the claims of a token without verifying it; None if it is not a JSON Web Token."""
     try:
         claims = json.loads(jws.extract_compact(token).payload or b"")
     except _MALFORMED:
@@ -203,7 +210,7 @@ _FAR = 250_000_000_000
 
 
 def format_date(seconds: float) -> str:
-    """Return a time in seconds since 1970 as people read it."""
+    """Return a time (seconds since 1970) as text, such as `2026-01-31 12:00 UTC`."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
@@ -211,8 +218,8 @@ def format_date(seconds: float) -> str:
 
 
 def _check_users(listener: model.Listener, folder: Path) -> Iterator[Finding]:
-    """Check who may read the files that verify passwords. The start of the gateway checks their
-    content."""
+    """Check the access rights of the files that verify passwords. The start of the gateway checks
+    their content."""
     identity = listener.identity
     files = [
         None if identity.basic is None else identity.basic.htpasswd_file,
@@ -226,7 +233,7 @@ def _check_users(listener: model.Listener, folder: Path) -> Iterator[Finding]:
 
 
 def _check_passwords(credential: model.Credential, cluster: str, folder: Path) -> Iterator[Finding]:
-    """Check the files of passwords that the gateway shows to brokers."""
+    """Check the files of the passwords that the gateway shows to brokers."""
     files: list[tuple[Path, Callable[[Path], object], str]] = []
     if credential.basic is not None:
         user = credential.basic.username
@@ -249,18 +256,20 @@ def _check_passwords(credential: model.Credential, cluster: str, folder: Path) -
 
 
 def display_path(path: Path, folder: Path) -> str:
-    """Return a path as the configuration writes it."""
+    """Return a path as text, relative to `folder` if it is inside, as the configuration writes
+    it."""
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
 def file_error(check: str, error: ConfigurationError) -> Finding:
-    """Return the finding of an error, whose text is "problem. Remedy"."""
+    """Return the finding for an error about a file. The error's text is "problem. Remedy"."""
     wrong, _, right = str(error).partition(". ")
     return fail(check, wrong, right or "Name another file, or other algorithms.")
 
 
 def check_rights(check: str, path: Path, detail: str, forbidden: int) -> Finding:
-    """Return ok, unless other users have any of the forbidden rights."""
+    """Return ok with `detail`, or a warning if other users have any right to the file that is in
+    `forbidden` (bits of its mode)."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:

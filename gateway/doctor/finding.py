@@ -18,10 +18,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line of the table.
+    """One line of the report's table.
 
-    `check`: the checked thing. `remedy`: advice; `example`: a command or setting for it, printed
-    unchanged. None contains a secret.
+    `check`: what was checked. `detail`: the result. `remedy`: advice; `example`: a command or
+    setting for it, printed unchanged. No field contains a secret.
     """
 
     check: str
@@ -33,33 +33,33 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Findings that belong together."""
+    """A title, and the findings below it."""
 
     title: str
     findings: tuple[Finding, ...]
 
 
 def ok(check: str, detail: str) -> Finding:
-    """Return a finding: it works."""
+    """Return a finding with status `ok`: what was checked works."""
     return Finding(check, Status.OK, detail)
 
 
 def skip(check: str, detail: str, remedy: str = "", example: str = "") -> Finding:
-    """Return a finding: the check was impossible."""
+    """Return a finding with status `skip`: the check was impossible."""
     return Finding(check, Status.SKIP, detail, remedy, example)
 
 
 def warn(check: str, detail: str, remedy: str, example: str = "") -> Finding:
-    """Return a finding: it works, or may work, but needs attention."""
+    """Return a finding with status `warn`: it works, or may work, but needs attention."""
     return Finding(check, Status.WARN, detail, remedy, example)
 
 
 def fail(check: str, detail: str, remedy: str, example: str = "") -> Finding:
-    """Return a finding: it does not work."""
+    """Return a finding with status `FAIL`: what was checked does not work."""
     return Finding(check, Status.FAIL, detail, remedy, example)
 
 
 def nothing_failed(sections: Iterable[Section]) -> bool:
-    """Return whether nothing failed; warnings are allowed."""
+    """Return whether no finding has status `FAIL`; warnings are allowed."""
     states = (finding.status for section in sections for finding in section.findings)
     return Status.FAIL not in states

@@ -1,4 +1,4 @@
-"""Does the TLS handshake of each listener: with the gateway that runs, or in memory."""
+"""Tries the TLS handshake of each listener: with the program that listens there, or in memory."""
 
 from __future__ import annotations
 
@@ -29,20 +29,22 @@ from gateway.wire.address import Address
 async def examine(
     configuration: model.Configuration, folder: Path, network: Network
 ) -> list[Finding]:
-    """Do a handshake for each certificate of each listener. `folder`: of the configuration."""
+    """Try a handshake for each certificate of each listener; return the findings. `folder`: the
+    folder of the configuration file."""
     tries = [
         partial(_examine_certificate, listener, certificate, folder, network)
         for listener in configuration.listeners
         if listener.tls is not None
         for certificate in listener.tls.certificates
     ]
-    return [it for it in await run_all(tries) if it is not None]
+    return [finding for finding in await run_all(tries) if finding is not None]
 
 
 async def _examine_certificate(
     listener: model.Listener, files: model.Certificate, folder: Path, network: Network
 ) -> Finding | None:
-    """Return None if a file is wrong, which `tls_files` reports."""
+    """Return the finding for one certificate; None if a file is wrong, which `tls_files`
+    reports."""
     try:
         side = make_server_side(listener, Shared(PIECE))
         chain = certificates_of(files.certificate_file)
@@ -61,8 +63,8 @@ async def _examine_certificate(
 
 
 async def _answered(address: Address, host: str, network: Network) -> tuple[Agreed, bytes] | None:
-    """Return what is agreed with the program that listens, and its certificate; None if none
-    listens, or it speaks no TLS, which `ports` reports."""
+    """Return what a handshake with the program that listens agreed on, and that program's
+    certificate; None if none listens, or it speaks no TLS, which `ports` reports."""
     stream = await secured.connect(network, address, secured.unverifying(host))
     if not isinstance(stream, TlsStream):
         return None
@@ -90,8 +92,8 @@ def _rehearsed(side: ServerSide, chain: Sequence[x509.Certificate], host: str) -
 
 
 def judge_answer(check: str, agreed: Agreed, file: str, *, is_same: bool) -> Finding:
-    """Return the finding for a program that listens. `is_same`: it shows the certificate of
-    `file`."""
+    """Return the finding for a handshake with the program that already listens. `is_same`: that
+    program shows the certificate in `file`."""
     detail = f"answers with {agreed.version}, {agreed.cipher}"
     if is_same:
         return ok(check, f"{detail}, and {file}")
@@ -105,11 +107,11 @@ def judge_answer(check: str, agreed: Agreed, file: str, *, is_same: bool) -> Fin
 
 
 def judge_rehearsal(check: str, outcome: Agreed | OSError, file: str) -> Finding:
-    """Return the finding for a handshake in memory."""
+    """Return the finding for a handshake in memory. `outcome`: what it agreed on, or its error."""
     if isinstance(outcome, Agreed):
         return ok(check, f"{file} works: {outcome.version}, {outcome.cipher}; nothing listens yet")
-    found = classify(outcome)
-    if found.trouble is Trouble.PURPOSE:
+    failure = classify(outcome)
+    if failure.trouble is Trouble.PURPOSE:
         return fail(
             check,
             f"{file} is not for servers: clients refuse it",
@@ -117,6 +119,6 @@ def judge_rehearsal(check: str, outcome: Agreed | OSError, file: str) -> Finding
         )
     return fail(
         check,
-        f"no handshake succeeds with {file}: {found.words}",
+        f"no handshake succeeds with {file}: {failure.words}",
         "Clients would see the same. Have the certificate and its chain made anew.",
     )

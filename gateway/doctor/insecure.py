@@ -1,4 +1,4 @@
-"""Why a TLS handshake with a broker fails, and what to do: pure decisions."""
+"""Explains why a TLS handshake with a broker fails, and what to do about that, without I/O."""
 
 from __future__ import annotations
 
@@ -14,9 +14,13 @@ from gateway.tls.handshake import reason_of
 
 
 class Trouble(Enum):
-    """Why there is no TLS connection. `NONE`: the peer does not speak TLS. `WANTED`: it wants a
-    certificate of the gateway, or does not accept the one that it got. `AMBIGUOUS`: `WANTED`, or no
-    cipher in common. `SILENT`: it did not answer in time.
+    """Why there is no TLS connection.
+
+    `AUTHORITY`: the authority of the peer's certificate is not trusted. `NAME`: that certificate is
+    for other hosts. `PURPOSE`: it is not for servers. `NONE`: the peer does not speak TLS.
+    `WANTED`: the peer wants a certificate of the gateway, or does not accept the one that it got.
+    `AMBIGUOUS`: `WANTED`, or no cipher in common. `OLD`: the peer has only old versions of TLS.
+    `SILENT`: the peer did not answer in time.
     """
 
     AUTHORITY = auto()
@@ -40,7 +44,8 @@ OF_CERTIFICATE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Insecure:
-    """A failed handshake. `words`: OpenSSL's. `shown`: the peer's certificate, if it is known."""
+    """A failed TLS handshake. `words`: the reason, in OpenSSL's words. `shown`: the peer's
+    certificate; None if it is unknown."""
 
     trouble: Trouble
     words: str = ""
@@ -49,7 +54,8 @@ class Insecure:
 
 @dataclass(frozen=True, slots=True)
 class Agreed:
-    """A handshake that is done. `shown`: the peer's certificate; None if it cannot be read."""
+    """What a successful TLS handshake agreed on. `shown`: the peer's certificate; None if it cannot
+    be read."""
 
     version: str
     cipher: str
@@ -91,7 +97,7 @@ _CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 def classify(error: OSError) -> Insecure:
-    """Return what an error of a handshake, or of reading after it, means."""
+    """Return the trouble behind an error of a handshake, or of the first read after it."""
     return Insecure(_trouble_of(error), reason_of(error))
 
 
@@ -111,7 +117,8 @@ def _trouble_of(error: OSError) -> Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What the gateway trusts in a cluster: its name, its settings, and the host that it dials."""
+    """The TLS settings by which the gateway trusts the brokers of a cluster. `cluster`: its name.
+    `host`: the host that the gateway dials."""
 
     cluster: str
     settings: model.ClusterTls
@@ -119,12 +126,12 @@ class Trust:
 
     @property
     def place(self) -> str:
-        """Return where the settings are in the file."""
+        """Return the path of these settings in the configuration file."""
         return f"clusters.{self.cluster}.tls"
 
 
 def judge_agreed(check: str, agreed: Agreed, now: float) -> Finding:
-    """Return the finding for a handshake that is done."""
+    """Return the finding for a successful handshake."""
     shown, detail = agreed.shown, f"{agreed.version}, {agreed.cipher}"
     if shown is None:
         return ok(check, detail)

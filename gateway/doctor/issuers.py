@@ -1,4 +1,5 @@
-"""Asks all that are asked over HTTP: for the keys of tokens, own tokens, and decisions."""
+"""Checks the HTTP services that the gateway depends on: issuers of keys and tokens, and the policy
+agent."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from gateway.wire.services import Undecided
 from gateway.wire.subject import Caller, Subject
 
 NAME = "gateway-doctor"
-"""The principal of the question that the policy agent is asked."""
+"""The principal in the question to the policy agent."""
 
 _KEYS = (
     "See that the URL is right, that this machine reaches it, and that its certificate is signed "
@@ -38,7 +39,7 @@ _AGENT = (
 
 
 class Given(NamedTuple):
-    """A token that was given just now, for `lifetime` seconds."""
+    """A token that an issuer has just given to the gateway. `lifetime`: seconds."""
 
     credential: Credential
     lifetime: float
@@ -52,12 +53,13 @@ Check = Callable[[], Awaitable[Finding]]
 
 
 def has_any(configuration: model.Configuration) -> bool:
-    """Return whether anybody is asked."""
+    """Return whether the configuration names any issuer to ask, or a policy agent."""
     return next(_checks(configuration), None) is not None
 
 
 async def examine(configuration: model.Configuration) -> list[Finding]:
-    """Ask everybody once."""
+    """Send one request to each issuer and to the policy agent, concurrently; return their
+    findings."""
     return await run_all(list(_checks(configuration)))
 
 
@@ -66,9 +68,9 @@ def _checks(configuration: model.Configuration) -> Iterator[Check]:
     for listener in configuration.listeners:
         token = listener.identity.token
         for issuer in () if token is None else token.all_issuers():
-            asked = (issuer.jwks_url, issuer.discovery and issuer.issuer, issuer.ca_file)
-            if any(asked[:2]) and asked not in seen:
-                seen.add(asked)
+            source = (issuer.jwks_url, issuer.discovery and issuer.issuer, issuer.ca_file)
+            if any(source[:2]) and source not in seen:
+                seen.add(source)
                 yield partial(_examine_keys, issuer)
     for name, cluster in configuration.clusters.items():
         if cluster.credential is not None and cluster.credential.oauth2 is not None:
@@ -91,7 +93,8 @@ async def _examine_keys(issuer: model.Issuer) -> Finding:
 
 
 async def own_token(settings: model.OAuth2) -> Given:
-    """Return the gateway's own token. Raises `OSError`, `ValueError`, `ConfigurationError`."""
+    """Fetch the gateway's own token from its issuer. Raises `OSError`, `ValueError`,
+    `ConfigurationError`."""
     own = make_oauth(settings, _unheard)
     lifetime = await own.renew()
     credential = own.current()

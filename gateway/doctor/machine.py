@@ -1,4 +1,4 @@
-"""What the machine has for the process: compiled loops, descriptors and memory."""
+"""Checks what the machine offers the process: compiled loops, descriptors and memory."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def examine(configuration: model.Configuration) -> Iterator[Finding]:
 
 
 def descriptors(connections: int, allowed: int | None) -> Finding:
-    """`allowed`: most descriptors of the process; None: no limit."""
+    """Return the finding for descriptors. `connections`: the most at a time. `allowed`: the
+    process's limit of descriptors; None: no limit."""
     check, needed = "descriptors", descriptors_for(connections)
     if allowed is None or allowed >= needed:
         return ok(check, f"{allowed or 'endless'}, {needed} at the most")
@@ -55,7 +56,8 @@ def descriptors(connections: int, allowed: int | None) -> Finding:
 
 
 def memory(needed: int, allowed: int, limited_by: str) -> Finding:
-    """`needed` and `allowed` are bytes; `limited_by`: the source of the limit."""
+    """Return the finding for memory. `needed`, `allowed`: bytes. `limited_by`: the source of the
+    limit, for texts."""
     check, detail = "memory", f"{allowed // MIB} MiB by {limited_by}"
     if allowed >= needed:
         return ok(check, f"{detail}, {needed // MIB} MiB at the most")

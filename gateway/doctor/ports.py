@@ -31,14 +31,15 @@ _NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 _LIVEZ = b"GET /livez HTTP/1.1\r\nHost: gateway\r\nConnection: close\r\n\r\n"
 
 LARGEST_ANSWER = 4096
-"""Bytes; a gateway's answer has about 130."""
+"""Bytes of the largest response that is read; a gateway's response has about 130."""
 
 _RUNS = "a gateway seems to run here already"
 
 
 async def examine(configuration: model.Configuration, network: Network) -> list[Finding]:
-    """Try to bind each address of listeners and admin, and probe those in use."""
-    named = [it for cluster in configuration.clusters.values() for it in cluster.brokers]
+    """Try to bind each address of the listeners and of admin, and probe those in use; return the
+    findings."""
+    named = [broker for cluster in configuration.clusters.values() for broker in cluster.brokers]
     tries = [
         partial(_examine_listener, listener, bind, named, network)
         for listener in configuration.listeners
@@ -81,7 +82,8 @@ async def _examine_admin(admin: model.Admin, network: Network) -> Finding:
 
 
 def points_here(broker: Address, bind: Address) -> bool:
-    """Return whether a broker's address is the listener's, as far as its name tells."""
+    """Return whether a broker's address is the listener's own, by their texts alone: no name is
+    resolved."""
     if broker.port != bind.port:
         return False
     local = broker.host in _LOCAL
@@ -92,7 +94,7 @@ def points_here(broker: Address, bind: Address) -> bool:
 
 
 def try_bind(bind: Address) -> int:
-    """Bind as a listener would, and close. Return 0 or an `errno`.
+    """Bind an address as a listener would, and close. Return 0 or an `errno`.
 
     The socket does not listen meanwhile, so no client can connect.
     """
@@ -162,7 +164,8 @@ def _ss(bind: Address) -> str:
 
 
 def reachable(bind: Address) -> Address:
-    """Return where this machine reaches what listens at an address."""
+    """Return the address by which this machine reaches a listener: a loopback address if the
+    listener has all addresses."""
     return Address(_LOOPBACK.get(bind.host, bind.host), bind.port)
 
 

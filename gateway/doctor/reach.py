@@ -1,4 +1,5 @@
-"""Network access of the checks: names, connections, one conversation on each, all bounded.
+"""Network access of the checks: resolving names, connecting, and detecting TLS, each bounded in
+time.
 
 Each step takes at most `timeout` seconds, so that a silent peer cannot block the user; steps of
 different checks run concurrently.
@@ -36,16 +37,15 @@ MOST_ADDRESSES = 16
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """No connection. `code`: an `errno`; None: no answer in time."""
+    """A failed connection attempt. `code`: an `errno`; None: no answer in time."""
 
     code: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """`ips` in the order to try them, empty with `error`; `others`: IPs left out; `seconds`:
-    duration.
-    """
+    """The result of resolving a host. `ips`: in the order to try them; empty with `error`.
+    `others`: number of IP addresses that were left out. `seconds`: how long it took."""
 
     ips: tuple[str, ...]
     seconds: float
@@ -64,13 +64,13 @@ def is_literal(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Network access of the checks. `timeout`: seconds for one step."""
+    """Network access of the checks. `timeout`: seconds for one step. `look_up`: resolves a name."""
 
     timeout: float = LONGEST_TIMEOUT
     look_up: LookUp = look_up
 
     async def resolve(self, host: str) -> Resolved:
-        """Resolve a host."""
+        """Resolve a host; an IP literal stands for itself."""
         began = trio.current_time()
         ips, error = await self._look_up_addresses(host)
         seconds = trio.current_time() - began
@@ -87,7 +87,7 @@ class Network:
         return (), "the name server does not answer"
 
     async def connect(self, address: Address) -> socket.socket | Unreached:
-        """Connect to an IP literal."""
+        """Connect to an IP literal. Return the socket, or why there is none."""
         with trio.move_on_after(self.timeout):
             try:
                 return await connect(address)
@@ -96,7 +96,7 @@ class Network:
         return Unreached(None)
 
     async def speaks_tls(self, address: Address) -> bool:
-        """Return whether a TLS handshake record answers a ClientHello."""
+        """Return whether a peer answers a ClientHello with a record of a TLS handshake."""
         sock = await self.connect(address)
         if isinstance(sock, Unreached):
             return False
@@ -134,7 +134,7 @@ async def run_all(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
 
 
 def judge_unreached(check: str, address: Address, code: int | None) -> Finding:
-    """Return the finding of a failed connection."""
+    """Return the finding for a failed connection attempt. `code`: see `Unreached`."""
     name = errno.errorcode.get(code or 0, "unknown error")
     other = f"cannot be connected to: {name}", _NO_ROUTE_REMEDY
     reason, remedy = _UNREACHED.get(code, other)

@@ -24,7 +24,7 @@ _REMEDY = (
 
 
 def has_any(configuration: model.Configuration) -> bool:
-    """Return whether records go to a topic."""
+    """Return whether usage records go to a topic."""
     return configuration.usage is not None and configuration.usage.topic is not None
 
 
@@ -51,7 +51,7 @@ def _ask(brief: Brief, own: StoredCredential) -> list[Finding]:
             fail("topics of records", str(explained(missing)), "Install it, or drop the topic.")
         ]
     shown = own.current()
-    found = []
+    findings = []
     for topic in brief.topics.values():
         check = f"topic {topic}"
         try:
@@ -61,10 +61,10 @@ def _ask(brief: Brief, own: StoredCredential) -> list[Finding]:
             finally:
                 client.close()
         except UnavailableError as error:
-            found.append(fail(check, str(error), _REMEDY))
+            findings.append(fail(check, str(error), _REMEDY))
         else:
-            found.append(ok(check, f"brokers answer for it: {_words(parts)}"))
-    return found
+            findings.append(ok(check, f"brokers answer for it: {_words(parts)}"))
+    return findings
 
 
 def _words(parts: int) -> str:

@@ -1,4 +1,5 @@
-"""Handshakes between a listener's own side and a client in this process: no port is needed."""
+"""TLS handshakes in memory, between a listener's side and a client in this process: no port is
+needed."""
 
 from __future__ import annotations
 
@@ -17,11 +18,12 @@ _STEPS = 20
 """Most steps of a handshake; OpenSSL takes four."""
 
 Serve = Callable[[socket.socket], TlsStream]
-"""Makes the server's stream over a socket."""
+"""Returns the server's stream over a socket."""
 
 
 def rehearse(serve: Serve, client: ssl.SSLContext, host: str) -> Agreed:
-    """Do a handshake for a host, and return what both sides agreed on. Raises `OSError`."""
+    """Do a handshake for a host, and return what both sides agreed on. Raises `OSError` if it
+    fails."""
     near, far = socket.socketpair()
     with near, far:
         near.setblocking(False)
@@ -35,7 +37,8 @@ def rehearse(serve: Serve, client: ssl.SSLContext, host: str) -> Agreed:
 
 
 def is_trusted_here(context: ssl.SSLContext) -> bool:
-    """Return whether this machine trusts who signed the certificate of a server's context."""
+    """Return whether this machine trusts the authority that signed the certificate in a server's
+    context."""
     context.sslobject_class = NamedObject
     client = trusting()
     client.load_default_certs()
@@ -48,8 +51,8 @@ def is_trusted_here(context: ssl.SSLContext) -> bool:
 
 
 def trusting(authority: str | None = None) -> ssl.SSLContext:
-    """Return the context of a client that trusts an authority (PEM), self-signed or not. It asks
-    for no host, and for no date."""
+    """Return the context of a client that trusts one authority (PEM), self-signed or not. Neither
+    the host nor the dates of certificates are checked."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.sslobject_class = NamedObject
     context.check_hostname = False

@@ -26,7 +26,7 @@ def table(sections: Sequence[Section], width: int, *, colour: bool) -> str:
     """Return the table of all sections with findings, and a last line with their counts."""
     width = min(max(width, NARROWEST), WIDEST)
     sections = [section for section in sections if section.findings]
-    names = [len(it.check) for section in sections for it in section.findings]
+    names = [len(finding.check) for section in sections for finding in section.findings]
     layout = _Layout(width, min(max(names, default=0), _WIDEST_NAME), colour=colour)
     blocks = ["\n".join([section.title, *layout.lines(section)]) for section in sections]
     return "\n\n".join([*blocks, _summary(sections)]) + "\n"

@@ -22,34 +22,36 @@ from gateway.wire.address import Address
 
 @dataclass(frozen=True, slots=True)
 class Secure:
-    """TLS for connections to a host. `wrap`: puts it over a connected socket, whose handshake comes
-    first."""
+    """TLS for connections to a host. `wrap`: returns the TLS stream over a connected socket, before
+    its handshake."""
 
     host: str
     wrap: Callable[[socket], TlsStream]
 
 
 async def shaken(network: Network, sock: socket, secure: Secure) -> TlsStream | Insecure:
-    """Do the handshake over a socket, which is closed if that fails."""
+    """Do the TLS handshake over a socket. Return the stream, or why the handshake failed; the
+    socket is closed then."""
     stream = secure.wrap(sock)
     try:
         with trio.move_on_after(network.timeout):
             await shake(stream)
             return stream
-        found = Insecure(Trouble.SILENT)
+        failure = Insecure(Trouble.SILENT)
     except OSError as error:
-        found = classify(error)
+        failure = classify(error)
     except BaseException:
         stream.close()
         raise
     stream.close()
-    return found
+    return failure
 
 
 async def connect(
     network: Network, address: Address, secure: Secure | None
 ) -> Stream | Insecure | Unreached:
-    """Connect to an IP literal, with TLS unless `secure` is None."""
+    """Connect to an IP literal, with TLS unless `secure` is None. Return the stream, or why there
+    is none."""
     sock = await network.connect(address)
     if secure is None or isinstance(sock, Unreached):
         return sock
@@ -57,7 +59,7 @@ async def connect(
 
 
 def agreed_of(stream: TlsStream) -> Agreed:
-    """Return what both sides agreed on. `stream`: of a client, after its handshake."""
+    """Return what a handshake agreed on. `stream`: the client's, after that handshake."""
     shown = None
     if stream.certificate is not None:
         with suppress(ValueError):  # OpenSSL reads some that `cryptography` does not
@@ -65,15 +67,16 @@ def agreed_of(stream: TlsStream) -> Agreed:
     return Agreed(stream.version or "TLS", stream.cipher or "an unknown cipher", shown)
 
 
-async def explain(network: Network, address: Address, host: str, found: Insecure) -> Insecure:
-    """Add the certificate that the peer shows, if that is the trouble."""
-    if found.trouble not in OF_CERTIFICATE:
-        return found
-    return replace(found, shown=await _shown(network, address, host))
+async def explain(network: Network, address: Address, host: str, failure: Insecure) -> Insecure:
+    """Return a failed handshake, with the certificate that the peer shows if the certificate is the
+    trouble."""
+    if failure.trouble not in OF_CERTIFICATE:
+        return failure
+    return replace(failure, shown=await _shown(network, address, host))
 
 
 async def _shown(network: Network, address: Address, host: str) -> Facts | None:
-    """Return the certificate of a peer, whoever it is; None if it shows none."""
+    """Return the certificate that a peer shows, trusted or not; None if it shows none."""
     stream = await connect(network, address, unverifying(host))
     if not isinstance(stream, TlsStream):
         return None
@@ -84,8 +87,8 @@ async def _shown(network: Network, address: Address, host: str) -> Facts | None:
 
 
 async def farewell(network: Network, address: Address, secure: Secure) -> Insecure | None:
-    """Return why a peer ends connections after the handshake, such as for want of a certificate,
-    which TLS 1.3 says only then. None if it does not say."""
+    """Connect, and return why a peer ends connections after the handshake; None if it does not say.
+    In TLS 1.3 a server that misses the client's certificate says so only then."""
     stream = await connect(network, address, secure)
     if not isinstance(stream, TlsStream):
         return None
@@ -97,15 +100,15 @@ async def farewell(network: Network, address: Address, secure: Secure) -> Insecu
                     if not stream.recv(1):
                         return None
     except OSError as error:
-        found = classify(error)
-        return None if found.trouble is Trouble.NONE else found
+        failure = classify(error)
+        return None if failure.trouble is Trouble.NONE else failure
     finally:
         stream.close()
     return None
 
 
 def unverifying(host: str) -> Secure:
-    """Return what puts TLS over a socket and takes any certificate: nothing secret is sent."""
+    """Return TLS that accepts any certificate, for connections that send nothing secret."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.sslobject_class = NamedObject
     context.check_hostname = False

@@ -21,7 +21,8 @@ _TIMES = 5
 
 
 async def examine(configured: model.Store, network: Network) -> Finding:
-    """Ask the store as the gateway would, but with a longer timeout."""
+    """Send requests to the store as the gateway would, but with a longer timeout; return the
+    finding."""
     check = f"store {configured.url}"
     try:
         store = store_of(configured.model_copy(update={"timeout": network.timeout}))
@@ -30,15 +31,15 @@ async def examine(configured: model.Store, network: Network) -> Finding:
     async with trio.open_nursery() as nursery:
         await nursery.start(store.run)
         try:
-            found = _judge_time(check, await _fastest_answer(store), configured.timeout)
+            finding = _judge_time(check, await _fastest_answer(store), configured.timeout)
         except StoreError as error:
-            found = _judge_error(check, error)
+            finding = _judge_error(check, error)
         await store.close()
-    return found
+    return finding
 
 
 async def _fastest_answer(store: Store) -> float:
-    """Return the seconds of the fastest answer; the first request also opens the connection."""
+    """Return the seconds of the fastest response; the first request also opens the connection."""
     await _ask(store)
     took = []
     for _ in range(_TIMES):

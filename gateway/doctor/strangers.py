@@ -1,4 +1,5 @@
-"""What a peer is that does not answer in the protocol of a cluster: by first bytes, or silence."""
+"""Recognizes peers that do not speak the protocol of a cluster: by their first bytes, or their
+silence."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ from gateway.wire.contract import Denial, Refusal, StepResult
 
 
 class Stranger(Enum):
-    """Apparent nature of a peer that is not a broker. `value`: words, with a place for the name of
-    the protocol that was expected."""
+    """What a peer that is not a broker appears to be. `value`: a phrase, with a place for the name
+    of the expected protocol."""
 
     TLS = "speaks TLS"
     PLAIN = "speaks {protocol} without TLS"
@@ -19,12 +20,12 @@ class Stranger(Enum):
     STRANGE = "answers in a protocol that is not {protocol}'s"
 
     def words(self, protocol: str) -> str:
-        """Return what it does. `protocol`: the name of the one that was expected."""
+        """Return the phrase for this peer. `protocol`: the name of the expected protocol."""
         return self.value.format(protocol=protocol)
 
 
 def read_silence(denial: StepResult) -> Stranger:
-    """Return what a peer is of which no frame comes."""
+    """Return what a peer appears to be that sent no frame. `denial`: the result of `Receive`."""
     refusal = denial.refusal if isinstance(denial, Denial) else None
     return _SILENCES.get(refusal, Stranger.STRANGE)  # STRANGE: a frame far too large
 
@@ -36,7 +37,7 @@ _SILENCES: dict[Refusal | None, Stranger] = {
 
 
 def recognize(silence: Stranger, received: bytes) -> Stranger:
-    """Return the protocol that the first bytes show; `silence` without any."""
+    """Return what a peer appears to be by its first bytes; `silence` if it sent none."""
     if received.startswith((b"HTTP/", b"<")):  # old servers send a page without headers
         return Stranger.HTTP
     if received[:2] in (b"\x15\x03", b"\x16\x03"):  # a TLS record: alert, handshake

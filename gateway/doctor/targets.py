@@ -12,12 +12,12 @@ from gateway.wire.address import Address
 
 
 def allow_list(cluster: model.Cluster) -> TargetList:
-    """Return the targets that the gateway may dial by name in this cluster."""
+    """Return the allow-list of a cluster: the brokers that the gateway may dial by name."""
     return TargetList.of(cluster.brokers, cluster.targets)
 
 
 def allowed_ips(targets: TargetList, address: Address, ips: Iterable[str]) -> tuple[str, ...]:
-    """Return the resolved IP addresses of a host that the gateway may dial."""
+    """Return those of a host's IP addresses that the gateway may dial."""
     return tuple(ip for ip in ips if targets.check(address.host, ip, address.port) is None)
 
 

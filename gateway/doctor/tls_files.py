@@ -29,9 +29,9 @@ from gateway.tls.files import KeyPair, certificates_of, load_pair, revocations_o
 
 
 def examine(configuration: model.Configuration, folder: Path, now: float) -> Iterator[Finding]:
-    """Check every file of TLS that a configuration names. `now`: seconds since 1970.
+    """Check each file of TLS that a configuration names. `now`: seconds since 1970.
 
-    Names are shown relative to `folder`, the configuration's own, as they are written in it.
+    Paths are shown relative to `folder`, the configuration's own, as they are written in it.
     """
     files = _Files(folder, now)
     own = list(_authorities_of(configuration))
@@ -63,7 +63,8 @@ class _Files:
     def of_listener(
         self, name: str, tls: model.ListenerTls, authorities: Sequence[Path]
     ) -> Iterator[Finding]:
-        """Check the files of a listener. `authorities`: files of those that are known here."""
+        """Yield the findings for the files of a listener. `authorities`: files of the authorities
+        that the configuration names."""
         for certificate in tls.certificates:
             yield from self._pair(certificate, f"shown by {name}", authorities)
         if tls.client_ca_file is not None:
@@ -71,7 +72,7 @@ class _Files:
             yield from self._lists(tls.client_ca_file, tls.crl_files, f"for clients of {name}")
 
     def of_cluster(self, name: str, tls: model.ClusterTls) -> Iterator[Finding]:
-        """Check the files of a cluster."""
+        """Yield the findings for the files of a cluster."""
         if tls.ca_file is not None:
             yield from self._authorities(tls.ca_file, f"for brokers of {name}")
         if tls.certificate is not None:
@@ -80,10 +81,10 @@ class _Files:
     def _pair(
         self, files: model.Certificate, use: str, authorities: Sequence[Path] | None
     ) -> Iterator[Finding]:
-        """Check a certificate and its key. `authorities`: None: it is for brokers, which know who
-        signed it, and ask for no host."""
+        """Check a certificate and its key. `authorities`: None if the certificate is for brokers,
+        which know its authority, and verify no host."""
         pair = KeyPair(files.certificate_file, files.key_file)
-        check, key = (display_path(it, self._folder) for it in pair)
+        check, key = (display_path(path, self._folder) for path in pair)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             load_pair(context, pair)
@@ -91,18 +92,18 @@ class _Files:
         except ConfigurationError as error:
             yield file_error(key if str(pair.key) in str(error) else check, error)
             return
-        facts = [facts_of(it) for it in chain]
+        facts = [facts_of(certificate) for certificate in chain]
         yield judge_certificate(check, facts, use, self._now)
         if authorities is not None:
             known = _is_known(chain, authorities, context)
-            found = judge_names(check, facts[0]), judge_chain(check, facts[0], known=known)
-            yield from (it for it in found if it is not None)
+            findings = judge_names(check, facts[0]), judge_chain(check, facts[0], known=known)
+            yield from (finding for finding in findings if finding is not None)
         yield check_rights(key, pair.key, f"the key of {check}", SECRET)
 
     def _authorities(self, path: Path, use: str) -> Iterator[Finding]:
         check = display_path(path, self._folder)
         try:
-            held = [facts_of(it) for it in certificates_of(path)]
+            held = [facts_of(certificate) for certificate in certificates_of(path)]
         except ConfigurationError as error:
             yield file_error(check, error)
             return
@@ -119,7 +120,7 @@ class _Files:
                 return
             yield judge_list(check, lists[-1], use, self._now)
         try:
-            signing = [facts_of(it) for it in certificates_of(authorities)]
+            signing = [facts_of(certificate) for certificate in certificates_of(authorities)]
         except ConfigurationError:
             return  # it has its own row
         missing = judge_missing_lists(display_path(authorities, self._folder), signing, lists)
@@ -133,11 +134,11 @@ def _is_known(
     """Return whether the issuer of the first certificate is behind it, among the authorities that
     the configuration names, or among those of this machine. `context`: has the certificate."""
     leaf, *others = chain
-    if any(is_issued_by(leaf, it) for it in others):
+    if any(is_issued_by(leaf, other) for other in others):
         return True
     for path in authorities:
         try:
-            if any(is_issued_by(leaf, it) for it in certificates_of(path)):
+            if any(is_issued_by(leaf, authority) for authority in certificates_of(path)):
                 return True
         except ConfigurationError:
             continue  # it has its own row

@@ -4,6 +4,6 @@
 - `valkey`: the store that replicas share in Valkey or Redis; `scripts` runs at the server, `link`
   keeps the one connection, `failures` describes its errors
 - `stores`: makes the store that a configuration names
-- `supplier`: asks the store for all limits of a process
+- `supplier`: calls the store for all limits of a process
 - `parent`: the store of workers, which is their parent process
 """

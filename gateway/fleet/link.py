@@ -34,7 +34,7 @@ PAUSE = 0.1
 
 
 class LostError(StoreError):
-    """The connection had already ended; a new one may be available at once."""
+    """The connection had ended; a new one may be available at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Access:
 
 
 class Link:
-    """`run` makes connections; `client` lends the current one."""
+    """The connection to the store: `run` opens it whenever a call needs one, `client` lends it."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

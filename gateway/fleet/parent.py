@@ -1,4 +1,4 @@
-"""The store of workers: their parent process, which keeps one book of reservations for all."""
+"""The store of workers: their parent process, which keeps the reservations of all of them."""
 
 from __future__ import annotations
 
@@ -17,30 +17,34 @@ if TYPE_CHECKING:
     from gateway.policy.reservations import UnitRequest
 
 Ask = Callable[[str, Any], Awaitable[list[Any]]]
-"""`Channel.ask` of `gateway.workers`: a subject and a value in, the parts of the answer out."""
+"""`Channel.ask` of `gateway.workers`: a subject and a value in, the parts of the response out."""
 
 
 class ParentStore:
-    """A `Store`. The owner of the channel to the parent closes it."""
+    """A `Store` that asks the parent process over its channel. The channel's owner closes it."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """See `Store`."""
+        """Start at once: the channel is open already. See `Store`."""
         task_status.started()
 
     async def reserve(self, asks: Sequence[UnitRequest]) -> Sequence[Reserved | StoreError]:
-        """See `Store`. An answer is the numbers of a `Reserved`, or a text about what failed."""
-        answers = await self._answer("reserve", asks)
-        return [StoreError(it) if isinstance(it, str) else Reserved(*it) for it in answers]
+        """Reserve units at the parent; see `Store`. A response is the numbers of a `Reserved`, or a
+        text about a failure."""
+        responses = await self._answer("reserve", asks)
+        return [
+            StoreError(response) if isinstance(response, str) else Reserved(*response)
+            for response in responses
+        ]
 
     async def beat(self) -> int:
-        """See `Store`."""
+        """Report this worker to the parent; return the number of live workers. See `Store`."""
         return int(await self._answer("beat", None))
 
     async def close(self) -> None:
-        """See `Store`."""
+        """Do nothing: the channel stays open. See `Store`."""
 
     async def _answer(self, subject: str, value: Any) -> Any:
         try:

@@ -22,7 +22,7 @@ PRESENT = 3.0
 
 
 class Script(NamedTuple):
-    """`digest` is the SHA-1 by which a server runs a script that it has loaded."""
+    """A Lua script. `digest`: the SHA-1 by which a server runs a script that it has loaded."""
 
     text: str
     digest: str
@@ -115,7 +115,7 @@ return {exact(units), exact(math.max(0, behind - burst / rate))}
 """)
 """Keys: the meter, the set of processes by time of request, this process's last call. Arguments:
 process, time ('' is the server's), rate, burst, units, debt, number of this call, number of the
-last call that was heard."""
+last call whose response arrived."""
 
 BEAT = _script("""
 return count(KEYS[1], ARGV[1], clock(ARGV[2]), PRESENT, ARGV[2])

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 
 class StoreError(UpstreamError):
-    """The store did not answer, or answered something unusable.
+    """The store did not respond, or its response is unusable.
 
     The text continues a sentence that begins with "the store", for logs: "refuses connections".
     """
 
 
 class Store(Protocol):
-    """One task makes all calls, one at a time. A call that takes too long is cancelled and retried.
+    """The interface of a store. One task makes all calls, one at a time. A call that takes too long
+    is cancelled and retried.
 
     A call that failed or was cancelled may still have been carried out; the next call about the
     same limits undoes its effect. So a retry repeats the debt and the units given back.
@@ -35,13 +36,14 @@ class Store(Protocol):
     async def reserve(self, asks: Sequence[UnitRequest]) -> Sequence[Reserved | StoreError]:
         """Reserve units of several limits, see `policy.reservations`.
 
-        Return one answer for each request, in the same order, with an error for each limit that
-        fails alone. Raises `StoreError` where all fail.
+        Return one response for each request, in the same order: an error for each limit that fails
+        alone. Raises `StoreError` where all fail.
         """
         ...
 
     async def beat(self) -> int:
-        """Report that this process is alive. Return how many processes are. Raises `StoreError`.
+        """Report that this process is alive; return the number of live processes. Raises
+        `StoreError`.
 
         Call this every second: a process that was silent for three seconds no longer counts.
         """

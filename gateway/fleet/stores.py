@@ -25,7 +25,7 @@ _INSTALL = (
 
 
 def store_of(configured: model.Store) -> ValkeyStore:
-    """Return the configured store, not yet connected; `Store.run` connects it.
+    """Return the store that is configured, not yet connected; `Store.run` connects it.
 
     Raises `ConfigurationError` where a file is wrong, or the package is missing.
     """

@@ -1,12 +1,12 @@
-"""Asks the store for all shared limits of a process, and tracks how many processes share them.
+"""Calls the store for all shared limits of a process, and tracks how many processes share them.
 
 One call carries every request made since the last one, and calls are at least `TICK` apart, so the
 rate of calls does not depend on traffic. After a call that times out the store is *lost*: limits
-continue locally as their rules say, nobody waits for the store, and the supplier retries until it
-answers.
+continue locally as their rules say, no client waits for the store, and the supplier retries until
+the store responds.
 
-If the store answers with an error for one limit, only that limit continues locally, and is asked
-for again.
+If the store responds with an error for one limit, only that limit continues locally, and is
+requested once more later.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from gateway.telemetry.figures import StoreFigures
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable, Sequence
 
-    from gateway.policy.supply import Asked, Supply
+    from gateway.policy.supply import SentRequest, Supply
 
 T = TypeVar("T")
 
 TICK = 0.005
-"""Seconds between two calls; on average an answer comes half of that later."""
+"""Seconds between two calls; on average they delay a response by half of that."""
 
 BEAT = 1.0
 """Seconds between two heartbeats of this process."""
@@ -47,9 +47,9 @@ SOON = 0.05
 
 
 class Supplier:
-    """One for a process. `supplied` is called with the owners whose limits were answered, or None
-    when all limits are affected. `timeout`: seconds for one call.
-    """
+    """Makes the calls of one process to its store. `supplied` is called with the owners of the
+    limits that got a response, or with None when all limits are affected. `timeout`: seconds for
+    one call."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Supplier:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Ask the store until cancelled."""
+        """Call the store until cancelled."""
         while True:
             now = self._clock()
             if now >= self._beat_at:
@@ -95,28 +95,28 @@ class Supplier:
             await self._wanted.wait()
 
     async def _ask(self) -> None:
-        asked = self._supply.questions(self._clock())
-        if not asked:
+        requests = self._supply.questions(self._clock())
+        if not requests:
             return
-        answers = await self._call(self._store.reserve([it.ask for it in asked]))
-        if answers is None:
-            self._supply.unanswered(asked)
+        responses = await self._call(self._store.reserve([request.ask for request in requests]))
+        if responses is None:
+            self._supply.unanswered(requests)
             self._lose()
             return
-        self.figures.asked += len(asked)
-        self._log_changes(asked, answers)
-        reserved = [it if isinstance(it, Reserved) else None for it in answers]
-        self._supply.answered(asked, reserved, self._clock())
-        self._supplied([it.meter.owner for it in asked])
+        self.figures.asked += len(requests)
+        self._log_changes(requests, responses)
+        reserved = [response if isinstance(response, Reserved) else None for response in responses]
+        self._supply.answered(requests, reserved, self._clock())
+        self._supplied([request.meter.owner for request in requests])
 
     def _log_changes(
-        self, asked: Sequence[Asked], answers: Sequence[Reserved | StoreError]
+        self, requests: Sequence[SentRequest], responses: Sequence[Reserved | StoreError]
     ) -> None:
-        """Log limits that the store stopped answering for, and limits that it answers again."""
-        each = list(zip(asked, answers, strict=True))
-        failures = [(it, no) for it, no in each if isinstance(no, StoreError)]
-        lost = [(it, str(no)) for it, no in failures if not it.meter.lost]
-        back = [it for it, answer in each if isinstance(answer, Reserved) and it.meter.lost]
+        """Log the limits for which the store fails now, and those for which it works again."""
+        pairs = list(zip(requests, responses, strict=True))
+        failures = [(sent, error) for sent, error in pairs if isinstance(error, StoreError)]
+        lost = [(sent, str(error)) for sent, error in failures if not sent.meter.lost]
+        back = [sent for sent, got in pairs if isinstance(got, Reserved) and sent.meter.lost]
         self.figures.refused += len(failures)
         if lost:
             key, reason = lost[0][0].ask.key, lost[0][1]
@@ -144,7 +144,7 @@ class Supplier:
         return not self._supply.lost or late or processes >= self._supply.processes
 
     async def _call(self, call: Awaitable[T]) -> T | None:
-        """Return the store's answer, or None if it failed or did not answer in time."""
+        """Return the store's response; None if it failed, or did not come in time."""
         self.figures.calls += 1
         self._reason = f"does not answer within {self._timeout * 1000:.0f} ms"
         with trio.move_on_after(self._timeout):

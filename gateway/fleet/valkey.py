@@ -34,14 +34,14 @@ the units that those calls reserved count as used."""
 
 
 class Question(NamedTuple):
-    """Keys and arguments of one run of a script."""
+    """The keys and arguments of one run of a script."""
 
     keys: list[str]
     arguments: list[str]
 
 
 class ValkeyStore:
-    """A `Store`. Calls wait until `run` has started.
+    """A `Store` in Valkey or Redis. Calls wait until `run` has started.
 
     `timeout`: seconds for one call. `clock`: seconds, for tests, in place of the server's clock.
     """
@@ -71,11 +71,13 @@ class ValkeyStore:
             await self._link.run(task_status)
 
     async def close(self) -> None:
-        """End `run`. The store keeps reservations until they are earned, and nothing else."""
+        """End `run`. The store keeps reservations until they are earned, and nothing else of this
+        process."""
         self._running.cancel()
 
     async def reserve(self, asks: Sequence[UnitRequest]) -> list[Reserved | StoreError]:
-        """See `Store`. A key may occur only once in a call."""
+        """Reserve units by one pipeline of scripts; see `Store`. A key may occur only once in a
+        call."""
         if not asks:
             return []
         self._call += 1
@@ -92,7 +94,7 @@ class ValkeyStore:
         return answers
 
     async def beat(self) -> int:
-        """See `Store`."""
+        """Report this process by a heartbeat; return the number of live processes. See `Store`."""
         question = Question([f"{self._prefix}processes"], [self._process, self._time()])
         (present,) = await self._call_store(BEAT, [question])
         if isinstance(present, Exception):

@@ -1,1 +1,2 @@
-"""All waiting for peers: accepting, opening connections, dialling, chasing lookups, the drain."""
+"""Waits for peers: accepts and opens connections, dials brokers, follows redirects of lookups,
+drains."""

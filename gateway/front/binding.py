@@ -1,4 +1,4 @@
-"""Listening sockets. The process that binds them may be another one than accepts connections."""
+"""Listening sockets. One process may bind them, and another accept connections on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ _NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
 def listen(binds: Iterable[Address]) -> list[socket.socket]:
-    """Return listening sockets, of both address families for an address without a host.
+    """Return sockets that listen at these addresses, two (IPv4, IPv6) for an address without a
+    host.
 
     Raises `ConfigurationError`.
     """

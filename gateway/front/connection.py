@@ -35,14 +35,15 @@ class Acceptor(Protocol):
 class Connection:
     """One client connection.
 
-    `id`: number in this process, for logs. `client`: the client's address, as a trusted proxy
-    states it if there is one. `destination`: the address that the client connected to, of the same;
-    None: not stated. `began`: monotonic seconds. `broker`: that serves
-    it; `tls`: version of the client's. `caller`: what is known of the client. `header`:
-    with which connections to brokers begin, to tell them of the client; None: they are not told.
-    `span`: of its opening; None: nobody follows it. `library`: by which it is counted while it is
-    open; `traffic`: likewise, by its broker. `side`: connections for chased lookups; None
-    before the first chase.
+    `id`: number in this process, for logs. `server`: accepted the connection. `client`: the
+    client's address, which a trusted proxy states if there is one. `destination`: the address that
+    the client connected to, stated likewise; None: not stated. `began`: monotonic seconds.
+    `broker`: the broker that serves the client. `tls`: the version of the client's TLS. `caller`:
+    what is known of the client. `header`: the PROXY header with which connections to brokers begin,
+    to identify the client; None: without. `span`: the span of the opening; None without tracing.
+    `library`: the client library under which the open connection is counted; `traffic`: the
+    counters of its broker, likewise. `side`: connections for redirected lookups; None before the
+    first redirect.
     """
 
     __slots__ = (
@@ -78,9 +79,9 @@ class Connection:
 
     @property
     def attributes(self) -> dict[str, Value]:
-        """Return what a span says of this connection."""
+        """Return the attributes that spans have for this connection."""
         caller = Caller() if self.caller is None else self.caller
-        found: dict[str, Value | None] = {
+        values: dict[str, Value | None] = {
             CONNECTION: self.id,
             "client.address": self.client.host,
             "client.port": self.client.port,
@@ -91,4 +92,4 @@ class Connection:
             "user_agent.original": caller.library,
             "messaging.client.id": caller.client_id,
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in values.items() if value is not None}

@@ -1,8 +1,8 @@
-"""The course of an opening: when its steps began and ended, told as a span when it is over.
+"""The span of an opening, with spans of its steps inside.
 
 connect                        from the accepted connection to the open pair, or its refusal
 ├── handshake                  of TLS with the client
-├── authenticate               from the client's first frame until he is known, or refused
+├── authenticate               from the client's first frame until it is authenticated, or refused
 └── dial (each)                a connection to a broker
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionSpan:
-    """Notes the steps of one opening. `clock`: monotonic seconds."""
+    """Notes the steps of one opening. `clock`: returns monotonic seconds."""
 
     __slots__ = ("_authenticating", "_clock", "_parts")
 
@@ -33,11 +33,13 @@ class ConnectionSpan:
         self._parts: list[Span] = []
 
     def shaken(self, began: float, error: str = "") -> None:
-        """Note the end of the TLS handshake."""
+        """Note the TLS handshake, which ends now. `began`: by the clock. `error`: why it failed;
+        empty if it succeeded."""
         self._parts.append(Span("handshake", began, self._clock(), error))
 
     def watching(self, watch: Watch | None) -> Watch:
-        """Return what notes the client's first frame, and calls `watch` with each."""
+        """Return a watch of the conversation, which notes the client's first frame, and passes each
+        frame on to `watch`."""
 
         def noted(direction: Direction, frame: bytes) -> None:
             if self._authenticating is None and direction is Direction.TO_BROKER:
@@ -49,16 +51,17 @@ class ConnectionSpan:
         return noted
 
     def known(self) -> None:
-        """Note that the client is authenticated: its broker is dialled."""
+        """Note that the client is authenticated: its broker is dialled next."""
         self._authenticated("")
 
     def _authenticated(self, error: str) -> None:
-        for place, it in enumerate(self._parts):
-            if it.name == "authenticate" and not it.ended:
-                self._parts[place] = Span(it.name, it.began, self._clock(), error)
+        for place, span in enumerate(self._parts):
+            if span.name == "authenticate" and not span.ended:
+                self._parts[place] = Span(span.name, span.began, self._clock(), error)
 
     def dialled(self, began: float, target: Address | None, result: Dialled | Denial) -> None:
-        """Note the end of a dial. `target`: None for any broker of the cluster."""
+        """Note a dial, which ends now. `began`: by the clock. `target`: None for any broker of the
+        cluster."""
         self._parts.append(dial_span(began, self._clock(), target, result))
 
     def span(self, began: float, error: str, attributes: Mapping[str, Value]) -> Span:
@@ -69,7 +72,7 @@ class ConnectionSpan:
 
 
 def dial_span(began: float, ended: float, target: Address | None, result: Dialled | Denial) -> Span:
-    """Return the span of a dial."""
+    """Return the span of a dial. `target`: None for any broker of the cluster."""
     address, error = target, ""
     if isinstance(result, Denial):
         error = result.text or result.refusal.value

@@ -1,4 +1,4 @@
-"""Carry out the steps of a conversation: receive, transmit, wait, dial.
+"""Carries out the steps of a conversation: receive, transmit, wait, dial.
 
 The conversation itself is a generator without I/O; see `wire.contract`.
 """
@@ -37,19 +37,20 @@ STEPS_AT_ONCE = 32
 so far: each frame has arrived when the conversation asks for it, so this task never waits."""
 
 Reach = Callable[[Address | None], Awaitable[tuple[Leg, Dialled] | Denial]]
-"""Connects a conversation to a broker."""
+"""Connects a conversation to a broker; None: to any broker."""
 
 Watch = Callable[[Direction, bytes], None]
 """Called with each received frame, for traces."""
 
 
 class Conversation:
-    """Runs one conversation. `deadline`: of all steps together, by trio's clock. `watch`: called
-    with each received frame. `retire`: called with the previous broker leg before another broker
-    is dialled.
+    """Runs one conversation. `deadline`: of all steps together, by trio's clock. `reach`: connects
+    to a broker. `watch`: called with each received frame. `retire`: called with the previous broker
+    leg before another broker is dialled.
 
     `legs`: the open legs. `silent`: the broker leg on which a response is awaited; at the end, the
-    leg of a broker that did not answer in time. `principal`: the client's name, once it is known.
+    leg of a broker that did not respond in time. `principal`: the client's; None before
+    authentication.
     """
 
     def __init__(
@@ -70,11 +71,11 @@ class Conversation:
 
     @property
     def reached(self) -> list[Leg]:
-        """Return the broker's leg, if there is one."""
+        """Return the broker's leg in a list; an empty list if there is none."""
         return [self.legs[Peer.BROKER]] if Peer.BROKER in self.legs else []
 
     async def run(self, steps: Generator[Step, StepResult, T]) -> T:
-        """Carry the steps out and return the outcome. Raises what the generator raises."""
+        """Carry out the steps, and return what the generator returns. Raises what it raises."""
         try:
             return await self._run(steps)
         finally:

@@ -1,12 +1,13 @@
-"""Move all clients to other gateways when this gateway stops, a few at a time.
+"""Moves all clients to other gateways when this gateway stops, a few at a time.
 
 `Session.leave` moves one client, step by step; this module says when. Every pair is asked for its
 next step until the pair is over. The first steps are spread over time, so that the other gateways
 do not get all clients at once, and no client waits longer than its own move takes.
 
 The drain also waits until the connections of ended pairs are closed (`plane.linger`). A process
-that exits earlier resets the connection of a client that still sends. The Go client then hears of
-its producer's end twice, and opens it on two connections, of which the broker refuses one for ever.
+that exits earlier resets the connection of a client that still sends. The Go client then gets two
+notices of its producer's end, and opens the producer on two connections, of which the broker
+refuses one for ever.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ STEPS_AT_ONCE = 64
 
 
 async def drain(reactor: Reactor, seconds: float) -> None:
-    """Return when no connection is left. All pairs have begun to move after half of `seconds`."""
+    """Move all clients, and return when no connection is left. All pairs have begun to move after
+    half of `seconds`; the caller bounds the rest."""
     waiting = deque(reactor.pairs)
     total, began = len(waiting), trio.current_time()
     spread = min(seconds / 2, total / PAIRS_PER_SECOND)

@@ -1,4 +1,4 @@
-"""Run the jobs that sessions start, and tell servers how their pairs ended.
+"""Runs the jobs that sessions start, and reports to servers how their pairs ended.
 
 The plane calls these hooks within a turn, so they only start tasks.
 """
@@ -19,7 +19,7 @@ from gateway.wire.contract import AfterJob, Denial, EndReason, Job
 
 
 class Jobs:
-    """See `plane.reactor.Hooks`. Set `nursery` and `reactor` before the first pair opens."""
+    """Implements `plane.pair.Hooks`. Set `nursery` and `reactor` before the first pair opens."""
 
     nursery: trio.Nursery
     reactor: Reactor

@@ -30,11 +30,12 @@ LINGER = 1.0
 """Seconds that a refused peer has to read its farewell."""
 
 Patience = Callable[[trio.CancelScope], AbstractContextManager[object]]
-"""Called with the scope of a wait for the peer, and entered while it lasts."""
+"""Called with the cancel scope of each wait for the peer; the result is entered during that
+wait."""
 
 
 def endless(_scope: trio.CancelScope) -> AbstractContextManager[object]:
-    """Let the deadline alone end a wait."""
+    """Let only the deadline end a wait."""
     return nullcontext()
 
 
@@ -45,10 +46,10 @@ _TOO_SLOW = Denial(Refusal.TIMEOUT, "the handshake took too long")
 class Leg:
     """Receives frames and sends bytes. `bound`: the largest frame, in bytes. `share`: memory for
     large frames; None: unlimited. `host`: the peer's address, which has a part of the share.
-    `readiness`: wakes this leg in turn with others; None: trio does. `patience`: told of each wait
-    for the peer, whose scope it may cancel before the deadline.
+    `readiness`: wakes this leg in turn with others; None: trio does. `patience`: called for each
+    wait for the peer; it may cancel the wait before the deadline.
 
-    `received`: bytes behind the last frame, no more than a small frame has.
+    `received`: the bytes behind the last frame, as many as a small frame may have.
     """
 
     __slots__ = (
@@ -84,7 +85,8 @@ class Leg:
         self.patience = patience
 
     async def receive(self, deadline: float) -> bytes | Denial:
-        """Return the next frame, or a denial. `deadline`: by trio's clock."""
+        """Return the next frame, or a denial if it is too large, too late, or the stream ended.
+        `deadline`: by trio's clock."""
         # While many legs wait, this one waits before its first read too: handling a frame is work
         # that each leg may do in its turn only.
         waits = self._is_crowded
@@ -107,7 +109,7 @@ class Leg:
             waits = False
 
     async def peek(self, count: int, deadline: float) -> bytes | Denial:
-        """Return the next `count` bytes, at most `UNCLAIMED`, and keep them; or a denial."""
+        """Return the next `count` bytes (`UNCLAIMED` at most) without taking them, or a denial."""
         waits = self._is_crowded
         while len(self.received) < count:
             most = UNCLAIMED - len(self.received)
@@ -169,7 +171,7 @@ class Leg:
         return self._claim.granted
 
     def release(self) -> None:
-        """Give the claimed memory back, when the conversation is over."""
+        """Release the claimed memory, when the conversation is over."""
         if self._share is not None and self._claim is not None:
             self._share.release(self._claim)
             self._claim = None
@@ -205,8 +207,8 @@ class Leg:
                 return
 
     async def close_with(self, farewell: bytes) -> None:
-        """Send a farewell, and close when the peer does, after `LINGER` at the latest: an earlier
-        close may cause a reset, which can overtake the farewell."""
+        """Send a farewell, and close when the peer does, after `LINGER` seconds at the latest: an
+        earlier close may cause a reset, which can overtake the farewell."""
         try:
             if farewell:
                 deadline = trio.current_time() + LINGER

@@ -1,4 +1,4 @@
-"""Move clients when their connection is old, and before the gateway's own credential expires.
+"""Moves clients when their connection is old, and before the gateway's own credential expires.
 
 Age
 ===
@@ -8,10 +8,11 @@ long as the listener says, more or less by `AGE_SPREAD`.
 
 Credential
 ==========
-A broker that was told who the client is, and not shown the client's credential, cannot ask for a
-newer one: it closes the connection when the gateway's credential expires. So each client is moved
-before, as at the end of a gateway, but to this gateway again: it opens its next connection with the
-credential that is in force then. The moves of one credential's pairs are spread over time.
+A broker that got the gateway's credential, and the client's name in place of its credential, cannot
+ask the client for reauthentication: it closes the connection when the gateway's credential expires.
+So each client is moved before, as at the end of a gateway, but to this gateway again: it opens its
+next connection with the credential that is in force then. The moves of one credential's pairs are
+spread over time.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class _Due(NamedTuple):
 
 
 class Moving:
-    """The clients of a process that have to be moved, by trio's clock."""
+    """Moves the clients of a process when they are due, by trio's clock."""
 
     def __init__(self, reactor: Reactor) -> None:
         self._reactor = reactor
@@ -63,13 +64,13 @@ class Moving:
         self._changed = trio.Event()
 
     def add(self, pair: Pair, left: float) -> None:
-        """Move a pair before the `left` seconds are over."""
+        """Move a pair's client shortly before `left` seconds are over."""
         number, ahead = next(self._numbers), min(AHEAD, left / 2)
         spread = (number * _GOLDEN % 1.0) * ahead / 2
         self._add(_Due(trio.current_time() + left - ahead + spread, number, pair))
 
     def age(self, pair: Pair, seconds: float) -> None:
-        """Move a new pair once it is about `seconds` old."""
+        """Move a new pair's client once the connection is about `seconds` old."""
         number = next(self._numbers)
         spread = 1 + (2 * (number * _GOLDEN % 1.0) - 1) * AGE_SPREAD
         self._add(_Due(trio.current_time() + seconds * spread, number, pair, aged=True))
@@ -87,7 +88,7 @@ class Moving:
         self._swept_at = max(_SWEPT_FROM, 2 * len(self._due))
 
     async def run(self) -> None:
-        """Move pairs until cancelled."""
+        """Move clients until cancelled."""
         while True:
             await self._until_due()
             self._begin(trio.current_time())

@@ -1,12 +1,12 @@
-"""Connections that nobody has authenticated yet, over all listeners of a process.
+"""Connections that are not authenticated yet, over all listeners of a process.
 
-Anybody can open as many of them as he likes and stay silent, so they have a bound of their own. If
-it is reached, one that waits for its client gives way to a new one: the oldest of the address that
-has most of them. So an address that opens many displaces its own, and clients that are silent, or
-send a byte now and then, from however many addresses, lock nobody out: whoever answers at once is
-in before its turn to go comes. Openings that wait for the gateway do not give way. If there are no
-others, the gateway accepts no further connection until one ends, and the kernel keeps new ones
-waiting.
+Any peer can open many of them and stay silent, so they have a bound of their own. If it is reached,
+an opening that waits for its client gives way to a new one: the oldest of the address that has most
+of them. So an address that opens many displaces its own, and clients that are silent, or send a
+byte now and then, from however many addresses, lock nobody out: a client that responds at once is
+authenticated before its turn to give way comes. Openings that wait for the gateway do not give way.
+If there are no others, the gateway accepts no further connection until one ends, and the kernel
+keeps new ones waiting.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gateway.wire.holder import holder
 
 
 class Openings:
-    """The openings of a process, by the number of the connection. `most`: at a time."""
+    """The openings of a process, by connection id. `most`: at a time."""
 
     def __init__(self, most: int) -> None:
         self.figures = OpeningFigures()
@@ -39,28 +39,29 @@ class Openings:
 
     @property
     def has_room(self) -> bool:
-        """Return whether one more may begin: there is room, or one will give way to it."""
+        """Return whether another opening may begin: there is room, or a waiting opening can give
+        way."""
         return len(self._under_way) < self._most or bool(self._waiting)
 
     def begin(self, connection: int, host: str) -> None:
-        """Count a connection that was accepted from an address. If there are too many, another one
-        that waits for its client gives way."""
+        """Count an opening from an address. If there are too many, one that waits for its client
+        gives way."""
         if len(self._under_way) >= self._most:
             self._displace()
         self._under_way[connection] = holder(host)
 
     def attribute(self, connection: int, host: str) -> None:
-        """Count an opening as one of another address, which a trusted proxy has stated."""
+        """Count an opening under another address, which a trusted proxy has stated."""
         if connection in self._under_way:
             self._under_way[connection] = holder(host)
 
     def _displace(self) -> None:
-        """Displace the oldest of the address of which most wait."""
+        """Displace the oldest waiting opening of the address that has most of them."""
         most = max(self._of_address.values(), default=0)
         fitting = (
-            it
-            for it, address in self._under_way.items()
-            if it in self._waiting and self._of_address[address] == most
+            connection
+            for connection, address in self._under_way.items()
+            if connection in self._waiting and self._of_address[address] == most
         )
         oldest = next(fitting, None)
         if oldest is not None:
@@ -70,7 +71,7 @@ class Openings:
             self.figures.displaced += 1
 
     def end(self, connection: int) -> None:
-        """Count a connection no longer: its client is authenticated, or has gone."""
+        """Stop counting an opening: its client is authenticated, or has gone."""
         self._proceed(connection)
         self._under_way.pop(connection, None)
         self._gave_way.discard(connection)
@@ -78,8 +79,8 @@ class Openings:
 
     @contextmanager
     def waiting(self, connection: int, scope: trio.CancelScope) -> Iterator[None]:
-        """Mark a wait for the client. If this opening gives way, `scope` is cancelled, as it is at
-        the client's deadline."""
+        """Mark a wait for the client during the context. If this opening gives way, `scope` is
+        cancelled, as it is at the client's deadline."""
         if connection in self._under_way:
             self._waiting[connection] = scope
             self._of_address[self._under_way[connection]] += 1
@@ -92,7 +93,7 @@ class Openings:
             self._proceed(connection)
 
     def _proceed(self, connection: int) -> None:
-        """Count a wait no longer."""
+        """Stop counting a wait."""
         if self._waiting.pop(connection, None) is None:
             return
         address = self._under_way[connection]
@@ -101,6 +102,6 @@ class Openings:
             del self._of_address[address]
 
     async def room(self) -> None:
-        """Wait until one more may begin."""
+        """Wait until another opening may begin."""
         while not self.has_room:
             await self._room.park()

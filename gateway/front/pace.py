@@ -1,4 +1,4 @@
-"""How often an address may connect, before anything is known of its clients."""
+"""Limits how often one address may connect, before its clients are authenticated."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections import OrderedDict
 from gateway.wire.holder import holder
 
 BURST = 2.0
-"""Seconds of the rate that may come at once: a client opens some connections in a row."""
+"""Seconds of the rate that may come at once: a client opens several connections in a row."""
 
 REMEMBERED = 100_000
-"""Addresses that are remembered, 150 bytes each. Whoever has more than these has no need to hide
-behind being forgotten."""
+"""Addresses that are remembered, 150 bytes each. A peer with more addresses than these gains
+nothing by having some forgotten."""
 
 
 class Pace:
-    """The pace of all addresses on one listener. `rate`: connections for each second, of each
-    address; None: no bound."""
+    """The rate of new connections from each address on one listener. `rate`: connections per second
+    and address; None: unlimited."""
 
     def __init__(self, rate: float | None) -> None:
         self._interval = None if rate is None else 1.0 / rate
@@ -26,7 +26,8 @@ class Pace:
         self._until: OrderedDict[str, float] = OrderedDict()
 
     def may_connect(self, host: str, now: float) -> bool:
-        """Return whether an address may connect now, and count it if so."""
+        """Return whether an address may connect now, and count the connection if so. `now`: seconds
+        of any monotonic clock."""
         if self._interval is None:
             return True
         address = holder(host)

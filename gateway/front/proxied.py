@@ -1,10 +1,10 @@
-"""The PROXY protocol on both sides of a connection: what proxies say about clients, and what
-brokers are told about them. `wire.proxy_header` has the headers.
+"""The PROXY protocol on both sides of a connection: what proxies say about clients, and what the
+gateway says about them to brokers. `wire.proxy_header` has the headers.
 
-A header is read from the socket itself, before TLS. It is looked at first, because whatever stands
-behind it belongs to the client. While its size is not known, all bytes that have come belong to it
-and are taken: left in the socket they would wake this reader again and again, and a proxy that
-sends one byte at a time would cost a turn of the process for each.
+A header is read from the socket itself, before TLS. Its bytes are peeked at first, because the
+bytes behind it belong to the client. While its size is not known, all bytes that have come belong
+to it and are taken: left in the socket they would wake this reader again and again, and a proxy
+that sends one byte at a time would cost a turn of the process for each.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from gateway.wire.proxy_header import (
 
 
 class TrustedProxies:
-    """The proxies of a listener, by their networks. Each of their connections begins with a
-    header; nobody else's bytes are taken for one."""
+    """The trusted proxies of a listener, by their networks. Each connection of theirs begins with a
+    PROXY header; bytes of other peers are never read as one."""
 
     def __init__(self, networks: Iterable[IPv4Network | IPv6Network] = ()) -> None:
         self._networks = tuple(networks)
@@ -42,7 +42,7 @@ class TrustedProxies:
             load()
 
     def include(self, host: str) -> bool:
-        """Return whether a connection from this address is one of a proxy."""
+        """Return whether an address is that of a trusted proxy."""
         if not self._networks:
             return False
         address = ip_address(host.partition("%")[0])
@@ -54,8 +54,8 @@ async def header_of(
     readable: Callable[[Stream], Awaitable[None]],
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Header | None:
-    """Take a header from a non-blocking socket, and no byte behind it; None: the peer closed
-    without sending anything. The caller bounds the time.
+    """Receive a PROXY header from a non-blocking socket, and no byte behind it. Return None if the
+    peer closed without sending anything. The caller bounds the time.
 
     `readable`: waits for bytes. `waiting`: entered while the peer is waited for. Raises
     `HeaderError`, and `OSError` if the connection is lost.
@@ -84,10 +84,10 @@ def _nameless(_certificate: bytes) -> str | None:
 
 
 class Introduction:
-    """Makes the headers that tell the brokers of a cluster about its clients.
+    """Makes the PROXY headers that identify clients to the brokers of a cluster.
 
-    `principal`: they name the client as the gateway verified it. `common_name`: reads the name from
-    a certificate (DER).
+    `principal`: the headers contain the principal that the gateway verified. `common_name`: returns
+    the common name in a certificate (DER).
     """
 
     def __init__(
@@ -102,8 +102,8 @@ class Introduction:
     def header(
         self, client: Address, destination: Address, stream: Stream, principal: str | None
     ) -> bytes:
-        """Return the header for a client. `stream`: its connection. `destination`: the address
-        that it connected to."""
+        """Return the header for a client. `destination`: the address that the client connected to.
+        `stream`: the client's connection."""
         values = list[Value]()
         if isinstance(stream, TlsStream):
             if stream.server_name is not None:

@@ -1,4 +1,4 @@
-"""Wake the tasks of conversations whose sockets are ready, a few between two turns of the reactor.
+"""Wakes the tasks of conversations whose sockets are ready, a few between two turns of the reactor.
 
 Trio wakes every task whose socket is ready before it polls again. If thousands of clients connected
 at once, their first frames would all be decided and verified, and their brokers dialled, before the
@@ -62,7 +62,7 @@ class Readiness:
             self._in_trio -= 1
 
     async def connected(self, stream: Stream) -> None:
-        """Wait for the turn of a new connection on which nothing was sent yet."""
+        """Wait for the turn of a new connection to a broker, on which nothing was sent yet."""
         if self.dialling >= MAX_IN_TRIO:
             await self._ready(stream.fileno(), select.EPOLLOUT)
 

@@ -1,4 +1,4 @@
-"""One listener: accept connections, run their openings, and hand the pairs to the data plane.
+"""One listener: accepts connections, runs their openings, and hands the pairs to the data plane.
 
 Each connection has one task, which runs its opening conversation. Then either the plane takes both
 sockets over and the task ends, or the task sends the client a farewell.
@@ -98,15 +98,15 @@ class Figures(Protocol):
 
 
 class Dialler(Protocol):
-    """The brokers of one cluster. `header`: with which the connection begins; None: as one that is
-    for no client."""
+    """Dials the brokers of one cluster. `header`: the PROXY header with which the connection
+    begins; None: the header of a connection that serves no client."""
 
     async def dial(
         self, target: Address | None = None, header: bytes | None = None
     ) -> tuple[Stream, Address] | Denial: ...
 
     def unanswered(self, stream: Stream) -> None:
-        """Note that this broker accepted the connection and did not answer in time."""
+        """Note that this broker accepted the connection and did not respond in time."""
         ...
 
 
@@ -114,10 +114,9 @@ class Dialler(Protocol):
 class ServerSettings:
     """Settings of one listener. `handshake`: seconds that an opening may take. `handshake_frame`:
     largest frame of an opening, in bytes. `connections`: maximum at a time. `socket_buffer`: bytes;
-    None: the kernel decides. `shared`: other processes accept on the same sockets. `connects`:
-    new connections of one address for each second; None: no bound. `age`: seconds after which
-    clients are moved, about; None: they are not.
-    """
+    None: the kernel decides. `shared`: other processes accept on the same sockets. `connects`: new
+    connections per second of one address; None: unlimited. `age`: seconds, more or less, after
+    which clients are moved; None: never."""
 
     name: str
     binds: tuple[Address, ...]
@@ -131,12 +130,12 @@ class ServerSettings:
 
 
 class Server:
-    """The server of one listener. `ids`: numbers for the connections of the process. `tls`: makes
-    the streams of its clients; None: plain sockets. `proxies`: those that say who their clients
-    are. `introduction`: tells brokers of clients; None: nobody does. `connects`, `dials`: count
-    how long openings and connecting to brokers take; None: nobody reads that. `witness`: is told
-    of connections that open and end. `spans`: takes a span for each opening and each dial for a
-    chase."""
+    """The server of one listener. `ids`: yields the ids of connections in this process. `tls`:
+    makes the TLS streams of clients; None: plain sockets. `proxies`: the trusted proxies, which
+    state clients' addresses. `introduction`: makes the PROXY headers for brokers; None: brokers get
+    none. `connects`, `dials`: histograms of how long openings and dials take; None: nobody reads
+    them. `witness`: gets each connection that opens or ends. `spans`: gets a span of each opening,
+    and of each dial for a redirected lookup."""
 
     def __init__(
         self,
@@ -189,7 +188,7 @@ class Server:
     # -- listening ---------------------------------------------------------------------------
 
     def listen(self, sockets: Iterable[socket.socket] = ()) -> tuple[Address, ...]:
-        """Take these sockets, or bind new ones; return their addresses. Raises
+        """Listen on these sockets, or bind new ones; return the addresses. Raises
         `ConfigurationError`."""
         self._sockets = list(sockets) or listen(self.settings.binds)
         self._addresses = addresses(self._sockets)
@@ -295,8 +294,8 @@ class Server:
     async def _announced(
         self, connection: Connection, sock: socket.socket, deadline: float
     ) -> Refused | None:
-        """Take the header of a trusted proxy, and the client's address from it; None: go on. Who
-        sends none may be anybody, so he is sent nothing."""
+        """Take the header of a trusted proxy, and the client's address from it; None: go on. A peer
+        that sends none may be any, so it is sent nothing."""
         if not self._proxies.include(connection.client.host):
             return None
         refused = Refused(EndReason.CLIENT_CLOSED)
@@ -323,8 +322,8 @@ class Server:
         return refused
 
     def _note_destination(self, connection: Connection, sock: socket.socket) -> None:
-        """Note what the client connected to, if brokers are told and no proxy has said it. The
-        listener itself may have all addresses."""
+        """Note the address that the client connected to, if brokers get PROXY headers and no proxy
+        has stated it. The listener itself may have all addresses."""
         if self._introduction is not None and connection.destination is None:
             connection.destination = Address(*sock.getsockname()[:2])
 
@@ -407,13 +406,13 @@ class Server:
         return outcome
 
     def _traced(self, session: Session, connection: Connection, trace: Trace | None) -> Session:
-        """Return the session that traces its frames, if it is to be."""
+        """Return the session, wrapped to trace its frames if this connection is traced."""
         if trace is None:
             trace = self._tracing.trace_of_principal(session.caller.principal, connection.id)
         return session if trace is None else TracedSession(session, trace, self.entry)
 
     def _introduce(self, connection: Connection, stream: Stream, principal: str | None) -> None:
-        """Set with what connections to brokers for this client begin."""
+        """Set the header with which connections to brokers for this client begin."""
         if self._introduction is not None and connection.destination is not None:
             connection.header = self._introduction.header(
                 connection.client, connection.destination, stream, principal
@@ -434,7 +433,7 @@ class Server:
         return reached
 
     def unanswered(self, conversation: Conversation) -> None:
-        """Report the broker that did not answer in this conversation, so that it is avoided for a
+        """Report the broker that did not respond in this conversation, so that it is avoided for a
         while."""
         if conversation.silent is not None:
             self._dialler.unanswered(conversation.silent.stream)
@@ -442,7 +441,8 @@ class Server:
     async def reach(
         self, target: Address | None, header: bytes | None = None
     ) -> tuple[Leg, Dialled] | Denial:
-        """Connect to a broker, to any healthy one if `target` is None. `header`: see `Dialler`."""
+        """Connect to a broker, or to any healthy one if `target` is None. Return its leg, or a
+        denial. `header`: see `Dialler`."""
         began = self._clock()
         reached = await self._reach(target, header)
         if self._spans is not None:
@@ -467,7 +467,7 @@ class Server:
         return self.leg(stream, address.host), Dialled(address)
 
     def leg(self, stream: Stream, host: str, patience: Patience = endless) -> Leg:
-        """Return a leg on a connected stream. `patience`: see `Leg`."""
+        """Return a leg on a connected stream. `host`: the peer's address. `patience`: see `Leg`."""
         share = self._reactor.memory.opening
         bound = self.settings.handshake_frame
         ready = self._readiness

@@ -1,7 +1,8 @@
 """The side connections of one pair, to brokers to which a lookup was redirected.
 
-They are opened in the client's name, so pairs never share them. They are kept for a short time,
-because lookups come in bursts, and their number is bounded.
+A *chase* follows the redirects of one lookup. Side connections are opened in the client's name, so
+pairs never share them. They are kept for a short time, because lookups come in bursts, and their
+number is bounded.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _OVER = Denial(Refusal.CLOSED, "the client is gone")
 
 
 class QueuedJob(NamedTuple):
-    """A job that has not started. `deadline`: by trio's clock."""
+    """A job that has not started. `then`: gets its result. `deadline`: by trio's clock."""
 
     job: Job
     then: AfterJob
@@ -57,7 +58,7 @@ class SideConnections:
         self.sweeping = False
 
     async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
-        """Return an unused connection to this broker, or a new one."""
+        """Return an unused connection to this broker, or a new one; a denial if there is none."""
         assert target is not None
         if self._closed:
             return _OVER
@@ -120,7 +121,8 @@ class SideConnections:
         self._close_surplus()
 
     def retire(self, leg: Leg) -> None:
-        """Take a connection back whose broker has answered, when its chase dials another broker."""
+        """Take back the connection of a chase that dials another broker next, after this one has
+        responded."""
         self.give_back([leg], usable=True)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Write the frames of chosen connections to the log."""
+"""Writes the frames of chosen connections to the log."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from gateway.front.conversation import Watch
 from gateway.wire.contract import Direction, Entry, Origin, Trace
 
 MOST_ADDED = 100
-"""Networks, and principals, that are traced for a while, at a time: each network is looked at for
-each connection."""
+"""Most networks, and most principals, that may be traced for a limited time: each network is
+compared with the address of each connection."""
 
 Network = IPv4Network | IPv6Network
 
@@ -22,24 +22,24 @@ T = TypeVar("T", bound=Hashable)
 
 
 class _ForAWhile(Generic[T]):
-    """What is traced for a while. Of too many the oldest is given up."""
+    """What is traced for a limited time. Of too many the oldest is given up."""
 
     def __init__(self) -> None:
         self._until: dict[T, float] = {}
 
     def add(self, what: T, now: float, seconds: float) -> None:
-        self._until = {it: until for it, until in self._until.items() if until > now}
+        self._until = {traced: until for traced, until in self._until.items() if until > now}
         while len(self._until) >= MOST_ADDED:
             del self._until[next(iter(self._until))]
         self._until[what] = now + seconds
 
     def at(self, now: float) -> Iterator[T]:
-        return (it for it, until in self._until.items() if now < until)
+        return (traced for traced, until in self._until.items() if now < until)
 
 
 class Tracing:
-    """The connections of one listener to trace: all (`everything`), or those from `networks`; and
-    for a while, those of further networks and of principals."""
+    """Chooses the connections of one listener to trace: all (`everything`), or those from
+    `networks`; and for a limited time, those of further networks and of principals."""
 
     def __init__(
         self,
@@ -56,22 +56,23 @@ class Tracing:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     def add(self, network: Network, seconds: float) -> None:
-        """Trace clients from a network that connect in this time."""
+        """Trace clients that connect from a network within the next `seconds`."""
         self._added.add(network, self._clock(), seconds)
 
     def add_principal(self, principal: str, seconds: float) -> None:
-        """Trace clients that connect as this principal in this time."""
+        """Trace clients that connect as this principal within the next `seconds`."""
         self._principals.add(principal, self._clock(), seconds)
 
     def trace_of(self, origin: Origin) -> Trace | None:
-        """Return the function that traces frames of a connection; None: it is not traced, unless
-        its principal is."""
+        """Return the function that traces the frames of a connection; None if its address is not
+        traced. Its principal is not known yet."""
         if self._everything or self._is_in_networks(origin.host):
             return self._trace(origin.id)
         return None
 
     def trace_of_principal(self, principal: str | None, connection: int) -> Trace | None:
-        """Return the same for a connection that was opened, so that its principal is known."""
+        """Return the function that traces the frames of an open connection; None if its principal
+        is not traced."""
         if principal is None or principal not in self._principals.at(self._clock()):
             return None
         return self._trace(connection)

@@ -1,4 +1,4 @@
-"""Authentication: clients' tokens, and the gateway's own credential towards brokers.
+"""Authentication: clients' credentials, and the gateway's own credential towards brokers.
 
 `keys` and `token` load joserfc and cryptography; import them only where tokens are verified.
 """

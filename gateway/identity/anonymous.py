@@ -1,4 +1,4 @@
-"""Lets clients in that show no credential, under one name."""
+"""Admits clients without a credential, all under one principal."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from gateway.identity.verified import Verified
 
 
 def make_verifier(settings: model.Anonymous, _needs: object) -> Anonymous:
-    """Return the verifier of a configured method."""
+    """Return the verifier for these settings."""
     return Anonymous(settings.principal)
 
 
 class Anonymous:
-    """Gives everybody the same principal, `name`."""
+    """Verifies nothing: each client gets the same principal, `name`."""
 
     def __init__(self, name: str) -> None:
         self._proof = Verified(name, None)
 
     def verify(self, _data: bytes, _now_wall: float, _certificate: bytes | None = None) -> Verified:
-        """Return the principal."""
+        """Return the principal, whatever the client shows."""
         return self._proof

@@ -1,7 +1,7 @@
-"""Names the client that showed a TLS certificate.
+"""Authenticates clients by their TLS certificates.
 
 The handshake has verified the certificate against the authorities of its listener. Pulsar's clients
-say so by the method `tls`, whose data are empty.
+announce it by the method `tls`, whose data are empty.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ _SPIFFE = "spiffe://"
 
 
 def make_verifier(settings: model.Certificates, _needs: object) -> CertificateVerifier:
-    """Return the verifier of a configured method."""
+    """Return the verifier for these settings."""
     return CertificateVerifier(settings.names)
 
 
 class CertificateVerifier:
-    """Names clients by the first of `kinds` that their certificate has; see `NAMES`."""
+    """Takes a client's principal from its certificate: its first name of one of `kinds`, which are
+    tried in their order; see `NAMES`."""
 
     def __init__(self, kinds: Sequence[str]) -> None:
         self._kinds = kinds
@@ -40,7 +41,8 @@ class CertificateVerifier:
     def verify(
         self, _data: bytes, now_wall: float, certificate: bytes | None = None
     ) -> Verified | Denial:
-        """Return the principal of a verified certificate (DER), and when that expires."""
+        """Return the principal of a verified certificate (DER), and when the certificate expires; a
+        denial if there is none, it has expired, or has no such name."""
         if certificate is None:
             return NO_CERTIFICATE
         try:
@@ -59,13 +61,13 @@ class CertificateVerifier:
 
 def _alternatives(certificate: x509.Certificate) -> x509.SubjectAlternativeName | None:
     try:
-        found = certificate.extensions.get_extension_for_oid(
+        names = certificate.extensions.get_extension_for_oid(
             ExtensionOID.SUBJECT_ALTERNATIVE_NAME
         ).value
     except x509.ExtensionNotFound:
         return None
-    assert isinstance(found, x509.SubjectAlternativeName)
-    return found
+    assert isinstance(names, x509.SubjectAlternativeName)
+    return names
 
 
 def _uris(certificate: x509.Certificate) -> list[str]:
@@ -75,9 +77,9 @@ def _uris(certificate: x509.Certificate) -> list[str]:
 
 def _spiffe(certificate: x509.Certificate) -> Iterator[str]:
     """Yield the SPIFFE ID. A certificate with several is none (X.509-SVID section 2)."""
-    found = [uri for uri in _uris(certificate) if uri.startswith(_SPIFFE)]
-    if len(found) == 1:
-        yield found[0]
+    ids = [uri for uri in _uris(certificate) if uri.startswith(_SPIFFE)]
+    if len(ids) == 1:
+        yield ids[0]
 
 
 def _dns(certificate: x509.Certificate) -> list[str]:
@@ -92,8 +94,8 @@ def _email(certificate: x509.Certificate) -> list[str]:
 
 def _common_name(certificate: x509.Certificate) -> list[str]:
     """Return the last common name, which is the most specific one."""
-    found = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return [str(it.value) for it in found[-1:]]
+    attributes = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return [str(attribute.value) for attribute in attributes[-1:]]
 
 
 def _subject(certificate: x509.Certificate) -> list[str]:

@@ -19,30 +19,30 @@ Stamp = tuple[int, int, int]
 
 
 class OwnCredential(Protocol):
-    """A source of the gateway's credential."""
+    """A source of the gateway's own credential. It returns a denial while it has none."""
 
     def current(self) -> Credential | Denial: ...
 
 
 class StoredCredential(Protocol):
-    """A source that has the credential without asking anybody."""
+    """A source that always has the credential at hand."""
 
     def current(self) -> Credential: ...
 
 
 class NoCredential:
-    """For brokers without authentication: sends what Pulsar's own clients send then."""
+    """For brokers without authentication: the gateway sends what Pulsar's own clients send then."""
 
     def current(self) -> Credential:
-        """Return the method `none` without data."""
+        """Return a credential of the method `none`, without data."""
         return Credential("none", b"")
 
 
 class OwnCertificate:
-    """For brokers that know the gateway by its TLS certificate."""
+    """For brokers that authenticate the gateway by its TLS certificate."""
 
     def current(self) -> Credential:
-        """Return the method `tls`, whose data are empty."""
+        """Return a credential of the method `tls`, whose data are empty."""
         return Credential("tls", b"")
 
 
@@ -74,7 +74,8 @@ class TokenFile:
             )
 
     def current(self) -> Credential:
-        """Return the token, with the method `token`."""
+        """Return the token as a credential of the method `token`, read again if the file has
+        changed."""
         before = self.last_error
         try:
             stamp = self._look()
@@ -112,14 +113,14 @@ def _expiry(token: bytes) -> float | None:
     try:
         _, payload, _ = token.split(b".")
         ends = json.loads(urlsafe_b64decode(payload + b"=="))["exp"]
-        # NaN would end who waits for that time.
+        # NaN would end what waits for that time.
         return float(ends) if isinstance(ends, int | float) and math.isfinite(ends) else None
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return None
 
 
 class PasswordFile(TokenFile):
-    """A password in a file, and the name that it belongs to; read again as a token is."""
+    """A user name, and its password in a file, which is read again whenever it changes."""
 
     what = "password file"
     content = "the password, and nothing else"

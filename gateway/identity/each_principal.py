@@ -1,4 +1,4 @@
-"""Reads the names and passwords by which brokers know each client of the gateway.
+"""Reads the user names and passwords that the gateway shows to brokers, a pair for each principal.
 
 The file is a mapping in YAML, read with its safe loader:
 
@@ -34,22 +34,24 @@ Passwords = Mapping[str, Credential]
 
 
 class EachPrincipal(TokenFile):
-    """Reads the passwords of principals from a file, again whenever it changes (`TokenFile`)."""
+    """The credentials of principals in a file, which is read again whenever it changes
+    (`TokenFile`)."""
 
     what = "passwords file"
     content = "a username and a password for each principal"
     _passwords: Passwords = MappingProxyType({})
 
     def current(self) -> Credential:
-        """Return what the gateway shows for nobody: nothing."""
+        """Return the credential of connections that are for no client: none."""
         super().current()
         return NoCredential().current()
 
     def of(self, principal: str | None) -> Credential | Denial:
-        """Return what brokers are shown for a client."""
+        """Return the credential that brokers are shown for a principal; a denial if the file has
+        none."""
         super().current()
-        found = self._passwords.get(principal or OTHERS) or self._passwords.get(OTHERS)
-        return found or _UNKNOWN
+        credential = self._passwords.get(principal or OTHERS) or self._passwords.get(OTHERS)
+        return credential or _UNKNOWN
 
     def _read(self) -> None:
         with self._path.open("rb") as file:
@@ -62,23 +64,26 @@ class EachPrincipal(TokenFile):
 
 
 def read_passwords(content: bytes) -> Passwords:
-    """Return the passwords of a file. Raises `ConfigurationError`, whose text says what is wrong
-    with the file, without any of its passwords."""
+    """Return the credentials in a passwords file, by principal. Raises `ConfigurationError`, whose
+    text says what is wrong with the file, without any of its passwords."""
     if len(content) > LARGEST:
         raise ConfigurationError(f"has more than {LARGEST} bytes")
     import yaml  # where there is such a file: it takes a megabyte, and milliseconds of the start
 
     try:
         root = yaml.compose(content, yaml.SafeLoader)
-        told = yaml.safe_load(content)
+        document = yaml.safe_load(content)
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f", line {mark.line + 1}"
         raise ConfigurationError(f"is not YAML{where}") from None
-    if not isinstance(told, dict) or not told:
+    if not isinstance(document, dict) or not document:
         raise ConfigurationError("names nobody")
     _refuse_repeated(root)
-    return {_name(number, name): _one(number, told[name]) for number, name in enumerate(told, 1)}
+    return {
+        _name(number, name): _credential_of(number, document[name])
+        for number, name in enumerate(document, 1)
+    }
 
 
 def _refuse_repeated(root: yaml.Node | None) -> None:
@@ -97,10 +102,10 @@ def _name(number: int, name: object) -> str:
     return name
 
 
-def _one(number: int, it: object) -> Credential:
-    if not isinstance(it, dict) or it.keys() != {"username", "password"}:
+def _credential_of(number: int, entry: object) -> Credential:
+    if not isinstance(entry, dict) or entry.keys() != {"username", "password"}:
         raise ConfigurationError(f"has under name {number} no username and password alone")
-    username, password = it["username"], it["password"]
+    username, password = entry["username"], entry["password"]
     if not all(isinstance(part, str) and part for part in (username, password)):
         raise ConfigurationError(f"has under name {number} what is no text; put it in quotes")
     if ":" in username:

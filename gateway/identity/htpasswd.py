@@ -1,4 +1,4 @@
-"""Reads htpasswd files, and refuses hashes that are too weak to be stolen."""
+"""Reads htpasswd files, and refuses hashes that would not withstand theft."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Users = Mapping[str, str]
 
 
 def read_users(content: bytes, what: str) -> Users:
-    """Return the users of an htpasswd file, whose lines are `name:hash`.
+    """Return the hashes in an htpasswd file, whose lines are `name:hash`, by name.
 
     Raises `ConfigurationError`, whose text begins with `what`, if a hash is weak or unknown.
     """
@@ -82,7 +82,7 @@ def _weakness(hash: str) -> str:
 
 
 def is_right(hash: str, password: bytes) -> bool:
-    """Return whether a password is that of a hash. It takes 50 to 300 ms."""
+    """Return whether a password matches a hash. This takes 50 to 300 ms."""
     if hash.startswith("$argon2id$"):
         try:
             return argon2.PasswordHasher().verify(hash, password)

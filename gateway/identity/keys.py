@@ -38,7 +38,7 @@ SMALLEST_RSA = 2048
 _CURVES = (SECP256R1, SECP384R1, SECP521R1)  # of ES256, ES384, ES512
 
 _LARGEST_FILE = 65_536
-"""Bytes. The largest public keys have a few thousand: a larger file is a wrong path."""
+"""Bytes. The largest public keys have a few thousand: a larger file means a wrong path."""
 
 _ENCODED = b"data:;base64,"
 
@@ -101,7 +101,8 @@ def _checked(key: object, what: str) -> RSAKey | ECKey | OKPKey:
 
 
 def read_key_file(path: Path, what: str) -> bytes:
-    """Return what a file with keys holds, decoded if it says so. Raises `ConfigurationError`."""
+    """Return the content of a key file, decoded if it is a `data:` URL in base64. Raises
+    `ConfigurationError`, whose text begins with `what`."""
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)

@@ -20,37 +20,38 @@ _CURVES = frozenset({"P-256", "P-384", "P-521"})
 
 
 class KeySource(Protocol):
-    """The keys of one issuer."""
+    """A source of the keys of one issuer."""
 
     def of(self, id: str | None) -> Sequence[TokenKey]:
-        """Return the keys that may have signed a token which names this key."""
+        """Return the keys that may verify a token with this key id; None: the token has no key
+        id."""
         ...
 
     def may_gain(self, id: str | None) -> bool:
-        """Return whether `renew` might bring a key of this id."""
+        """Return whether `renew` might bring a key with this id."""
         ...
 
     async def renew(self) -> bool:
-        """Wait until the keys were fetched once more; return whether that succeeded."""
+        """Have the keys fetched once more, and wait for that; return whether it succeeded."""
         ...
 
 
 class FixedKeys:
-    """Keys without ids, which never change."""
+    """A source of keys without ids, which never change."""
 
     def __init__(self, keys: Sequence[TokenKey]) -> None:
         self._keys = tuple(keys)
 
     def of(self, _id: str | None) -> Sequence[TokenKey]:
-        """See `KeySource`."""
+        """Return all keys: any of them may verify the token."""
         return self._keys
 
     def may_gain(self, _id: str | None) -> bool:
-        """See `KeySource`."""
+        """Return False: the keys never change."""
         return False
 
     async def renew(self) -> bool:
-        """See `KeySource`."""
+        """Return True: there is nothing to fetch."""
         return True
 
 
@@ -66,7 +67,7 @@ def read_key_set(content: bytes, what: str) -> KeySet:
     """
     try:
         listed = json.loads(content)["keys"]
-        keys = [(_id_of(it), key) for it in listed if (key := _key(it)) is not None]
+        keys = [(_id_of(jwk), key) for jwk in listed if (key := _key(jwk)) is not None]
     except (ValueError, TypeError, LookupError, RecursionError):
         raise ConfigurationError(f"{what} holds no JSON Web Key Set") from None
     if not keys:
@@ -75,7 +76,7 @@ def read_key_set(content: bytes, what: str) -> KeySet:
 
 
 def key_set(path: Path) -> KeySet:
-    """Return the keys of a set in a file. Raises `ConfigurationError`."""
+    """Return the keys of a JSON Web Key Set in a file. Raises `ConfigurationError`."""
     what = f"The key set file {path}"
     return read_key_set(read_key_file(path, what), what)
 

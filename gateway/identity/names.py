@@ -1,4 +1,4 @@
-"""Names of principals: which ones there may be, and how rules write them anew."""
+"""Names of principals: which names are valid, and how configured rules map them to others."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ def is_proper(name: str) -> bool:
     """
     if not name or len(name) > LONGEST_NAME:
         return False
-    return not any(unicodedata.category(it) in ("Cc", "Cs") for it in name)
+    return not any(unicodedata.category(character) in ("Cc", "Cs") for character in name)
 
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A rule that writes names anew: those that match `pattern` as a whole become `template`, in
-    which `{1}` or `{name}` is a group of the pattern, and `{0}` the whole name."""
+    """A rule that maps names: a name that matches `pattern` as a whole becomes `template`, in which
+    `{1}` or `{name}` is a group of the pattern, and `{0}` the whole name."""
 
     pattern: Expression
     template: str
 
     def apply(self, name: str) -> str | None:
-        """Return the new name; None: the rule is not for this one."""
+        """Return the name that a name is mapped to; None if it does not match the pattern."""
         match = self.pattern.fullmatch(name)
         if match is None:
             return None
         groups = {str(number): text for number, text in enumerate((name, *match.groups()))}
         groups |= match.groupdict()
-        return GROUP.sub(lambda it: groups.get(it[1]) or "", self.template)
+        return GROUP.sub(lambda reference: groups.get(reference[1]) or "", self.template)
 
 
 def mapped(name: str, rules: Sequence[Mapping]) -> str | None:
-    """Return what the first fitting rule makes of a name. None: no rule fits, or one of both names
-    cannot be a principal's. Without rules names stay as they are."""
+    """Return the name that the first matching rule maps a name to; the name itself without rules.
+    None: no rule matches, or one of both names cannot be a principal's."""
     if not rules:
         return name
     if not is_proper(name):

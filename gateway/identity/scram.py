@@ -1,11 +1,11 @@
-"""Reads files of SCRAM credentials, and makes up those of users that nobody knows.
+"""Reads files of SCRAM credentials, and makes up credentials of unknown users.
 
 A line is `name:mechanism:iterations:salt:stored key:server key`, the last three in base64. A user
 may have a line for each mechanism.
 
-A client is told the salt and the iterations of a user before it has shown anything. So for a name
-that is not in the file some are made up by a keyed hash of the name: the same ones each time it is
-asked for, and such as others in the file have. Who knows the key could tell them apart.
+A client receives the salt and the iterations of a user before it has shown anything. So for a name
+that is not in the file they are made up by a keyed hash of the name: the same ones each time, and
+with sizes that others in the file have. Only the key could tell them apart from real ones.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ LEAST_SALT, MOST_SALT = 8, 64
 """Bytes. Real ones have 16 to 32; a made up one is a hash of 64."""
 
 USUAL_SALT, USUAL_ITERATIONS = 24, 16_384
-"""The most iterations that Kafka's own tools take."""
+"""Bytes, and the most iterations that Kafka's own tools accept."""
 
 SIZES = {
-    mechanism: hmac.new(b"", digestmod=it).digest_size for mechanism, it in SCRAM_HASHES.items()
+    mechanism: hmac.new(b"", digestmod=hash_name).digest_size
+    for mechanism, hash_name in SCRAM_HASHES.items()
 }
 """Bytes of a key, by mechanism."""
 
@@ -52,30 +53,32 @@ def line(
     iterations: int = USUAL_ITERATIONS,
     salt: bytes | None = None,
 ) -> str:
-    """Return the line of a user. Raises `ValueError` if nobody can have this name."""
+    """Return the line of a credentials file for a user. Raises `ValueError` if the name is not
+    valid."""
     if not is_proper(user) or ":" in user:
         raise ValueError("a name with a colon or a control character")
     salt = os.urandom(USUAL_SALT) if salt is None else salt
     keys = scram_keys(mechanism, password.encode(), salt, iterations)
-    encoded = (b64encode(it).decode() for it in (salt, keys.stored, keys.server))
+    encoded = (b64encode(part).decode() for part in (salt, keys.stored, keys.server))
     return ":".join((user, mechanism, str(iterations), *encoded))
 
 
 def read_users(content: bytes, what: str) -> Users:
-    """Return the users of a file. Raises `ConfigurationError`, whose text begins with `what`."""
+    """Return the secrets in a credentials file, by name and mechanism. Raises `ConfigurationError`,
+    whose text begins with `what`."""
     users: dict[tuple[str, str], ScramSecret] = {}
     for number, text in enumerate(content.decode(errors="replace").splitlines(), 1):
         if not text.strip() or text.startswith("#"):
             continue
         try:
-            found = _read_line(text.strip())
+            secret = _read_line(text.strip())
         except ValueError as error:
             raise ConfigurationError(f"{what}, line {number}, {error}; {_MAKE}") from None
-        if (found.user, found.mechanism) in users:
+        if (secret.user, secret.mechanism) in users:
             raise ConfigurationError(
                 f"{what}, line {number}, has a name and mechanism that are there before"
             )
-        users[found.user, found.mechanism] = found
+        users[secret.user, secret.mechanism] = secret
     if not users:
         raise ConfigurationError(f"{what} names nobody; {_MAKE}")
     return users
@@ -113,19 +116,19 @@ def _decoded(text: str) -> bytes:
 
 
 class Phantoms:
-    """Makes up the secrets of users that `users` does not have, by a key."""
+    """Makes up secrets of users that `users` does not have, by a keyed hash."""
 
     def __init__(self, users: Users, key: bytes) -> None:
         self._key = key
         self._shapes = {mechanism: _shapes(users, mechanism) for mechanism in SCRAM_HASHES}
 
     def secret(self, user: str, mechanism: str) -> ScramSecret:
-        """Return what looks like the secret of this user, and fits no password."""
+        """Return a secret of this user that looks like a real one, and that no password fits."""
         shapes = self._shapes[mechanism]
         chosen = int.from_bytes(self._hash("shape", mechanism, user))
         iterations, size = shapes[chosen % len(shapes)]
         salt = self._hash("salt", mechanism, user)[:size]
-        stored, server = (self._hash(it, mechanism, user) for it in ("stored", "server"))
+        stored, server = (self._hash(kind, mechanism, user) for kind in ("stored", "server"))
         length = SIZES[mechanism]
         return ScramSecret(user, mechanism, salt, iterations, stored[:length], server[:length])
 
@@ -137,5 +140,9 @@ class Phantoms:
 def _shapes(users: Users, mechanism: str) -> list[tuple[int, int]]:
     """Return the iterations and the sizes of salts that users have; the usual ones if nobody has a
     secret of the mechanism."""
-    found = {(it.iterations, len(it.salt)) for it in users.values() if it.mechanism == mechanism}
-    return sorted(found) or [(USUAL_ITERATIONS, USUAL_SALT)]
+    shapes = {
+        (secret.iterations, len(secret.salt))
+        for secret in users.values()
+        if secret.mechanism == mechanism
+    }
+    return sorted(shapes) or [(USUAL_ITERATIONS, USUAL_SALT)]

@@ -53,7 +53,8 @@ Users = Mapping[str, bytes]
 
 
 class Signed(NamedTuple):
-    """What a client has signed. `at`: milliseconds since 1970, by its clock."""
+    """What a client shows: its name, a time, a number, and its signature of them. `at`:
+    milliseconds since 1970, by the client's clock."""
 
     user: str
     at: int
@@ -62,7 +63,8 @@ class Signed(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A token. `until`: seconds since 1970."""
+    """A token as text: the name of a user, the seconds since 1970 until which it is valid, and a
+    code."""
 
     user: str
     until: int
@@ -70,8 +72,8 @@ class Text(NamedTuple):
 
 
 def read_users(content: bytes, what: str) -> Users:
-    """Return the users of a file. Raises `ConfigurationError`, whose text begins with `what`, and
-    has none of the passwords."""
+    """Return the passwords in a users file, by name. Raises `ConfigurationError`, whose text begins
+    with `what`, and has none of the passwords."""
     users: dict[str, bytes] = {}
     for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -88,13 +90,13 @@ def read_users(content: bytes, what: str) -> Users:
 
 
 def signature(password: bytes, user: str, at: int, number: str) -> str:
-    """Return what a client signs its name, the time and a number with."""
+    """Return the signature of a name, a time and a number by a password, as clients make it."""
     code = hmac.digest(password, f"{user}{at}{number}".encode(), "sha1")
     return quote(b64encode(code).decode(), safe="")
 
 
 def read(shown: str) -> Signed | Text | None:
-    """Return the signature or the token that a client shows; None: it shows neither."""
+    """Parse what a client shows: return its signature or its token; None if it is neither."""
     user, _, rest = shown.rpartition(" ")
     if rest.startswith(_MARK):
         user, _, until = user.rpartition(" ")
@@ -110,25 +112,26 @@ def _is_number(text: str) -> bool:
 
 
 def is_signed(shown: Signed, password: bytes) -> bool:
-    """Return whether the password has made this signature."""
+    """Return whether a signature was made with this password."""
     right = signature(password, shown.user, shown.at, shown.number)
     return hmac.compare_digest(right.encode(), shown.signature.encode())
 
 
 def is_made_here(shown: Text, password: bytes) -> bool:
-    """Return whether a gateway has made this token for the user of the password."""
+    """Return whether a gateway has issued this text to the user with this password."""
     return hmac.compare_digest(_text(password, *shown[:2]).encode(), shown.code.encode())
 
 
 def tokens(user: str, password: bytes, client: str, now: float) -> Tokens:
-    """Return the tokens of a user for the client with this id. `now`: wall-clock seconds."""
+    """Return new tokens of a user, for the client with this id. `now`: wall-clock seconds."""
     until = int(now + TOKEN_LIFE)
     text = f"{user} {until} {_text(password, user, until)}"
     return Tokens(text, _number(user, password, client, int(now) // _PERIOD))
 
 
 def is_number_of(number: int, user: str, password: bytes, client: str, now: float) -> bool:
-    """Return whether a number is a token of this user and client."""
+    """Return whether a number is a valid token of this user and client. `now`: wall-clock
+    seconds."""
     period = int(now) // _PERIOD
     return any(
         hmac.compare_digest(
@@ -139,12 +142,13 @@ def is_number_of(number: int, user: str, password: bytes, client: str, now: floa
 
 
 def may_be(number: int) -> int:
-    """Return the `short` of the user whose token this number may be."""
+    """Return the hash of the user's name (see `short`) that a number has in it."""
     return number >> _CODE_BITS
 
 
 def short(user: str) -> int:
-    """Return 15 bits of a hash of the name. A number has them, so that its user can be found."""
+    """Return 15 bits of a hash of a user's name. A number has them in it, so that its user can be
+    found."""
     return int.from_bytes(hashlib.sha256(user.encode()).digest()[:2]) >> (16 - _NAME_BITS)
 
 

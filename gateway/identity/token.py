@@ -33,7 +33,7 @@ Verifying takes linear time, so this also bounds the cost of a stranger's first 
 NOT_ACCEPTED = Denial(Refusal.UNAUTHENTICATED, "token not accepted")
 EXPIRED = Denial(Refusal.UNAUTHENTICATED, "token expired")
 NO_KEYS = Denial(Refusal.NOT_READY, "the keys of the token's issuer cannot be had now")
-"""Clients try again then; after a failed authentication they do not."""
+"""Clients retry after this response; after a failed authentication they do not."""
 
 # "EdDSA" is the usual name of what RFC 9864 calls "Ed25519", and issuers go on using it.
 warnings.filterwarnings("ignore", "EdDSA is deprecated", SecurityWarning)
@@ -43,7 +43,7 @@ _MALFORMED = (JoseError, ValueError, TypeError, LookupError, AttributeError, Rec
 
 
 class Unsettled:
-    """A token by a key that is not known yet. `outcome` verifies it once the keys were fetched."""
+    """A token whose key is not known yet. `outcome` verifies it once the keys were fetched."""
 
     def __init__(self, verifier: TokenVerifier, data: bytes, now_wall: float) -> None:
         self._verifier = verifier
@@ -51,13 +51,13 @@ class Unsettled:
         self._now_wall = now_wall
 
     async def outcome(self) -> Verified | Denial:
-        """Return the principal that the token proves."""
+        """Fetch the keys; return the principal that the token proves, or a denial."""
         return await self._verifier.verify_by_new_keys(self._data, self._now_wall)
 
 
 class Issuers:
-    """Verifies tokens of several issuers, each by its own keys and rules. `verifiers`: by the name
-    in tokens (`iss`); by None for all other tokens."""
+    """Verifies tokens of several issuers, each by its own keys and rules. `verifiers`: by the
+    issuer's name in tokens (`iss`); the one under None verifies all other tokens."""
 
     def __init__(self, verifiers: Mapping[str | None, TokenVerifier]) -> None:
         self._verifiers = verifiers
@@ -66,7 +66,8 @@ class Issuers:
     def verify(
         self, data: bytes, now_wall: float, _certificate: bytes | None = None
     ) -> Verified | Denial | Unsettled:
-        """Return the principal that a token proves, at a wall time in seconds since 1970."""
+        """Return the principal that a token proves, a denial, or `Unsettled` if its key is not
+        known yet. `now_wall`: seconds since 1970."""
         if self._only is not None:
             return self._only.verify(data, now_wall)
         if len(data) > LARGEST_TOKEN:
@@ -122,7 +123,8 @@ class TokenVerifier:
     def verify(
         self, data: bytes, now_wall: float, _certificate: bytes | None = None
     ) -> Verified | Denial | Unsettled:
-        """Return the principal that a token proves, at a wall time in seconds since 1970."""
+        """Return the principal that a token proves, a denial, or `Unsettled` if its key is not
+        known yet. `now_wall`: seconds since 1970."""
         token = self._read(data)
         if token is None:
             return NOT_ACCEPTED
@@ -132,7 +134,7 @@ class TokenVerifier:
         return Unsettled(self, data, now_wall) if self._keys.may_gain(id) else NOT_ACCEPTED
 
     async def verify_by_new_keys(self, data: bytes, now_wall: float) -> Verified | Denial:
-        """Do the same once the keys were fetched again."""
+        """Fetch the keys again, then return the principal that the token proves, or a denial."""
         fetched = await self._keys.renew()
         answer = self.verify(data, now_wall)
         if not isinstance(answer, Unsettled):

@@ -1,4 +1,4 @@
-"""What all ways to verify a client have in common."""
+"""The result of verifying a client, by whatever method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line of `gateway sandbox`. Imports what a protocol's sandbox needs when it runs."""
+"""The command line of `gateway sandbox`. Imports the sandbox of a protocol only to run it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ BROKERS = {
     PULSAR: "127.0.0.1:16650,127.0.0.1:16651",
     KAFKA: "127.0.0.1:19092,127.0.0.1:19093",
 }
-"""Where brokers listen if the command line does not say it, by protocol."""
+"""The default of --brokers, by protocol."""
 
 CONTROL = "127.0.0.1:16680"
-"""Where the control listens if the command line does not say it."""
+"""The default of --control."""
 
 OWN = {
     PULSAR: ("control", "token_secret", "proxy_role"),
@@ -54,10 +54,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: Options) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit status. Raises `ConfigurationError`."""
+    """Run a sandbox until SIGTERM or SIGINT; return the exit status. Raises
+    `ConfigurationError`."""
     protocol = options.protocol
     for other, names in OWN.items():
-        given = [it for it in names if other != protocol and getattr(options, it)]
+        given = [name for name in names if other != protocol and getattr(options, name)]
         if given:
             option = given[0].replace("_", "-")
             raise ConfigurationError(f"--{option} goes with --protocol {other}")

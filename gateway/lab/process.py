@@ -1,4 +1,4 @@
-"""What the sandboxes of all protocols share as processes: addresses, listeners, their end."""
+"""What the sandbox processes of all protocols share: addresses, listeners, and how they end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     Serve = Callable[..., Awaitable[object]]
-    """A task as nurseries start it: it tells when it has started."""
+    """A task as `Nursery.start` starts it: it reports when it has started."""
 
 MOST_BROKERS = 16
 """One process uses one core, so more brokers show nothing that two do not."""
@@ -27,7 +27,7 @@ _ANY_PORT = ":0"
 
 
 def addresses(text: str, scheme: str, default_port: int) -> tuple[Address, ...]:
-    """Read the addresses of --brokers. Raises `ConfigurationError`."""
+    """Return the addresses that the value of --brokers names. Raises `ConfigurationError`."""
     parts = text.removeprefix(f"{scheme}://").split(",")
     if len(parts) > MOST_BROKERS:
         raise ConfigurationError(f"--brokers names {len(parts)}; {MOST_BROKERS} are the most")
@@ -35,18 +35,19 @@ def addresses(text: str, scheme: str, default_port: int) -> tuple[Address, ...]:
 
 
 def address(text: str, option: str, default_port: int) -> Address:
-    """Read `host:port`, where port 0 is any free port. Raises `ConfigurationError`."""
+    """Return the address in `host:port`; port 0 is any free port. Raises `ConfigurationError`,
+    which names `option`."""
     host = text.removesuffix(_ANY_PORT)
     try:
-        found = parse_address(host, default_port)
+        parsed = parse_address(host, default_port)
     except ValueError as why:
         example = f"Write for example 127.0.0.1:1{default_port}"
         raise ConfigurationError(f"{option}: {why}. {example}") from None
-    return found if host == text else found._replace(port=0)
+    return parsed if host == text else parsed._replace(port=0)
 
 
 async def listen(address: Address) -> trio.SocketListener:
-    """Return a listener. Raises `ConfigurationError` if it cannot be had."""
+    """Return a TCP listener at an address. Raises `ConfigurationError` if the system refuses it."""
     try:
         listeners = await trio.open_tcp_listeners(address.port, host=address.host)
     except OSError as error:
@@ -95,6 +96,6 @@ def first_of(error: BaseException) -> BaseException:
 
 
 def report(text: str) -> None:
-    """Write to standard error: a sandbox has no settings for a structured log."""
+    """Write a text to standard error: a sandbox has no settings for a structured log."""
     printable = "\n".join(line if line.isprintable() else ascii(line) for line in text.splitlines())
     sys.stderr.write(f"sandbox: {printable}\n")

@@ -1,9 +1,9 @@
-"""Send spans and log lines to a collector.
+"""Sends spans and log lines to an OpenTelemetry collector.
 
 OpenTelemetry's own kit queues, encodes and sends, in one thread for spans and one for lines. The
-gateway's loop does no more than make a record and put it into a queue. What a slow collector leaves
-no room for is dropped, the oldest first, and counted; nothing waits for a collector except the end
-of the process, for `settings.deadline` at most.
+gateway's event loop only makes a record and puts it into a queue. If a collector is slow and the
+queue is full, the oldest records are dropped and counted. Nothing waits for a collector except the
+end of the process, for `settings.deadline` at most.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ PAUSE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`url`: of the collector, without `/v1/traces`. `share`: of the operations that have spans, 0
-    to 1. `lines`: whether log lines are sent too. `queue`: records of each kind that wait.
-    `deadline`: seconds of one request. `instance`: the name of this process. `version`: of the
-    gateway. `principal`: makes the name under which a principal is shown. `longest`: characters of
-    an attribute."""
+    """Settings of the export. `url`: the collector's, without `/v1/traces`. `share`: the part of
+    all operations that have spans, 0 to 1. `lines`: whether log lines are sent too. `queue`: most
+    waiting records of each kind. `deadline`: seconds of one request. `instance`: the name of this
+    process. `version`: of the gateway. `principal`: returns the name under which a principal is
+    shown. `longest`: most characters of an attribute."""
 
     url: str
     instance: str
@@ -81,8 +81,8 @@ class Settings:
 
 
 class Export:
-    """Sends what is passed to `span`, and to `lines`, a processor of structlog (None: no lines are
-    sent). `close` it at the end."""
+    """Sends the spans that are passed to `span`, and the log lines that are passed to `lines`, a
+    processor of structlog (None if log lines are not sent). Call `close` at the end."""
 
     def __init__(self, settings: Settings) -> None:
         self.figures = {SPANS: ExportFigures()}
@@ -133,7 +133,7 @@ class Export:
         )
 
     def span(self, span: Span) -> None:
-        """Send a span with its parts; see `telemetry.spans.Spans`."""
+        """Queue a span with its parts to be sent. Never waits; a `telemetry.spans.Spans`."""
         self._send(span, None)
 
     def _send(self, span: Span, parent: trace.Span | None) -> None:
@@ -167,9 +167,12 @@ class Export:
         return int((monotonic + self._offset) * 1e9)
 
     def close(self) -> None:
-        """Send what waits, for the time of one request at most; what is left is lost."""
+        """Send the waiting records, for `settings.deadline` seconds at most; those left are
+        lost."""
         seconds = self._settings.deadline
-        closing = [threading.Thread(target=it.shutdown, daemon=True) for it in self._batches]
+        closing = [
+            threading.Thread(target=processor.shutdown, daemon=True) for processor in self._batches
+        ]
         for thread in closing:
             thread.start()
         until = time.monotonic() + seconds

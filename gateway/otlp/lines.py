@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from gateway.telemetry.figures import ExportFigures
 
 FAILED = "otlp_failed"
-"""The event of the line that says that records could not be sent. It is not sent itself: each would
-be followed by the next."""
+"""The event of the log line which reports that records could not be sent. That line itself is not
+sent, because its failure would make another one."""
 
 _SEVERITIES = {
     "debug": SeverityNumber.DEBUG,
@@ -27,15 +27,15 @@ _SEVERITIES = {
 
 
 class Lines:
-    """A processor of structlog that sends each event as it is about to be written: veiled and cut.
-    The event itself goes on unchanged."""
+    """A processor of structlog that sends each event to the collector as it will be written: with
+    principals hidden and texts cut. The event itself passes unchanged."""
 
     def __init__(self, logger: Logger, figures: ExportFigures) -> None:
         self._logger = logger
         self._figures = figures
 
     def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-        """Send the event, and return it."""
+        """Queue the event to be sent, and return it unchanged."""
         name = event["event"]
         if name == FAILED:
             return event

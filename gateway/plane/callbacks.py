@@ -1,5 +1,5 @@
-"""Callbacks that a pair gets at set times. Each pair may keep some, so they are small objects in
-place of closures and tables."""
+"""Callbacks of a pair at set times. Each pair may keep several, so they are small objects in place
+of closures and tables."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ T = TypeVar("T")
 
 
 class CallbackOwner(Protocol):
-    """The part of a pair that its callbacks use. `laters`: the end of the chain of callbacks that
-    the session has asked for and not got."""
+    """The part of a pair that its callbacks use. `over`: the pair has ended. `laters`: the newest
+    of the session's callbacks that are not due yet; the earlier ones are chained to it."""
 
     over: bool
     laters: SessionCallback | None
@@ -23,19 +23,19 @@ class CallbackOwner(Protocol):
         """End the pair because of a bug in the gateway."""
 
     def go_on(self, then: Callable[[float], Effects], now: float) -> None:
-        """Have the session go on at the time that it asked for."""
+        """Call `then` of the session, whose time has come, and carry out the effects."""
 
 
 class Checked(Protocol):
     """The method of a pair that `PeerCheck` calls."""
 
     def check_peers(self, now: float) -> None:
-        """End the pair if a peer is gone, or look again later."""
+        """End the pair if a peer is gone; otherwise schedule the next check."""
 
 
 class PeerCheck(Cancellable[None]):
-    """Has a pair look at its peers, as often as it wants. Each pair keeps one for all its life, so
-    it does without a bound method, which takes 64 bytes."""
+    """The timer for `Pair.check_peers`. Each pair keeps one for all its life, so it refers to the
+    pair itself: a bound method would take 64 bytes more."""
 
     __slots__ = ("_pair",)
 
@@ -58,7 +58,8 @@ def _called(_now: float) -> None:
 
 
 class PairCallback(Cancellable[T]):
-    """Calls back unless the pair has ended. A bug in what is called ends this pair alone."""
+    """A callback that is not called once the pair has ended. An exception in it ends this pair
+    alone."""
 
     __slots__ = ("_pair",)
 
@@ -85,8 +86,9 @@ class PairCallback(Cancellable[T]):
 
 
 class SessionCallback(PairCallback[Effects]):
-    """Calls the session once, and carries out its effects. The callbacks that a pair still awaits
-    form a chain: the pair cancels all of them at its end, and one that is due takes itself out."""
+    """A callback that the session asked for: it is called once, and its effects are carried out.
+    The callbacks that a pair still waits for form a chain: the pair cancels all of them at its end,
+    and a callback that is due leaves it."""
 
     __slots__ = ("_earlier", "_later")
 
@@ -99,7 +101,7 @@ class SessionCallback(PairCallback[Effects]):
         pair.laters = self
 
     def leave(self, pair: CallbackOwner) -> None:
-        """Leave the pair's chain."""
+        """Leave the chain of the pair's callbacks."""
         if self._earlier is not None:
             self._earlier._later = self._later
         if self._later is not None:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 
 class Collection:
-    """`length`: bytes of the whole frame. `left`: seconds for which it may still be read."""
+    """An incomplete stop frame. `length`: bytes of the whole frame. `left`: seconds for which it
+    may still be read."""
 
     __slots__ = ("_claim", "_data", "_deadlines", "_memory", "_since", "_timer", "left", "length")
 
@@ -46,21 +47,21 @@ class Collection:
 
     @property
     def missing(self) -> int:
-        """Return the number of bytes that have not come."""
+        """Return the number of bytes that have not been received."""
         return self.length - len(self._data)
 
     def __str__(self) -> str:
         return f"{len(self._data)} bytes of a stop frame of {self.length} came in time"
 
     def add(self, data: memoryview) -> int:
-        """Keep the bytes that belong to the frame. Return how many these are."""
+        """Keep those bytes of `data` that belong to the frame. Return their number."""
         taken = data[: self.missing]
         self._data += taken
         self._memory.collected += len(taken)
         return len(taken)
 
     def frame(self) -> bytes:
-        """Return the whole frame. Its bytes are kept, and counted, once."""
+        """Return the whole frame; its bytes are no longer kept and counted here."""
         frame = bytes(self._data)
         self._memory.collected -= len(self._data)
         self._data = bytearray()
@@ -69,8 +70,8 @@ class Collection:
     # -- room --------------------------------------------------------------------------------
 
     def claim(self, address: str, on_grant: Callable[[], None]) -> bool:
-        """Claim room for the frame. Return whether it may be read on now; if not, add nothing until
-        `on_grant` is called."""
+        """Claim memory for the whole frame. Return whether the frame may be read on now; if not,
+        add nothing until `on_grant` is called."""
         if self.length <= UNCLAIMED:
             return True
 
@@ -100,7 +101,7 @@ class Collection:
             self._timer = None
 
     def close(self) -> None:
-        """Free the bytes, the timer and the claim: the frame is decided, or the pair has ended."""
+        """Free the bytes, the timer and the claim: the frame was decided, or the pair has ended."""
         if self._timer is not None:
             self._deadlines.cancel(self._timer)
             self._timer = None

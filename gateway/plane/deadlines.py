@@ -53,7 +53,7 @@ class Deadlines:
 
     @property
     def head(self) -> float | None:
-        """Return when the next callback is due, or None."""
+        """Return when the next callback is due; None without callbacks."""
         return self._heap[0][0] if self._heap else None
 
     def add(self, when: float, callback: Callback) -> None:

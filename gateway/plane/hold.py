@@ -72,7 +72,7 @@ class HeldFrames:
         return sum(queue.size for queue in self._queues.values())
 
     def since(self, account: Account) -> float | None:
-        """Return when the oldest frame came, or None if nothing waits."""
+        """Return when the account's oldest frame came; None if none waits."""
         queue = self._queues.get(account)
         return queue.frames[0].came if queue and queue.frames else None
 
@@ -82,13 +82,14 @@ class HeldFrames:
         return queue is not None and queue.cut and not queue.frames
 
     def put(self, account: Account, frames: bytes, now: float) -> None:
-        """Queue whole frames, or discard them if too much waits already."""
+        """Queue whole frames, or discard them if too many bytes wait already. `now`: when they
+        came."""
         account.hold()
         self._put(account, _Entry(now, bytearray(frames)))
 
-    def refuse(self, account: Account, told: bytes, now: float) -> None:
-        """Queue a refusal behind the frames."""
-        self._put(account, _Entry(now, bytearray(told), is_refusal=True))
+    def refuse(self, account: Account, refusal: bytes, now: float) -> None:
+        """Queue a refusal, which is a frame for the client, behind the account's frames."""
+        self._put(account, _Entry(now, bytearray(refusal), is_refusal=True))
 
     def _put(self, account: Account, entry: _Entry) -> None:
         queue = self._queues.get(account)
@@ -111,26 +112,27 @@ class HeldFrames:
         )
 
     def first(self, account: Account) -> bytearray | None:
-        """Return the oldest frames, if the account has allowance. Do not change them, nor use them
-        after `passed`."""
+        """Return the account's oldest frames if it has allowance; None otherwise. Do not change
+        them, nor use them after `passed`."""
         queue = self._queues.get(account)
         if queue is None or not queue.frames or account.held:
             return None
         return None if queue.frames[0].is_refusal else queue.frames[0].data
 
     def refusal(self, account: Account) -> bytes | None:
-        """Return the refusal at the head of the queue; receipts may have to come before it."""
+        """Return the refusal at the head of the account's queue; None if there is none. The
+        receipts of earlier frames have to be sent before it."""
         queue = self._queues.get(account)
         is_next = queue is not None and queue.frames and queue.frames[0].is_refusal
         return bytes(queue.frames[0].data) if queue is not None and is_next else None
 
     def has_refusals(self, account: Account) -> bool:
-        """Return whether any refusal is in the queue, at its head or behind frames."""
+        """Return whether any refusal is in the account's queue, at its head or behind frames."""
         queue = self._queues.get(account)
         return queue is not None and queue.refusals > 0
 
     def passed(self, account: Account, size: int) -> None:
-        """Remove `size` bytes of the first entry."""
+        """Remove `size` bytes of the first entry of the account's queue, which have passed."""
         queue = self._queues[account]
         entry = queue.frames[0]
         self._grow(account, queue, -size)
@@ -182,11 +184,12 @@ class Ages:
 
     @property
     def first(self) -> float | None:
-        """Return when the oldest bytes first came, or None if nothing waits."""
+        """Return when the oldest bytes first came; None if none wait."""
         return self._marks[0][1] if self._marks else None
 
     def put(self, size: int, now: float) -> None:
-        """Add `size` bytes."""
+        """Add `size` bytes. As many as were discarded earlier keep the time at which they first
+        came."""
         while size and self._earlier:
             known, came = self._earlier.popleft()
             taken = min(size, known)
@@ -204,7 +207,7 @@ class Ages:
         self._marks.append((size, came))
 
     def passed(self, size: int) -> None:
-        """Remove the oldest `size` bytes."""
+        """Remove the oldest `size` bytes, which have passed."""
         while size and self._marks:
             known, came = self._marks.popleft()
             if size < known:

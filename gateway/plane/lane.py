@@ -27,7 +27,8 @@ class Reader(Protocol):
         """Handle received bytes, or the end of the stream."""
 
     def timed(self, now: float, stands_for: int) -> None:
-        """Do the same for bytes that are timed. `stands_for`: see `Sampler.sample`."""
+        """Handle received bytes as `readable` does, and measure the time. `stands_for`: see
+        `Sampler.sample`."""
 
     def flushed(self) -> None:
         """Note that the lane has no pending bytes any more."""
@@ -91,7 +92,7 @@ class Lane(Descriptor):
 
     @property
     def address(self) -> str:
-        """Return the peer's host; empty if the peer is gone or has none. A system call."""
+        """Return the peer's host; empty if the peer is gone or has none. It takes a system call."""
         try:
             name = self.stream.getpeername()
         except OSError:
@@ -113,11 +114,11 @@ class Lane(Descriptor):
         return bool(self._mask & IN)
 
     def read(self, on: bool) -> None:  # noqa: FBT001
-        """Turn calls of `reader` for received bytes on or off."""
+        """Switch reading on or off: whether `reader` is called for received bytes."""
         self._watch(self._mask | IN if on else self._mask & ~IN)
 
     def meaning(self, events: int) -> int:
-        """Translate the kernel's events into `IN`, `OUT` and others, as they concern this lane."""
+        """Return the kernel's events as `IN`, `OUT` and others, as they concern this lane."""
         return events
 
     def _watch(self, mask: int) -> None:
@@ -136,7 +137,7 @@ class Lane(Descriptor):
     # -- outbound ----------------------------------------------------------------------------
 
     def send(self, data: bytes | memoryview) -> None:
-        """Send what the socket takes, keep the rest. Raises `OSError` if the peer is lost."""
+        """Send what the socket takes, and keep the rest. Raises `OSError` if the peer is lost."""
         if self.pending:
             self.keep(data)
             return
@@ -148,7 +149,8 @@ class Lane(Descriptor):
             self.keep(memoryview(data)[sent:])
 
     def keep(self, data: bytes | memoryview) -> None:
-        """Send a copy of these bytes later. A copy, because the shared buffer is never lent."""
+        """Keep a copy of these bytes to send later. A copy, because the shared buffer is never
+        lent."""
         if self.pending is None:
             self.pending = deque()
         self.pending.append(memoryview(bytes(data)))
@@ -156,7 +158,8 @@ class Lane(Descriptor):
         self._watch(self._mask | OUT)
 
     def flush(self) -> bool:
-        """Send pending bytes. Return whether none are left. Raises `OSError`."""
+        """Send pending bytes. Return whether none are left. Raises `OSError` if the peer is
+        lost."""
         while self.pending:
             data = self.pending[0]
             try:
@@ -198,7 +201,8 @@ is not `IN` alone, which the reactor takes for bytes to read."""
 
 
 class RecordLane(Lane):
-    """A lane of records; see `plane.stream`. `again(lane)` has the lane read without an event."""
+    """A lane on a `RecordStream` (`plane.stream`). `again(lane)`: has the lane read once more
+    without an event."""
 
     __slots__ = ("_again", "_records", "_registered")
 
@@ -235,17 +239,17 @@ class RecordLane(Lane):
             raise
 
     def read(self, on: bool) -> None:  # noqa: FBT001
-        """See `Lane`. Buffered bytes cause no event, so they are read without one."""
+        """See `Lane`. Bytes that the stream holds cause no event, so they are read without one."""
         super().read(on)
         if on and self._records.buffered:
             self._again(self)
 
     def meaning(self, events: int) -> int:
         """See `Lane`."""
-        found = events & ~(IN | OUT | CROSSED)
+        meaning = events & ~(IN | OUT | CROSSED)
         for wanted, awaited in ((IN, self._records.receives_on), (OUT, self._records.sends_on)):
-            found |= wanted if self._mask & wanted and events & awaited else 0
-        return found
+            meaning |= wanted if self._mask & wanted and events & awaited else 0
+        return meaning
 
     def _watch(self, mask: int) -> None:
         self._mask = mask

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Lingering:
-    """Owns a lane until `forget` closes it; see `lane.Reader`."""
+    """Owns a lane until `forget` closes it; implements `lane.Reader`."""
 
     __slots__ = ("_forget", "_lane", "_plane")
 
@@ -57,11 +57,11 @@ class Lingering:
             self._forget(lane)
 
     def timed(self, now: float, stands_for: int) -> None:
-        """See `Reader`: nothing here is worth a time."""
+        """See `Reader`. Discarded bytes are not timed."""
         self.readable(now)
 
     def flushed(self) -> None:
-        """Shut down sending, or close the lane: all bytes are delivered."""
+        """Shut down sending, or close the lane if the peer has done so: all bytes are delivered."""
         if self._lane.reading:
             self._lane.shut()
         else:

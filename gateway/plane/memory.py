@@ -20,7 +20,8 @@ other half is enough for 20,000 pumps whose peers do not read, while the other p
 
 UNHEARD_BOUND = 64 * 1024
 """Bytes of the gateway's own frames that may wait for a peer before the peer is not read any more.
-Some hundred answers: more than a client requests before it reads, and far below a buffer's size."""
+Some hundred responses: more than a client requests before it reads, and far below a buffer's
+size."""
 
 
 class _Room:
@@ -103,7 +104,8 @@ class Memory(Room):
 
     @property
     def unheard_bound(self) -> int:
-        """Return `UNHEARD_BOUND`, or less while memory is more than half full."""
+        """Return the bound of the gateway's own frames that wait for a peer: `UNHEARD_BOUND`, or
+        less while memory is more than half full."""
         return UNHEARD_BOUND if self.used <= self.ample else SPARING_READ
 
     @property

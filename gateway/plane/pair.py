@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from gateway.plane.lane import Lane
 
 ASK_AHEAD = 30.0
-"""Seconds before its credential expires at which a client is asked for a newer one; half of the
-time that is left if that is less."""
+"""Seconds before its credential expires at which a client is asked for reauthentication; half of
+the time that is left if that is less."""
 
 _CLOSED = {Peer.CLIENT: EndReason.CLIENT_CLOSED, Peer.BROKER: EndReason.BROKER_CLOSED}
 _LOST = {Peer.CLIENT: EndReason.CLIENT_LOST, Peer.BROKER: EndReason.BROKER_LOST}
@@ -60,8 +60,8 @@ if the turn ends earlier. A decision costs 10 to 20 µs, so this is about a turn
 25,000 stop frames, and a client can make some that take milliseconds each."""
 
 QUIET = 0.05
-"""Seconds without a byte after which a pair that everybody has left ends: its client's last
-requests, such as partitions or a schema, are answered by then."""
+"""Seconds without a byte after which a pair without a further step of leaving ends: its client's
+last requests, such as partitions or a schema, have their responses by then."""
 
 EMPTY = 0.5
 """Seconds after which such a pair ends in any case: a client whose lookup another gateway answers
@@ -73,7 +73,9 @@ _VIOLATION = (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)  # by dire
 
 
 class Pair:
-    """Two lanes, two pumps, one session. `owner` identifies the pair to its maker."""
+    """Two lanes (client, broker), two pumps between them, and one session. `owner`: the object by
+    which the maker of the pair knows it. `moved`: counts of received bytes, by direction. `over`:
+    the pair has ended."""
 
     __slots__ = (
         "_asks",
@@ -155,8 +157,8 @@ class Pair:
         return reactor.decisions >= DECISIONS_AT_ONCE or reactor.clock() > reactor.until
 
     def resume(self, then: AfterJob, result: bytes | Denial, now: float) -> None:
-        """Go on with a job's result, unless the pair has ended meanwhile. `PeerError` raised by
-        `then` is the broker's fault."""
+        """Go on with a job's result, unless the pair has ended meanwhile. A `PeerError` from `then`
+        is the broker's fault."""
         if self.over:
             return
         try:
@@ -171,7 +173,7 @@ class Pair:
         self._reactor.deadlines.add(until, SessionCallback(self, then))
 
     def go_on(self, then: Callable[[float], Effects], now: float) -> None:
-        """Go on at the time that the session asked for."""
+        """Call `then` of the session, whose time has come, and carry out the effects."""
         try:
             effects = then(now)
         except PeerError as error:
@@ -264,7 +266,7 @@ class Pair:
             self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def reset(self, account: Account, now: float) -> bool:
-        """Take one step of resetting a producer. Return whether there are more steps."""
+        """Take the next step of resetting a producer. Return False if no step was left."""
         effects = self._holding.reset(account)
         if effects is None:
             return False
@@ -292,7 +294,8 @@ class Pair:
     # -- leaving -----------------------------------------------------------------------------
 
     def leave(self, now: float) -> None:
-        """Take one more step of moving the client elsewhere at shutdown, or end the pair."""
+        """Take the next step of moving the client elsewhere. Without a further step, end the pair
+        once it is quiet."""
         effects = self.session.leave(now)
         if effects is not None:
             self._empty_since = math.inf
@@ -303,19 +306,20 @@ class Pair:
             self.end(EndReason.DRAINED)
 
     def revoke(self, account: Account, denial: Denial, now: float) -> None:
-        """Withdraw the admission of an account."""
+        """Withdraw the admission of an account. `denial`: the reason."""
         effects = self.session.revoke(account, denial, now)
         self._carry_out(effects, self.pumps[Direction.TO_CLIENT], b"", now)
 
     # -- watching ----------------------------------------------------------------------------
 
     def clock(self) -> float:
-        """Return the plane's time, for callers without an event's time."""
+        """Return the plane's time, for callers that handle no event."""
         return self._reactor.clock()
 
     @property
     def kept(self) -> int:
-        """Return the number of bytes kept for this pair, without collected ones."""
+        """Return the number of bytes kept for this pair, without those of incomplete stop
+        frames."""
         parts = (*self.pumps, self.client, self.broker)
         return sum(part.kept for part in parts) + (self._waiting.size if self._waiting else 0)
 
@@ -329,8 +333,8 @@ class Pair:
         return max(pump.heard for pump in self.pumps)
 
     def watch(self, now: float, expires: float) -> None:
-        """End the pair when a peer is gone, and some time after the client's credential `expires`
-        if no newer one comes."""
+        """Begin to watch the peers: the pair ends when a peer is gone, and some time after the
+        client's credential expires (`expires`) without reauthentication."""
         self._prolong(expires, now)
         for pump in self.pumps:
             pump.heard = now
@@ -342,7 +346,7 @@ class Pair:
         self._expires = expires + self._reactor.settings.expired if expires > now else expires
 
     def _ask(self, now: float) -> None:
-        """Have the client asked for a newer credential."""
+        """Have the client asked for reauthentication."""
         self._asks = math.inf
         try:
             effects = self.session.expiring(now)
@@ -352,7 +356,7 @@ class Pair:
         self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def check_peers(self, now: float) -> None:
-        """End the pair if a peer is gone or its time is over, or look again when it may be."""
+        """End the pair if a peer is gone or its time is over; otherwise schedule the next check."""
         settings = self._reactor.settings
         if now >= self._asks:
             self._ask(now)
@@ -382,7 +386,9 @@ class Pair:
                 return _STALLED[pump.sink.peer]
         if self.session.idle is not None:
             return None
-        silent = [it for it in self.pumps if it.listens and now >= it.heard + settings.silent]
+        silent = [
+            pump for pump in self.pumps if pump.listens and now >= pump.heard + settings.silent
+        ]
         return _SILENT[silent[0].source.peer] if len(silent) == 1 else None
 
     # -- ends --------------------------------------------------------------------------------
@@ -405,14 +411,15 @@ class Pair:
         self._reactor.crash(self, error)
 
     def end(self, reason: EndReason, farewell: bytes = b"", detail: str = "") -> None:
-        """End this pair alone. Bytes already received are still delivered."""
+        """End this pair alone. Bytes already received are still delivered. `farewell`: a frame for
+        the client; empty: the session's own. `detail`: for logs."""
         if self.over:
             return
         self.over = True
         self._reactor.deadlines.cancel(self._watch)
-        while (asked := self.laters) is not None:
-            asked.leave(self)
-            self._reactor.deadlines.cancel(asked)
+        while (callback := self.laters) is not None:
+            callback.leave(self)
+            self._reactor.deadlines.cancel(callback)
         if self.session.stopwatch is not None:
             self.session.stopwatch.stop()
         whole = self.pumps[Direction.TO_CLIENT].scanner.owed == 0
@@ -440,7 +447,7 @@ class Hooks(Protocol):
     """Callbacks from the plane, within a turn: they must not take long."""
 
     def start(self, pair: Pair, job: Job, then: AfterJob) -> None:
-        """Begin a job whose result is passed to `Reactor.resume`."""
+        """Begin a job. Its result goes to `Reactor.resume`, together with `then`."""
 
     def ended(self, pair: Pair, reason: EndReason, detail: str) -> None:
         """Note that a pair has ended."""
@@ -450,7 +457,7 @@ class Hooks(Protocol):
 
 
 class PairOwner(PlaneState, ABC):
-    """The reactor as its pairs see it."""
+    """The part of the reactor that pairs use."""
 
     def __init__(
         self,

@@ -86,10 +86,11 @@ class PumpHost(Protocol):
         """Queue whole frames until this account has allowance."""
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """Return the end of the run of frames that wait for this account too."""
+        """Return the offset in `chunk` up to which whole frames must wait for the same account;
+        `start` if there are none."""
 
     def attend(self, now: float) -> None:
-        """Ask the session for further effects."""
+        """Ask the session for further effects, after bytes went to the client or allowance came."""
 
     def later(self, when: float, callback: Callable[[float], None]) -> Cancellable[None]:
         """Call back at the time `when`, unless the pair has ended by then."""
@@ -117,13 +118,13 @@ class PumpHost(Protocol):
 
 
 class ByteCount(Protocol):
-    """Counts bytes."""
+    """A counter of bytes."""
 
     bytes: int
 
 
 class _Uncounted:
-    """Counts what nobody reads."""
+    """Counts bytes that nobody asks for."""
 
     __slots__ = ("bytes",)
 
@@ -165,7 +166,7 @@ else:
 
 
 class Pump(Mover):
-    """Moves the bytes of one direction of a pair. Plain calls, no waiting."""
+    """Moves the bytes of one direction of a pair by plain calls, without waiting."""
 
     __slots__ = (
         "_mutes_peer",
@@ -211,7 +212,8 @@ class Pump(Mover):
     # -- common case -------------------------------------------------------------------------
 
     def receive(self, now: float) -> None:
-        """Move received bytes."""
+        """Receive bytes from the source lane, scan them, and send those that pass. `now`: the
+        plane's time."""
         pair, memory, carry = self.pair, self._memory, self._carry
         if self._pauses or self.sink.pending or memory.used > memory.bound:
             self._not_now(now)
@@ -247,7 +249,7 @@ class Pump(Mover):
         readable = receive
 
     def judge(self, at: int, end: int, count: int, now: float) -> None:  # noqa: C901 - flat
-        """Scan `buffer[at:end]`, and send the bytes that pass, with those before `at`.
+        """Scan `buffer[at:end]`, and send the bytes that pass, together with those before `at`.
 
         `count`: how many of the last bytes were received now. Flat, because it runs once for each
         wake-up.
@@ -365,7 +367,8 @@ class Pump(Mover):
     # -- other cases -------------------------------------------------------------------------
 
     def timed(self, now: float, stands_for: int) -> None:
-        """Move received bytes, and time them. `stands_for`: see `Sampler.sample`."""
+        """Receive and move bytes, and measure how long that takes. `stands_for`: see
+        `Sampler.sample`."""
         stopwatch = self.pair.session.stopwatch
         if stopwatch is None or self.direction is Direction.TO_CLIENT:
             self.readable(now)
@@ -523,13 +526,14 @@ class Pump(Mover):
     # -- the gateway's own frames ------------------------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Send in place of the stop frame that is being decided, which is at a border."""
+        """Send a frame in place of the stop frame that is being decided; the direction is at a
+        border then."""
         self._emit(frame)
 
     def release(self, frames: bytearray, came: float) -> int:
         """Scan and send whole frames that were held since `came`, at a border. Return the number of
-        bytes that passed; a stop frame follows them. The frames do not use the shared buffer, which
-        may be in use, and go before carried bytes, which came later."""
+        bytes that passed; a stop frame may follow them. The frames do not use the shared buffer,
+        which may be in use, and go before carried bytes, which came later."""
         sampler, stopwatch = self._plane.sampler, self.pair.session.stopwatch
         stands_for = 0
         if sampler.skips or stopwatch is None:
@@ -605,13 +609,13 @@ class Pump(Mover):
         self._read_on()
 
     def postpone(self, until: float) -> None:
-        """Keep the stop frame that is being decided, and what follows, until this time."""
+        """Keep the stop frame that is being decided, and all that follows, until this time."""
         assert self._postponed is None, "a stop frame is postponed once"
         self.pause()
         self._postponed = self.pair.later(until, self.take_up)
 
     def take_up(self, now: float) -> None:
-        """Have the stop frame decided again that was postponed, if there is one."""
+        """Have the postponed stop frame decided again, if there is one."""
         if self._postponed is not None:
             self._plane.deadlines.cancel(self._postponed)
             self._postponed = None
@@ -641,7 +645,7 @@ class Pump(Mover):
             rest = rest[take:]
 
     def drained(self) -> None:
-        """Read on: the sink has no pending bytes any more."""
+        """Read on: the sink has taken all pending bytes."""
         self.blocked_since = math.inf
         if self._at_border is None:
             self._unmute_peer()
@@ -675,7 +679,8 @@ class Pump(Mover):
 
     @property
     def kept(self) -> int:
-        """Return the number of carried bytes and of own bytes that wait for a border."""
+        """Return the number of carried bytes, and of the gateway's own bytes that wait for a
+        border."""
         return len(self._carry) + self._waiting
 
     @property

@@ -47,8 +47,8 @@ EVENTS_AT_ONCE = 256
 
 
 RELIEF = 2.0
-"""Seconds for which memory may stay full: nobody is read then, because some peers do not take their
-pending bytes. Longer than a lane lingers, and a short break for the other pairs."""
+"""Seconds for which memory may stay full. No peer is read meanwhile, because some peers do not take
+their pending bytes. Longer than a lane lingers, and a short break for the other pairs."""
 
 
 PARTED = 0.05
@@ -58,9 +58,9 @@ before the garbage collector moves them to an older generation."""
 
 LINGER_MS = 1
 """Milliseconds for which a busy turn waits for its next event. A pass through trio instead takes as
-much CPU as two events. One that waits in vain delays the other tasks by as long, half a turn. The
-compiled loop waits until the turn ends, or a deadline: one timer for all events, because timeouts
-of a millisecond are set and cancelled at a higher price than that of moving a small frame."""
+much CPU as two events. A wait in vain delays the other tasks by as long, half a turn. The compiled
+loop waits until the turn ends, or a deadline: one timer for all events, because timeouts of a
+millisecond are set and cancelled at a higher price than that of moving a small frame."""
 
 
 class _Rounds(ABC):
@@ -149,7 +149,7 @@ else:
 
 
 class Reactor(Rounds, PairOwner):
-    """All open pairs. Made once for a process; `run` is its task."""
+    """Serves all open pairs of a process; `run` is its task."""
 
     def __init__(
         self,
@@ -173,7 +173,7 @@ class Reactor(Rounds, PairOwner):
 
     @property
     def is_empty(self) -> bool:
-        """Return true if no connection is open, not even one that lingers."""
+        """Return whether no connection is open, not even one that lingers."""
         return not self._lanes
 
     def add(
@@ -186,11 +186,12 @@ class Reactor(Rounds, PairOwner):
         expires: float = math.inf,
         moved: tuple[ByteCount, ByteCount] = UNCOUNTED,
     ) -> Pair:
-        """Take over two connected, non-blocking streams. Raises nothing: the pair may have ended.
+        """Take over two connected, non-blocking streams, and return their pair. Raises nothing: the
+        pair may have ended.
 
-        `received`: the bytes read from each side beyond the opening, by direction.
-        `expires`: when the client's credential expires, by the plane's clock. `moved`: count the
-        received bytes, by direction.
+        `owner`: the object by which the caller knows the pair. `received`: the bytes read from each
+        side beyond the opening, by direction. `expires`: when the client's credential expires, by
+        the plane's clock. `moved`: counts of received bytes, by direction.
         """
         now = self.clock()
         lanes = [self._lane(client, Peer.CLIENT), self._lane(broker, Peer.BROKER)]
@@ -227,7 +228,8 @@ class Reactor(Rounds, PairOwner):
             self.crash(pair, error)
 
     def revoke(self, denials: Mapping[Account, Denial]) -> None:
-        """Withdraw the admission of these accounts, in all pairs. Raises nothing."""
+        """Withdraw the admission of these accounts, in all pairs. `denials`: the reasons. Raises
+        nothing."""
         by_connection: dict[int | None, list[Account]] = {}
         for account in denials:
             by_connection.setdefault(account.subject.connection, []).append(account)
@@ -245,7 +247,8 @@ class Reactor(Rounds, PairOwner):
             self.crash(pair, error)
 
     def grant(self, account: Account, messages: int, size: int) -> None:
-        """Raise an account's allowance, and send the frames that waited for it. Raises nothing."""
+        """Raise an account's allowance by `messages` and `size` bytes, and send the frames that
+        waited for it. Raises nothing."""
         waiting = self.granted.get(account)
         if waiting is None:
             account.grant(messages, size)
@@ -253,7 +256,7 @@ class Reactor(Rounds, PairOwner):
             waiting.grant(account, messages, size, self.clock())
 
     def leave(self, pair: Pair) -> None:
-        """Take one more step of moving this pair's client elsewhere, at shutdown."""
+        """Take the next step of moving this pair's client elsewhere. Raises nothing."""
         if pair.over:
             return
         try:
@@ -423,8 +426,8 @@ class Reactor(Rounds, PairOwner):
             self.keep_deadlines()
 
     def keep_deadlines(self) -> None:
-        """Call due deadlines, for as long as a turn. Each may move a carried chunk: the chunks of
-        demanding peers would otherwise keep all other pairs waiting."""
+        """Call the due deadlines, for as long as a turn. Each may move a carried chunk: the chunks
+        of demanding peers would otherwise keep all other pairs waiting."""
         now = self.clock()
         self.until = until = now + self.settings.turn
         while (head := self.deadlines.head) is not None and head <= now <= until:
@@ -433,7 +436,7 @@ class Reactor(Rounds, PairOwner):
             now = self.clock()
 
     def _rearm(self) -> None:
-        """Have the earliest deadline kept, which is a new one."""
+        """Restart the timer: a new deadline is the earliest."""
         self.due = min(self.due, self.deadlines.head or math.inf)
         if self._timer is not None:
             self._timer.cancel()

@@ -36,7 +36,8 @@ TRIES = 16
 
 
 class Claim:
-    """Room for one frame. `granted`: the frame may be read. `on_grant`: called at a later grant."""
+    """A claim on memory for one frame. `granted`: the frame may be read. `on_grant`: called if the
+    claim is granted later than at once."""
 
     __slots__ = ("address", "granted", "on_grant", "size")
 
@@ -48,7 +49,8 @@ class Claim:
 
 
 class Share:
-    """`size`: the bytes that all claims together may take; `taken`: those that they take now."""
+    """A bounded amount of memory for incomplete frames. `size`: the bytes that all claims together
+    may take; `taken`: those that granted claims take now."""
 
     __slots__ = ("_of_address", "_waiting", "size", "taken")
 
@@ -65,8 +67,9 @@ class Share:
         return sum(map(len, self._waiting.values()))
 
     def claim(self, address: str, size: int, on_grant: Callable[[], None]) -> Claim:
-        """Claim room for a peer's frame. The claim is granted at once, or later within the release
-        of another one, which calls `on_grant`. `address`: the peer's host (see `holder`)."""
+        """Claim memory for a peer's frame. The claim is granted at once, or later within the
+        release of another claim, which calls `on_grant`. `address`: the peer's host (see
+        `holder`)."""
         address = holder(address)
         claim = Claim(address, size, on_grant)
         if self._fits(claim):
@@ -76,7 +79,7 @@ class Share:
         return claim
 
     def release(self, claim: Claim) -> None:
-        """Free the room of a granted claim, or withdraw a waiting one."""
+        """Free the memory of a granted claim, or withdraw a waiting one."""
         if not claim.granted:
             self._withdraw(claim)
             return

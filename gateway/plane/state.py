@@ -16,7 +16,7 @@ from gateway.wire.stopwatch import Sampler
 
 @dataclass(frozen=True, slots=True)
 class PlaneSettings:
-    """Bytes and seconds.
+    """Settings of the data plane; sizes are in bytes, times in seconds.
 
     `buffer`: the most that one receive takes. HAProxy's 16 KiB cost 2.5 times the CPU of 512 KiB.
     `turn`: the longest time for which the plane keeps the rest of the process waiting.
@@ -54,21 +54,20 @@ class PlaneSettings:
 
 
 class Grantee(Protocol):
-    """The waiting frames of one pair."""
+    """The waiting frames of one pair, which get their accounts' grants."""
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
-        """Raise an account's allowance and send its queued frames first. Raises nothing."""
+        """Raise an account's allowance, and send its queued frames first. Raises nothing."""
 
 
 class PlaneState:
     """The part of a reactor that pairs, pumps and lanes use. `rearm`: see `Deadlines`.
 
     `decisions`: stop frames decided in a row, in this turn or by this deadline. `until`: when this
-    turn ends. `due`: until when it may wait for events. `gave_work`: whether it has started a job,
-    which begins only after it. `resets`: number of resets of producers whose frames waited too
-    long.
-    `granted`: the receiver of each account's next grant, if the account waits. `sampler`: draws the
-    chunks that are timed.
+    turn ends. `due`: until when this turn may wait for events. `gave_work`: whether this turn has
+    started a job, which begins only after the turn. `resets`: number of resets of producers whose
+    frames waited too long. `granted`: the receiver of each waiting account's next grant. `sampler`:
+    draws the chunks that are timed.
     """
 
     def __init__(
@@ -77,8 +76,10 @@ class PlaneState:
         clock: Callable[[], float] = time.monotonic,
         rearm: Callable[[], None] = lambda: None,
     ) -> None:
-        it = self.settings = settings or PlaneSettings()
-        self.memory = Memory(it.buffer, it.memory, it.held, it.collected, it.opening)
+        bounds = self.settings = settings or PlaneSettings()
+        self.memory = Memory(
+            bounds.buffer, bounds.memory, bounds.held, bounds.collected, bounds.opening
+        )
         self.deadlines = Deadlines(rearm)
         self.clock = clock
         self.decisions = 0

@@ -22,12 +22,12 @@ OUT = select.EPOLLOUT
 
 
 class Stream(Protocol):
-    """A connected, non-blocking stream. All but `close` may raise `OSError`.
+    """A connected, non-blocking stream. All methods but `close` may raise `OSError`.
 
     `recv_into` and `recv` return 0 bytes at the end of the stream, and raise `BlockingIOError`
-    while there are none. `recv_into` fills as much of the buffer as it can without waiting.
-    `send` returns how many bytes it took, or raises `BlockingIOError`; the caller offers the other
-    bytes again, the same bytes first.
+    while there are none. `recv_into` fills as much of the buffer as it can without waiting. `send`
+    returns how many bytes it took, or raises `BlockingIOError`; the caller offers the other bytes
+    again, the same bytes first.
     """
 
     def fileno(self) -> int: ...

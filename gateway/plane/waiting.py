@@ -58,7 +58,7 @@ class WaitingHost(Protocol):
         """Ask the session for further effects, after allowance came."""
 
     def reset(self, account: Account, now: float) -> bool:
-        """Take one step of resetting a producer. Return whether there are more steps."""
+        """Take the next step of resetting a producer. Return False if no step was left."""
 
     def later(self, when: float, callback: Callable[[float], None]) -> Cancellable[None]:
         """Call back at the time `when`, unless the pair has ended by then."""
@@ -71,7 +71,8 @@ class WaitingHost(Protocol):
 
 
 class WaitingFrames:
-    """The queues of one pair, made when its first frame waits. `given_up`: see `Holding`."""
+    """The queues of frames that wait in one pair, made when its first frame waits. `given_up`: see
+    `Holding`."""
 
     __slots__ = (
         "_ages",
@@ -118,19 +119,20 @@ class WaitingFrames:
         self._age(account, account.queued - before, now)
         self._start_aging(account)
 
-    def refuse(self, account: Account, told: bytes, now: float) -> None:
-        """Queue a refusal for the client behind the frames."""
+    def refuse(self, account: Account, refusal: bytes, now: float) -> None:
+        """Queue a refusal, which is a frame for the client, behind the account's frames."""
         self._plane.granted[account] = self
-        self._frames.refuse(account, told, now)
+        self._frames.refuse(account, refusal, now)
         self._refused.setdefault(account, None)
 
     @property
     def is_refusing(self) -> bool:
-        """Return whether refusals wait for the receipts of earlier frames."""
+        """Return whether any refusal waits for the receipts of earlier frames."""
         return bool(self._refused)
 
     def response(self, now: float) -> None:
-        """Check all refusals: the client may have got the last receipt before one of them."""
+        """Check all refusals after a response went to the client: it may have been the last receipt
+        before one of them."""
         self._unchecked = len(self._refused)
         if not self._answering:
             self._answer_some(now)
@@ -157,12 +159,12 @@ class WaitingFrames:
         self._go_on(account, now)
 
     def expect(self, account: Account) -> None:
-        """Call `attend` at this account's next grant."""
+        """Call the pair's `attend` at this account's next grant."""
         self._plane.granted[account] = self
         self._expecting.add(account)
 
     def discard(self, account: Account) -> None:
-        """Discard this account's frames, and expect no grant."""
+        """Discard this account's frames, and no longer expect a grant."""
         self._frames.discard(account)
         self._refused.pop(account, None)
         self._ages.pop(account, None)
@@ -245,14 +247,14 @@ class WaitingFrames:
 
     def _send_refusal(self, account: Account) -> bool:
         """Send the first refusal, if earlier frames have their receipts. Return whether it did."""
-        told = self._frames.refusal(account)
-        if told is None or account.outstanding > 0:
+        refusal = self._frames.refusal(account)
+        if refusal is None or account.outstanding > 0:
             return False
-        self._frames.passed(account, len(told))
+        self._frames.passed(account, len(refusal))
         kept, self._refused[account] = self._refused.get(account), None
         if kept is not None:
             account.grant(*kept)
-        self._pair.pumps[Direction.TO_CLIENT].inject(told)
+        self._pair.pumps[Direction.TO_CLIENT].inject(refusal)
         return True
 
     def _keep_back(self, account: Account) -> None:

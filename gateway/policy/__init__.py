@@ -1,1 +1,1 @@
-"""Limits: the rules that set them, the accounts under them, and who waits for how long."""
+"""Policy: authorization of clients by rules, and the rate limits and quotas that rules set."""

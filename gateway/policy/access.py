@@ -1,7 +1,8 @@
-"""Who may do what: the rules of rights, and what they denied.
+"""Authorization by rules: which rights a client has, and counts of what was denied.
 
-A denial comes first, whatever else matches; then what a rule allows; then the default of the
-listener. A shadow rule denies and allows nothing: it counts what would be different with it.
+A rule that denies comes first, whatever other rules say; then a rule that allows; then the
+listener's default. A shadow rule denies and allows nothing: it counts where the decision would
+differ if it were enforced.
 """
 
 from __future__ import annotations
@@ -21,23 +22,24 @@ if TYPE_CHECKING:
     from gateway.wire.subject import Subject, TopicName
 
 Default = Literal["open", "closed", "shadow", "opa"]
-"""What a listener does with what no rule decides: allow it, deny it, allow it and count what would
-be denied, or ask the policy agent."""
+"""What a listener does where no rule decides: allow, deny, allow and count what `closed` would have
+denied, or ask the policy agent."""
 
 AGENT = "(opa)"
-"""Stands for a rule in what is counted and logged. No rule has this id."""
+"""Takes the place of a rule's id where the policy agent denied. No rule has this id."""
 
 
 class Agent(Protocol):
-    """Decides what no rule does."""
+    """Authorizes clients where no rule decides, as `remote.opa.PolicyAgent` does."""
 
     def judge(self, right: Right, subject: Subject) -> bool | Undecided:
-        """Return whether a client has a right."""
+        """Return whether a client has a right; `Undecided` while that is not known here."""
         ...
 
 
 class Refused(NamedTuple):
-    """A right that was denied: to whom, and by which rule. `shadow`: it would have been."""
+    """A denial: the subject, the right that it lacks, and the id of the rule that denied it (empty
+    if no rule allowed it). `shadow`: the denial was only counted, and the client was allowed."""
 
     subject: Subject
     right: Right
@@ -49,8 +51,11 @@ Tell = Callable[[Refused], object]
 
 
 class Access:
-    """The rights of all clients of a process. `defaults`: by listener. `tell`: called with each
-    denial, real or not. `agent`: asked for listeners whose default is `opa`."""
+    """Authorizes all clients of a process, and counts denials.
+
+    `defaults`: by listener. `tell`: called with each denial, shadow ones too. `agent`: decides for
+    listeners whose default is `opa`.
+    """
 
     def __init__(
         self,
@@ -66,16 +71,17 @@ class Access:
         self.denied: Counter[Denied] = Counter()
 
     def adopt(self, rules: RuleSet) -> None:
-        """Put other rules in force."""
+        """Replace the rules in force."""
         self._rules = rules
 
     def refuse(self, right: Right, subject: Subject) -> Denial | Undecided | None:
-        """Return why a client may not do something; None: it may."""
+        """Authorize a client: return None if it has the right, a denial if not (and count it), or
+        `Undecided` while the policy agent's decision is not known."""
         default = self._defaults.get(subject.listener or "", "open")
         verdict = self._rules.judge(subject, right, closed=default != "open")
         allowed = verdict.allowed or (default == "shadow" and verdict.by is None)
         if default == "opa" and verdict.by is None:
-            return self._asked(right, subject)
+            return self._ask_agent(right, subject)
         if not allowed:
             self._count(Refused(subject, right, _id(verdict.by), shadow=False))
             return Denial(Refusal.UNAUTHORIZED, _text(right, verdict.by))
@@ -83,25 +89,26 @@ class Access:
             self._count(Refused(subject, right, _id(verdict.shadow_by), shadow=True))
         return None
 
-    def _asked(self, right: Right, subject: Subject) -> Denial | Undecided | None:
+    def _ask_agent(self, right: Right, subject: Subject) -> Denial | Undecided | None:
         assert self._agent is not None  # as the configuration was checked
-        found = self._agent.judge(right, subject)
-        if not isinstance(found, bool):
-            return found
-        if found:
+        decision = self._agent.judge(right, subject)
+        if not isinstance(decision, bool):
+            return decision
+        if decision:
             return None
         self._count(Refused(subject, right, AGENT, shadow=False))
         return Denial(Refusal.UNAUTHORIZED, f"this client may not {right} here")
 
     def which(self, right: Right, client: Subject) -> Narrowed:
-        """Return the test of topics on which rules give a client a right. Nothing is counted."""
+        """Return a callable that tells, for each topic, whether rules give a client a right on it.
+        Nothing is counted."""
         default = self._defaults.get(client.listener or "", "open")
         return self._rules.narrowed(client, right, closed=default in ("closed", "opa"))
 
     def refuse_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
-        """Return a denial if rules leave a client without a right on some topic of a namespace, and
-        count it. `place`: any topic of the namespace. The agent is not asked: it judges one topic
-        at a time."""
+        """Return a denial, and count it, if rules leave a client without a right on some topic of a
+        namespace; otherwise None. `place`: any topic of the namespace. The agent has no part in
+        this: it authorizes one topic at a time."""
         if self.which(right, client).has_all(place):
             return None
         self._count(Refused(client, right, "", shadow=False))

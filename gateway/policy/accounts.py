@@ -1,18 +1,17 @@
-"""The book of accounts: the open producers and consumers of each topic, and totals per topic.
+"""Accounts: the counts of each open producer and consumer, and their totals per topic.
 
 Each open producer or consumer has an `Account`, to which the scanner writes its counts. When it
 closes, its counts are added to those of its topic, so totals per topic never go backwards.
 
 A topic without open accounts is *idle*. Idle topics are kept up to a bound; beyond it the topic
 that is idle for longest is *folded*: its totals are added to those of all folded topics of its
-tenant (`others_of`), or of all tenants where these are too many.
-If it is opened again it starts from zero, as after a restart of the process. A topic on which
-nothing ever passed is forgotten at once: a client that is refused a thousand made-up names leaves
-nothing behind.
+tenant (`others_of`), or of all tenants where these are too many. If it is opened again it starts
+from zero, as after a restart of the process. A topic without any counts is forgotten at once: a
+client that is refused a thousand made-up names leaves nothing behind.
 
 The same bound holds for open topics, so that clients do not decide how much the metrics show. A
-topic that is opened beyond it is *unnamed*: its accounts work as all others do, but its figures
-count for these while it is open, and are folded afterwards.
+topic that is opened beyond it is *unnamed*: its accounts work as all others do, but its figures are
+shown as part of the folded topics while it is open, and are added to these afterwards.
 """
 
 from __future__ import annotations
@@ -52,10 +51,11 @@ _NOTHING: _Part = (NOTHING, None)
 
 
 class ActionTotals:
-    """One action on one topic: the counts of closed accounts, and the open accounts.
+    """The totals of one action (produce or consume) on one topic: the summed counts of its closed
+    accounts, and its open accounts.
 
-    As in `Account`, frames are messages without surplus. `subscriptions`: how many open consumers
-    each has.
+    As in `Account`, the number of frames is messages minus surplus. `subscriptions`: number of open
+    consumers by subscription.
     """
 
     __slots__ = (
@@ -89,7 +89,8 @@ class ActionTotals:
         self.accounts.add(account)
 
     def close(self, account: Account) -> bool:
-        """Add the counts of an account. Return False, and do nothing, if it is not open."""
+        """Remove an open account and add its counts to the totals. Return False, and do nothing, if
+        it is not open."""
         if self.accounts is None or account not in self.accounts:
             return False
         self.accounts.remove(account)
@@ -119,7 +120,7 @@ class ActionTotals:
 
     def parts(self) -> Iterator[_Part]:
         """Yield the totals in parts, which add up. Accounts may open and close between two parts:
-        the first part settles which are open, and the counts of the closed ones."""
+        the first part fixes which accounts count as open, and the counts of closed ones."""
         accounts = tuple(self.accounts or ())
         yield _sum(self, ())
         for begin in range(0, len(accounts), ACCOUNTS_AT_ONCE):
@@ -131,7 +132,7 @@ _NO_SUBSCRIPTIONS: dict[str, int] = {}
 
 
 class _Consumed(ActionTotals):
-    """What consumers get of a topic."""
+    """The totals of the consumers of one topic, and their subscriptions."""
 
     __slots__ = ("subscriptions",)
 
@@ -166,9 +167,9 @@ def _added(waits: Waits | None, more: Waits | None) -> Waits | None:
     """Add waits to others, which are made if there are none."""
     if more is None or not more.by_rule:
         return waits
-    found = Waits() if waits is None else waits
-    found.add(more)
-    return found
+    total = Waits() if waits is None else waits
+    total.add(more)
+    return total
 
 
 def _of(account: Account, subscriptions: int) -> _Part:
@@ -282,7 +283,8 @@ class _Topic:
 
 
 class Watcher(Protocol):
-    """Follows the accounts of a book. It is called for each once, and must not raise."""
+    """Follows the accounts of an `AccountBook`, which calls it once for each opening and each
+    closing. The methods must not raise."""
 
     def opened(self, account: Account) -> None: ...
 
@@ -290,9 +292,9 @@ class Watcher(Protocol):
 
 
 class AccountBook:
-    """All accounts of one cluster. `topics_kept` bounds the topics with figures of their own,
-    `names_kept` the bytes of their names. `idle_kept`: seconds for which an idle topic has them;
-    None: as long as there is room. `watchers`: follow the accounts."""
+    """The accounts of one cluster, by topic. `topics_kept` bounds the topics with figures of their
+    own, `names_kept` the bytes of their names. `idle_kept`: seconds for which an idle topic keeps
+    its own figures; None: until a bound is reached. `watchers`: follow the accounts."""
 
     def __init__(
         self,
@@ -314,8 +316,8 @@ class AccountBook:
         self._others: dict[str, _Topic] = {}  # folded, by tenant
 
     def open(self, action: Action, subject: Subject) -> Account:
-        """Return a new account of a subject with a topic. All accounts of a topic share its
-        `TopicName`.
+        """Open and return an account for an action on the subject's topic. All accounts of a topic
+        share one `TopicName`.
 
         The account of a lookup, which is over at once, is not kept.
         """
@@ -323,15 +325,15 @@ class AccountBook:
         assert topic is not None
         if action is Action.LOOKUP:
             return Account(action, subject)
-        found = self._busy.get(topic.name) or self._open_topic(topic)
-        account = Account(action, subject.about(found.topic, subject.subscription))
-        found.side(action).open(account)
+        entry = self._busy.get(topic.name) or self._open_topic(topic)
+        account = Account(action, subject.about(entry.topic, subject.subscription))
+        entry.side(action).open(account)
         for watcher in self._watchers:
             watcher.opened(account)
         return account
 
     def close(self, account: Account) -> None:
-        """Close an account and keep its counts; a second call does nothing."""
+        """Close an account and add its counts to its topic's totals; a second call does nothing."""
         topic = self._busy.get(account.topic)
         if topic is None:
             return
@@ -342,14 +344,14 @@ class AccountBook:
             self._make_idle(topic)
 
     def deny(self, topic: TopicName, right: str) -> None:
-        """See `telemetry.denials.DeniedTopics`."""
-        found = self._busy.get(topic.name) or self._idle.get(topic.name)
-        if found is not None and found.is_named:
-            found.deny(right)
+        """Count a denial of a right on a topic; see `telemetry.denials.DeniedTopics`."""
+        entry = self._busy.get(topic.name) or self._idle.get(topic.name)
+        if entry is not None and entry.is_named:
+            entry.deny(right)
 
     def age(self, now: float) -> Iterator[None]:
-        """Fold topics that were idle for too long; to be called every minute or so. Yields between
-        parts of less than a millisecond. `now`: monotonic seconds."""
+        """Fold the topics that were idle for longer than `idle_kept`; to be called every minute or
+        so. Yields between parts of less than a millisecond. `now`: monotonic seconds."""
         self._now = now
         if self._idle_kept is None:
             return
@@ -364,10 +366,11 @@ class AccountBook:
                 yield
 
     def topics(self) -> Iterator[TopicFigures]:
-        """Yield the figures of all topics, each as of the moment it is yielded.
+        """Yield the figures of all topics, each as of the moment when it is yielded.
 
-        The first call settles which topics there are; the book may change between any two. One
-        topic may come in several parts, which add up, and so may those that are folded.
+        The first step fixes the list of topics; accounts may open and close between two steps. A
+        topic with many accounts, and the folded topics of a tenant, may come in several parts,
+        which add up.
         """
         known = (*self._busy.values(), *self._idle.values())
         yield from [other.figures() for other in self._others.values()]
@@ -378,17 +381,17 @@ class AccountBook:
                 yield topic.figures()
 
     def _open_topic(self, topic: TopicName) -> _Topic:
-        found = self._idle.pop(topic.name, None)
-        if found is None:
-            found = _Topic(topic)
+        entry = self._idle.pop(topic.name, None)
+        if entry is None:
+            entry = _Topic(topic)
             self._names += _size(topic.name)
-        self._busy[found.name] = found
+        self._busy[entry.name] = entry
         self._fold_idle()
         if self._is_over_bound:
-            self._names -= _size(found.name)
+            self._names -= _size(entry.name)
             self._unnamed += 1
-            found.shown = others_of(topic.tenant)
-        return found
+            entry.shown = others_of(topic.tenant)
+        return entry
 
     def _make_idle(self, topic: _Topic) -> None:
         del self._busy[topic.name]

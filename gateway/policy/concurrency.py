@@ -1,6 +1,7 @@
 """Concurrency limits: how many producers and consumers may be open at the same time.
 
-These are plain counts of accounts. No unit is earned by time, so nobody can wait for one.
+These are plain counts of open accounts. They earn no units by time, so an account beyond a limit is
+refused, and never waits.
 """
 
 from __future__ import annotations
@@ -35,21 +36,23 @@ class ConcurrencyLimiter:
         return self._open.get(identity_of(limit), 0)
 
     def find_full(self, limits: Collection[AppliedLimit]) -> AppliedLimit | None:
-        """Return the first limit under which no account may be opened; None if there is none."""
+        """Return the first enforced limit that has no place for another account; None if all have.
+        A refusal is counted at each full limit, shadow ones included."""
         full = [limit for limit in limits if self.count(limit) >= limit.rate]
         for limit in full:
             self._tallies.refused(identity_of(limit))
         return next((limit for limit in full if limit.mode == "enforce"), None)
 
     def figures(self) -> list[RuleFigures]:
-        """Return the figures of each rule: its limits, and what it refused."""
+        """Return the figures of each rule: its limits, its refusals, and how full its fullest limit
+        is."""
         return self._tallies.figures(
             (identity, 0, number / max(1.0, self._most[identity]))
             for identity, number in self._open.items()
         )
 
     def admit(self, account: Account, limits: Collection[AppliedLimit]) -> None:
-        """Count an open account under these limits alone, full ones too."""
+        """Count an open account under these limits, full ones too, and under no others."""
         self.release(account)
         identities = tuple(map(identity_of, limits))
         if identities:

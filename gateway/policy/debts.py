@@ -1,4 +1,4 @@
-"""Debts of clients to the other clients under a limit, whichever of their accounts made them.
+"""Debts: what clients used beyond their share of a limit, summed over their accounts.
 
 An account that passed far more than its share has a tag far ahead of its limit's clock (see
 `limits`), and waits until the others have had as much. Its client could escape by closing the
@@ -23,9 +23,9 @@ MOST = 10_000
 
 
 class Debt(NamedTuple):
-    """The least tags of a client's accounts: of those that it opens, and of all its accounts. The
-    latter grows by frames that the limit's meter forgave in part, so that many accounts are
-    forgiven no more than one."""
+    """The least tags (see `limits`) that a client's accounts have: those that it opens anew, and
+    all that it has. `all_accounts` grows by the part of each frame that the limit's meter forgave,
+    so that a client with many accounts is forgiven no more than a client with one."""
 
     new_accounts: float
     all_accounts: float
@@ -35,7 +35,7 @@ NO_DEBT = Debt(float("-inf"), float("-inf"))
 
 
 class LimitWithDebts(Protocol):
-    """The part of `limits.Limit` that is needed here."""
+    """The attributes of `limits.Limit` that `Debts` uses."""
 
     debtors: OrderedDict[Hashable, Debt] | None
 
@@ -44,8 +44,8 @@ class LimitWithDebts(Protocol):
 
 
 class Debts:
-    """The debts under all limits of a process. It writes `Limit.debtors`: the debt of each client,
-    None where there is none."""
+    """The debts under all limits of a process. They are kept in `Limit.debtors`, by client; None:
+    the limit has none. `most`, `most_of_one`: bounds of clients, of all limits and of each."""
 
     def __init__(self, most: int = MOST, most_of_one: int = MOST_OF_ONE) -> None:
         self._most = most
@@ -58,8 +58,8 @@ class Debts:
         return self._count
 
     def record(self, limit: LimitWithDebts, client: Hashable, debt: Debt) -> None:
-        """Set the debt of a client. Drop the oldest debts beyond the bounds, and those that the
-        limit's clock has passed."""
+        """Set the debt of a client under a limit. Drop the debts that the limit's clock has passed,
+        and the oldest ones beyond the bounds."""
         self._limits[limit] = None
         self._limits.move_to_end(limit)
         debtors = limit.debtors
@@ -76,7 +76,7 @@ class Debts:
             self._drop_oldest()
 
     def forget(self, limit: LimitWithDebts) -> None:
-        """Drop a limit that is gone, with its debts."""
+        """Drop the debts under a limit that no longer exists."""
         self._limits.pop(limit, None)
         self._count -= len(limit.debtors or ())
         limit.debtors = None

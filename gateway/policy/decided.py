@@ -1,4 +1,4 @@
-"""Decisions of others, known for a while. Pure: time is an argument."""
+"""A cache of the policy agent's decisions. Pure: time is an argument."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Hashable
 
 
 class Decided:
-    """What was decided, for `lasting` seconds each, and `most` decisions at most: the oldest gives
-    way."""
+    """A cache of at most `most` decisions, each valid for `lasting` seconds. Beyond the bound the
+    oldest is dropped."""
 
     def __init__(self, most: int, lasting: float) -> None:
         self._most = most
@@ -19,12 +19,12 @@ class Decided:
         return len(self._known)
 
     def find(self, question: Hashable, now: float) -> bool | None:
-        """Return whether it is allowed; None: that is not known."""
+        """Return the decision about a question (True: allowed); None if none is valid at `now`."""
         allowed, until = self._known.get(question, (None, 0.0))
         return allowed if now < until else None
 
     def put(self, question: Hashable, now: float, *, allowed: bool) -> None:
-        """Remember a decision of now."""
+        """Keep a decision that was made at `now`."""
         self._known.pop(question, None)
         while len(self._known) >= self._most:
             del self._known[next(iter(self._known))]

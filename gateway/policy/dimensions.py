@@ -10,7 +10,7 @@ from gateway.wire.account import Action
 
 
 class Unit(IntEnum):
-    """The counter of an account that a limit of traffic charges."""
+    """The counter of an account that a traffic limit charges."""
 
     MESSAGES = 0
     BYTES = 1
@@ -19,15 +19,16 @@ class Unit(IntEnum):
 class Dimension(StrEnum):
     """A quantity that a rule can limit.
 
-    `action`: what clients do when it applies. A row with a `unit` limits a rate of traffic; one
-    with a `longest_wait` a rate of requests, each of which may wait for so many seconds; one
-    without either the number that is open at the same time.
+    `action`: the client's action that it limits. A row with a `unit` limits a rate of traffic; one
+    with a `longest_wait` limits a rate of requests, each of which may wait for so many seconds; one
+    with neither limits the number that is open at the same time.
 
-    To open its first producer a client asks for partitions, looks up and opens, in a row: 10 s
-    together, a third of the time after which it gives up. These requests go over several
-    connections, of several gateways too, so no step can know the waits of the others: each has its
-    part. Opening has most, since a client opens many at the same time. The two connections that it
-    makes beside, once for each broker, may add half of that again.
+    A client that opens its first producer requests partitions, looks the topic up and opens the
+    producer, one after the other. Their longest waits add up to 10 s, a third of the time after
+    which the client gives up. These requests go over several connections, of several gateways too,
+    so no step can know how long the others waited: each has its part. Opening has most, since a
+    client opens many producers at the same time. The two connections that the client makes
+    meanwhile, once for each broker, may add half of that again.
     """
 
     action: Action
@@ -55,11 +56,12 @@ class Dimension(StrEnum):
 
     @property
     def is_concurrency(self) -> bool:
-        """Return whether the limit is a number that is open at the same time, not a rate."""
+        """Return whether this limits a number that is open at the same time, not a rate."""
         return self.unit is None and self.longest_wait is None
 
 
 DIMENSIONS: Mapping[str, tuple[Dimension, ...]] = {
-    action: tuple(it for it in Dimension if it.action is action) for action in Action
+    action: tuple(dimension for dimension in Dimension if dimension.action is action)
+    for action in Action
 }
 """The dimensions that limit each action."""

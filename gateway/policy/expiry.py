@@ -1,5 +1,5 @@
-"""Moments from which a rule has no effect any more, as people write them: `2026-12-24`, which is
-the end of that day, or `2026-12-24T18:00:00Z`. All are in UTC, whatever the machine's time zone."""
+"""Expiry times of rules, as people write them: `2026-12-24`, which is the end of that day, or
+`2026-12-24T18:00:00Z`. All are in UTC, whatever the machine's time zone."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ _DATE = len("2026-12-24")
 
 
 def moment(value: object) -> datetime:
-    """Return a moment in UTC. Raises `ValueError` as `config.units` does."""
+    """Return a written expiry time as a UTC datetime. Raises `ValueError` as `config.units`
+    does."""
     if isinstance(value, str) and _FORM.match(value):
         try:
-            found = datetime.fromisoformat(value)
+            parsed = datetime.fromisoformat(value)
             if len(value) == _DATE:
-                return found.replace(tzinfo=UTC) + timedelta(days=1)
-            return found.astimezone(UTC)
+                return parsed.replace(tzinfo=UTC) + timedelta(days=1)
+            return parsed.astimezone(UTC)
         except (ValueError, OverflowError):
             pass
     raise ValueError(
@@ -29,5 +30,5 @@ def moment(value: object) -> datetime:
 
 
 def written(moment: datetime) -> str:
-    """Return a moment as `2026-12-25T00:00:00Z`."""
+    """Return a UTC datetime as text: `2026-12-25T00:00:00Z`."""
     return moment.replace(tzinfo=None).isoformat(timespec="seconds") + "Z"

@@ -20,10 +20,10 @@ _MARGIN = 1e-6
 
 
 class Meter:
-    """`rate` in units per second; at most `burst` units are saved up. Times are of one monotonic
-    clock.
+    """A GCRA meter. `rate`: units per second. `burst`: the most units that are saved up. Times are
+    seconds of one monotonic clock.
 
-    `forgiven`: units that were taken beyond `MOST_DEBT`.
+    `forgiven`: units taken beyond `MOST_DEBT`, whose debt was forgiven.
     """
 
     __slots__ = ("_arrival", "burst", "forgiven", "rate")
@@ -37,37 +37,37 @@ class Meter:
         self._arrival = float("-inf")
 
     def available(self, now: float) -> float:
-        """Return the units that may be taken now; below zero: debt."""
+        """Return the units that may be taken now; below zero the meter is in debt."""
         return self.burst - max(0.0, self._arrival - now) * self.rate
 
     def is_spent(self, now: float) -> bool:
-        """Return whether not one unit is left."""
+        """Return whether less than one whole unit is left."""
         return self.available(now) < WHOLE_UNIT
 
     def take(self, units: float, now: float) -> None:
-        """Charge units that pass, more than are available too."""
+        """Charge units that pass. More than the available ones leave a debt."""
         arrival = max(self._arrival, now) + units / self.rate
         latest = now + self.burst / self.rate + MOST_DEBT
         self.forgiven += max(0.0, arrival - latest) * self.rate
         self._arrival = min(arrival, latest)
 
     def give_back(self, units: float, now: float) -> None:
-        """Return units that were taken in advance and not used. The burst stays the most that is
-        saved up."""
+        """Add units that were taken in advance and not used. No more than `burst` is saved up."""
         self._arrival = max(self._arrival, now) - units / self.rate
 
     def ready_at(self, units: float, now: float) -> float:
-        """Return when so many units may be taken, if nobody takes any before; `now` at the
-        earliest."""
+        """Return the time at which so many units will be available, if none are taken before; `now`
+        if they are available already."""
         missing = units - self.available(now)
         return now if missing <= 0 else now + missing / self.rate + _MARGIN
 
     def full_at(self, now: float) -> float:
-        """Return when this meter is as good as a new one."""
+        """Return the time from which the meter is as good as a new one."""
         return max(self._arrival, now)
 
     def change(self, rate: float, burst: float, now: float) -> None:
-        """Continue at another rate. Saved units stay, up to the new burst, and so does debt."""
+        """Continue at another rate and burst. Saved units stay, up to the new burst, and so does
+        debt."""
         available = min(self.available(now), burst)
         self.rate, self.burst = rate, burst
         self._arrival = now

@@ -1,4 +1,4 @@
-"""Keys of limits: which limit of which rule, and for whom."""
+"""Keys of limits: the rule, the limited quantity, and the values of the rule's `per`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ names that clients choose may have any length, and go into messages and keys of 
 
 
 class Key(NamedTuple):
-    """A limit of a rule: the rule's id, what it limits, and for whom (the values of its `per`)."""
+    """Identifies a limit: the rule's id, the limited dimension, and the subject's values of the
+    fields in the rule's `per`."""
 
     rule: str
     what: Dimension
@@ -28,8 +29,8 @@ class Key(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return a name that is the same in every process, and that no other limit has: the whole
-        key, or if that is long a digest (no whole key begins like one)."""
+        """Return a name of the limit that is unique, and the same in every process: the key as
+        JSON, or a digest of that if it is long. The two forms differ in how they begin."""
         whole = json.dumps([self.rule, self.what, *self.values], separators=(",", ":"))
         if len(whole) <= LONGEST_SHARED:
             return whole
@@ -38,7 +39,7 @@ class Key(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the bytes that a limit of this key takes in memory."""
+        """Return the bytes that a limit of this key takes in memory, about."""
         return LIMIT_SIZE + sum(map(getsizeof, self.values))
 
 
@@ -47,37 +48,39 @@ LIMIT_SIZE = 1500
 2,000 by its kind."""
 
 FORGOTTEN_AT_ONCE = 64
-"""Limits to check, and forget if they are full, with each use of another one: 0.3 ms. Fewer come
-anew with each use, so the number of limits falls."""
+"""Limits to check with each use of another one, and to forget if they are full: 0.3 ms. Each use
+adds fewer new ones, so the number of limits falls."""
 
 MOST_RESTING = 64 * 1024 * 1024
-"""Bytes of limits to keep for what they owe though no account is under them: 40,000 with usual
-names. Where a rule is per topic, clients make one by each name that they ask for. Beyond it those
-that are nearest to owing nothing are forgotten, which gives away least."""
+"""Bytes of limits to keep for their debt though no account is under them: 40,000 with usual names.
+Where a rule is per topic, clients make a limit by each name that they request. Beyond the bound the
+limits with the least debt are forgotten, which gives away least."""
 
 Identity = tuple[Key, bool]
-"""A limit, whatever its figures: its key, and whether it is a shadow."""
+"""A limit, whatever its rate and burst: its key, and whether it is a shadow."""
 
 Kind = tuple[str, Dimension, bool]
 """All limits that a rule makes for one dimension: rule, dimension, and whether they are shadows."""
 
 
 def identity_of(limit: AppliedLimit) -> Identity:
-    """Return the identity of a limit. Accounts under limits of the same identity share one."""
+    """Return the identity of a limit. Accounts whose limits have the same identity share one
+    limit."""
     return Key(limit.rule.id, limit.dimension, limit.key), limit.mode == "shadow"
 
 
 def on_loss_of(limit: AppliedLimit) -> OnLoss | None:
-    """Return how a limit works while the store cannot be asked; None if it is not shared.
+    """Return how a limit works while the shared store is unreachable; None if processes do not
+    share it.
 
-    A limit per connection is not: no other process has the same connection. Shadows are counted by
-    each process.
+    A limit per connection is not shared: no other process has the same connection. Shadow limits
+    are counted by each process.
     """
     alone = limit.mode == "shadow" or "connection" in limit.rule.per
     return None if alone else OnLoss(limit.rule.on_store_failure)
 
 
 def kind_of(identity: Identity) -> Kind:
-    """Return the kind of a limit, by which its figures are summed up."""
+    """Return the kind of a limit, by which figures are summed up."""
     key, shadow = identity
     return key.rule, key.what, shadow

@@ -1,15 +1,15 @@
-"""All rate limits of a process: admits accounts to limits, leases units, and holds rounds.
+"""All traffic limits of a process: admits accounts, leases units, and serves waiting accounts.
 
 An account under limits has an allowance only as a *lease* (see `limits`). When the lease is used up
 the account's next frame stops and the session asks (`wants`); usually there is another lease at
 once. If not, the account waits in the queue of the limit that has no units, and `hold_round` leases
 to it by turn. Every limit with waiting accounts has a time at which it is served next; a heap of
-these times (`_due`) tells when the next round is due. So idle accounts cost nothing, and while
-nobody waits there is no timer.
+these times (`_due`) tells when the next round is due. So idle accounts cost nothing, and while no
+account waits there is no timer.
 
 Bound: what passes in any interval is at most rate × time, the burst, the leases at its beginning,
 and one frame for each account, since a frame passes whole. Units beyond a lease are charged before
-anybody else gets another lease.
+any other account gets another lease.
 """
 
 from __future__ import annotations
@@ -47,15 +47,16 @@ PAUSE = 0.001
 
 
 def local_meter(spec: LimitSpec) -> Metered:
-    """Return the meter of a limit that is shared with no other process."""
+    """Return a plain GCRA meter, for a limit that is shared with no other process."""
     return Meter(spec.rate, spec.metered_burst)
 
 
 class Limiter:
-    """Serves producers and consumers alike: a consumer's grant is of messages it may ask for.
+    """The traffic limits of all producers and consumers of a process. A grant lets a producer send
+    messages, and a consumer request them.
 
-    `on_forget`: called with each limit that is dropped. `make_meter`: makes the meter of a limit.
-    `most_resting`: bytes of limits without accounts to keep.
+    `on_forget`: called with each limit that is dropped. `make_meter`: returns the meter of a new
+    limit. `most_resting`: the most bytes of limits to keep without accounts.
     """
 
     def __init__(
@@ -86,7 +87,8 @@ class Limiter:
         return len(self._limits)
 
     def limits(self) -> Iterator[Limit]:
-        """Yield all limits. They may change between any two."""
+        """Yield all limits there are at the first step; accounts may come and go between two
+        steps."""
         yield from tuple(self._limits.values())
 
     # -- accounts ----------------------------------------------------------------------------
@@ -98,14 +100,14 @@ class Limiter:
         now: float,
         client: Hashable = None,
     ) -> None:
-        """Put an account under limits, or under others than before, as a reload of rules does.
+        """Put an account under limits, in place of those that it was under (rules may be reloaded).
 
-        A limit with the same key, unit and mode is the same one, whatever its figures.
+        Limits with the same key, unit and mode are one limit, whatever their rates and bursts.
 
         `client`: the account's owner. New accounts of a client in debt do not come first.
         """
         self._forget(now)
-        limits = dict.fromkeys(self._limit(it, now) for it in specs)
+        limits = dict.fromkeys(self._limit(spec, now) for spec in specs)
         for limit in limits:
             limit.accounts += 1
         before = self._members.get(account)
@@ -118,14 +120,15 @@ class Limiter:
             return
         member = self._enrol(account, tuple(limits), client)
         if before is not None:
-            member.tags.update({it: tag for it, tag in before.tags.items() if it in member.tags})
+            kept = {limit: tag for limit, tag in before.tags.items() if limit in member.tags}
+            member.tags.update(kept)
         if not member.limits:
             self._free(account, busy=busy)
         elif busy:
             self._wait_anew(member, member.limits[0], now)
 
     def release(self, account: Account, now: float) -> None:
-        """Return the lease of an account that is closed, or comes under other limits now."""
+        """Take an account out of its limits, and give back the unused units of its lease."""
         self._freed.pop(account, None)
         member = self._members.pop(account, None)
         if member is None:
@@ -145,7 +148,8 @@ class Limiter:
             self._rest(limit, now)
 
     def wants(self, account: Account, now: float) -> bool:
-        """Return whether the account's stopped frame may pass. If not, a round serves it later."""
+        """Return whether the account's stopped frame may pass now. If not, the account waits, and a
+        later round grants it units."""
         member = self._members.get(account)
         if member is None or not account.held or self._is_busy(member):
             return not account.held
@@ -166,13 +170,14 @@ class Limiter:
         return not account.held
 
     def is_in_debt(self, account: Account, now: float) -> bool:
-        """Return whether a limit of this account has a large debt, or the account has one there."""
+        """Return whether one of the account's limits, or the account itself under it, is in debt by
+        more than `LARGE_DEBT` seconds."""
         member = self._members.get(account)
-        return member is not None and any(it.is_in_debt(member, now) for it in member.limits)
+        return member is not None and any(limit.is_in_debt(member, now) for limit in member.limits)
 
     def due_in(self, account: Account, now: float) -> float:
-        """Return the seconds until the account's limits have units for it, if nobody else takes
-        them; 0: it has some."""
+        """Return the seconds until the account's limits have units for it, if no other account
+        takes them; 0 if they have some now."""
         member = self._members.get(account)
         if member is None or not account.held:
             return 0.0
@@ -180,8 +185,9 @@ class Limiter:
         return max((limit.due_in(now) for limit in member.limits), default=0.0)
 
     def burst(self, account: Account) -> Burst:
-        """Return what may come at once at the account's limits while nobody uses them. All accounts
-        of a limit together get no more than it may owe, as more would be forgiven."""
+        """Return the most messages and bytes that may come at once while the account's limits are
+        unused. Accounts that share a limit divide the most debt that it may have, as more would be
+        forgiven."""
         member = self._members.get(account)
         least = {Unit.MESSAGES: ENDLESS, Unit.BYTES: ENDLESS}
         for limit in () if member is None else member.limits:
@@ -191,13 +197,14 @@ class Limiter:
         return Burst(least[Unit.MESSAGES], least[Unit.BYTES])
 
     def is_spent(self, spec: LimitSpec, now: float) -> bool:
-        """Return whether a new account would have to wait at this limit: others wait, or no unit is
-        left."""
+        """Return whether a new account would have to wait at this limit: other accounts wait there,
+        or no unit is left."""
         limit = self._limits.get(spec.identity)
         return limit is not None and (limit.waiting > 0 or limit.meter.is_spent(now))
 
     def supplied(self, identities: Iterable[Hashable] | None, now: float) -> None:
-        """Schedule limits anew whose shared meters got an answer; None: all limits."""
+        """Reschedule the limits whose shared meters got a response from the store. `identities`:
+        None for all limits."""
         for identity in tuple(self._limits) if identities is None else identities:
             limit = self._limits.get(identity)  # type: ignore[call-overload]
             if limit is not None:
@@ -206,10 +213,10 @@ class Limiter:
     # -- rounds ------------------------------------------------------------------------------
 
     def hold_round(self, now: float) -> Iterator[Grant]:
-        """Hold one round: yield the grants for accounts that waited.
+        """Serve one round of waiting accounts: yield a `Grant` for each that gets units.
 
-        The caller makes each grant before it asks for the next: what passes by one is charged
-        before the next is computed. Accounts may come, ask and go meanwhile.
+        The caller applies each grant before the next step: what passes by one grant is charged
+        before the next is computed. Accounts may be admitted, wait and be released meanwhile.
         """
         self._last_round = now
         for account in tuple(self._freed):
@@ -234,7 +241,7 @@ class Limiter:
                 self._schedule(limit, now)
 
     def next_time(self, now: float) -> float | None:
-        """Return when to hold the next round; None while nobody waits."""
+        """Return the time of the next round; None while no account waits."""
         if self._freed:
             return now
         first = self._first_due()
@@ -246,18 +253,20 @@ class Limiter:
 
     @property
     def has_shadows(self) -> bool:
-        """Return whether an account is under a shadow limit, so that `observe` has to be called."""
+        """Return whether any account is under a shadow limit, so that `observe` has to be
+        called."""
         return bool(self._shadowed)
 
     def observe(self, now: float) -> None:
-        """Charge shadow limits; to be called about every second, and before they are shown."""
+        """Charge all shadow limits; to be called about every second, and before their figures are
+        read."""
         self._unobserved, self._uncharged = list(self._shadowed), {}
         while self.observe_some(now):
             pass
 
     def observe_some(self, now: float) -> bool:
-        """Do a part of what `observe` does; return whether more is left. A limit is charged after
-        all its accounts were looked at."""
+        """Do a part of what `observe` does; return whether more is left. A limit is charged once
+        all its accounts were read."""
         if not self._unobserved and not self._uncharged:
             self._unobserved = list(self._shadowed)
         if self._unobserved:
@@ -282,7 +291,7 @@ class Limiter:
             if member.is_mid_frame:
                 self._review_later(member, limit)
             elif member.account.held:
-                short = (it for it in member.limits if not member.has_units(it.spec.unit))
+                short = (own for own in member.limits if not member.has_units(own.spec.unit))
                 at = next(short)
                 self._wait(member, at, now)
                 at.backdate(member, limit.served_at)
@@ -388,8 +397,8 @@ class Limiter:
     # -- membership --------------------------------------------------------------------------
 
     def _enrol(self, account: Account, limits: tuple[Limit, ...], client: Hashable) -> Member:
-        enforced = tuple(it for it in limits if not it.spec.shadow)
-        shadows = tuple(it for it in limits if it.spec.shadow)
+        enforced = tuple(limit for limit in limits if not limit.spec.shadow)
+        shadows = tuple(limit for limit in limits if limit.spec.shadow)
         member = Member(account, enforced, shadows, client)
         for limit in enforced:
             limit.enrol(member)

@@ -78,8 +78,8 @@ class LimitSpec:
     """A limit as a rule sets it. `key`: the rule's id and the values of `per`. `rate` in units per
     second, `burst` in units.
 
-    `shadow`: the limit holds nothing and counts what it would have held. `on_loss`: the limit is
-    shared with other processes, and this is its behaviour while they cannot be asked.
+    `shadow`: the limit lets everything pass, and counts what it would have held. `on_loss`: how a
+    limit that processes share works while the store is unreachable; None: it is not shared.
     """
 
     key: Hashable
@@ -91,7 +91,8 @@ class LimitSpec:
 
     @property
     def identity(self) -> tuple[Hashable, Unit, bool]:
-        """Return what stays the same when the rule gets other figures."""
+        """Return what identifies the limit when the rule's rate and burst change: key, unit, and
+        mode."""
         return self.key, self.unit, self.shadow
 
     @property
@@ -101,14 +102,16 @@ class LimitSpec:
 
     @property
     def step(self) -> float:
-        """Return the seconds between two services: about a hundred messages or 100 KB, so that one
-        limit has little to do at a time, and many limits do not keep the process busy."""
+        """Return the seconds between two services of the limit: the time of about a hundred
+        messages or 100 KB, so that one service is short, and many limits do not keep the process
+        busy."""
         grain = 100 if self.unit is Unit.MESSAGES else 100_000
         return min(LARGEST_STEP, max(LEAST_STEP, grain / self.rate))
 
     @property
     def metered_burst(self) -> float:
-        """Return the meter's burst: at least one message and `LEAST_BURST` of the rate."""
+        """Return the burst of the limit's meter, in units: at least one more than `LEAST_BURST`
+        seconds of the rate."""
         return max(self.burst, 1 + self.rate * LEAST_BURST)
 
 
@@ -116,8 +119,9 @@ _tickets = count()
 
 
 class Limit:
-    """`accounts`: number of accounts under the limit. `leased`: members that may have units left.
+    """A rate limit: its meter, its leases, and the queue of the members that wait.
 
+    `accounts`: number of accounts under the limit. `leased`: members that may have units left.
     `waiting`: number of members that wait now; `turns`: those still to be served in this round.
     `waits`, `waited`: number of waits so far, and their seconds in all. `held`: units that a shadow
     limit would have held; `waited` of a shadow: seconds in which it would have held some.
@@ -165,30 +169,33 @@ class Limit:
         self._queue: list[tuple[float, int, Member]] = []
 
     def change(self, spec: LimitSpec, now: float) -> None:
-        """Continue with other figures; saved units and debt stay."""
+        """Continue at another rate and burst; saved units and debt stay."""
         self.spec = spec
         self.meter.change(spec.rate, spec.metered_burst, now)
 
     # -- leases ------------------------------------------------------------------------------
 
     def has_units(self, now: float) -> bool:
-        """Return whether one whole unit may be leased."""
+        """Return whether at least one whole unit may be leased."""
         return self.meter.available(now) >= WHOLE_UNIT
 
     def due_in(self, now: float) -> float:
-        """Return the seconds until one whole unit may be leased for each member that waits."""
+        """Return the seconds until there is a whole unit for each member that waits, and one
+        more."""
         wanted = WHOLE_UNIT * (self.waiting + 1)
         return max(0.0, (wanted - self.meter.available(now)) / self.spec.rate)
 
     def lease_size(self, member: Member, now: float) -> int:
-        """Return the units for the member whose turn it is. The limit has at least one."""
+        """Return the units to lease to the member whose turn it is, at least one. The limit must
+        have one."""
         among = self.turns or self.waiting + 1
         active = among + len(self.leased) - (member in self.leased)
         share = self.meter.available(now) / among
         return max(1, int(min(share, self.spec.rate * LEASE_SECONDS / active)))
 
     def charge(self, member: Member, used: int, unpaid: int, now: float) -> None:
-        """Add the units that a member used to its tag, and take the unpaid ones from the meter."""
+        """Add the units that a member used to its tag, and take those that its lease did not cover
+        (`unpaid`) from the meter."""
         clock, cost = self.clock, used / self.spec.rate
         tag = member.tags[self]
         if tag < clock - LARGE_DEBT:
@@ -220,26 +227,27 @@ class Limit:
         return self.debtors.get(client, NO_DEBT) if self.debtors else NO_DEBT
 
     def is_in_debt(self, member: Member, now: float) -> bool:
-        """Return whether the limit has a large debt, or this member has one."""
+        """Return whether the limit, or this member under it, is in debt by more than `LARGE_DEBT`
+        seconds."""
         owed = -self.meter.available(now) / self.spec.rate
         return max(owed, member.tags[self] - self.clock) > LARGE_DEBT
 
     # -- turns -------------------------------------------------------------------------------
 
     def enrol(self, member: Member) -> None:
-        """Start a new member's tag at the clock, or at the debt of its client."""
+        """Start the tag of a new member at the clock, or at its client's debt if that is later."""
         member.tags[self] = max(self.clock, self.debt_of(member.client).new_accounts)
 
     def serve_at_once(self, member: Member, now: float) -> None:
-        """Note that a member is served while nobody waits: later members start at its tag, unless
-        the member has a large debt."""
+        """Advance the clock to the tag of a member that is served without a wait, so that later
+        members start there; not if the member has a large debt."""
         tag = self.refresh_tag(member, now)
         if tag <= self.clock + LARGE_DEBT:
             self.clock = tag
 
     def refresh_tag(self, member: Member, now: float) -> float:
-        """Return the tag of a member that comes back, not behind the clock: units that it did not
-        use before give it no right to more now."""
+        """Advance the tag of a member that comes back, at least to the clock, and return it: units
+        that the member did not use before give it no right to more now."""
         if now > self.advanced_at:
             if not (self.waiting or self.granted):
                 self.clock += now - self.advanced_at
@@ -252,7 +260,7 @@ class Limit:
         return tag
 
     def enqueue(self, member: Member, now: float) -> None:
-        """Have a member wait here."""
+        """Put a member into the queue of those that wait."""
         member.waits_at, member.waiting_since, member.ticket = self, now, next(_tickets)
         heappush(self._queue, (member.tags[self], member.ticket, member))
         self.leased.discard(member)
@@ -261,7 +269,8 @@ class Limit:
         member.account.begin_wait(self.spec.rule, now)
 
     def backdate(self, member: Member, since: float) -> None:
-        """Have a wait begin earlier, when its lease was granted: a queue uses one up at once."""
+        """Move the start of a member's wait back to `since`, when its last lease was granted:
+        queued frames use a lease up at once."""
         member.waiting_since = since
         member.account.begin_wait(self.spec.rule, since)
 
@@ -274,7 +283,7 @@ class Limit:
         if not self.waiting:
             self._queue.clear()
         elif len(self._queue) - self.waiting > max(MOST_STALE, self.waiting):
-            self._queue[:] = [it for it in self._queue if it[2].ticket == it[1]]
+            self._queue[:] = [entry for entry in self._queue if entry[2].ticket == entry[1]]
             heapify(self._queue)
 
     def head(self) -> Member | None:
@@ -284,10 +293,10 @@ class Limit:
         return self._queue[0][2] if self._queue else None
 
     def round(self, now: float) -> Generator[Member]:
-        """Yield the members whose turn it is, while units are available. Members whose tags are a
-        lease ahead of the least tag are left out.
+        """Yield the members to serve in this round, least tag first, while units are available.
+        Members whose tags are a lease ahead of the least tag are left out.
 
-        The caller dequeues each member before it asks for the next one.
+        The caller dequeues each member before the next step.
         """
         self.served_at = self.advanced_at = now
         head = self.head()
@@ -322,25 +331,26 @@ class Limit:
         The queue is a heap: no entry behind another has a smaller tag, so most are never looked at.
         """
         if len(self._queue) <= MOST_TURNS:
-            return sum(it[0] <= until for it in self._queue if it[2].ticket == it[1])
-        found, places = 0, [0]
+            return sum(entry[0] <= until for entry in self._queue if entry[2].ticket == entry[1])
+        number, places = 0, [0]
         for _ in range(MOST_TURNS):
             if not places:
                 break
             at = places.pop()
             if at < len(self._queue) and self._queue[at][0] <= until:
                 _, ticket, member = self._queue[at]
-                found += member.ticket == ticket
+                number += member.ticket == ticket
                 places += (2 * at + 2, 2 * at + 1)
-        return found
+        return number
 
     @property
     def needs_service(self) -> bool:
-        """Return whether a member waits, or was granted a lease that may not have sufficed."""
+        """Return whether a member waits, or has a lease from the last round that may not have
+        sufficed."""
         return bool(self.waiting or self.granted)
 
     def next_time(self, now: float) -> float:
-        """Return when to serve this limit next."""
+        """Return the time of this limit's next service."""
         times = [self.meter.ready_at(1, now)] if self.waiting else [now]
         if self.leased:
             times.append(self.checked_at + LEASE_SECONDS)
@@ -349,7 +359,8 @@ class Limit:
         return max(min(times), self.served_at + step)
 
     def makes_wait(self, member: Member, now: float) -> bool:
-        """Return whether no unit is available, or another member has precedence."""
+        """Return whether a member has to wait: no unit is available, or a waiting member has a
+        lesser tag."""
         head = self.head() if self.waiting else None
         has_precedence = head is not None and head.tags[self] < member.tags[self]
         return has_precedence or not self.has_units(now)
@@ -357,8 +368,9 @@ class Limit:
     # -- shadow ------------------------------------------------------------------------------
 
     def charge_shadow(self, now: float) -> None:
-        """Charge the units that passed since the last check, as if evenly spread, and count those
-        beyond the limit. These leave no debt: an enforced limit would not have let them pass."""
+        """Charge a shadow limit the units that passed since the last check, as if evenly spread,
+        and count those beyond the limit as held. These leave no debt: an enforced limit would not
+        have let them pass."""
         earned = self.meter.available(self.checked_at) + (now - self.checked_at) * self.spec.rate
         excess = self.unmetered - earned
         if excess > 0:
@@ -370,7 +382,7 @@ class Limit:
 
 
 class Grant(NamedTuple):
-    """Units by which an account's allowance rises; 0 leaves it as it is."""
+    """The units by which each of an account's two ceilings rises; 0 leaves it as it is."""
 
     account: Account
     messages: int
@@ -384,18 +396,18 @@ def _grant_up_to(account: Account, messages: int, size: int) -> Grant:
 
 
 def grant_all(account: Account) -> Grant:
-    """Return the grant that puts both ceilings out of reach."""
+    """Return the grant that raises both ceilings out of reach, as for an account without limits."""
     return _grant_up_to(account, ENDLESS, ENDLESS)
 
 
 class Member:
-    """An account under `limits`, which hold it, and `shadows`, which only count. `client`: the
-    account's owner; None if unknown. `tags`: one for each limit (see the module).
+    """An account and the limits that it is under: `limits` hold it, `shadows` only count. `client`:
+    the account's owner; None if unknown. `tags`: one for each limit (see the module).
 
     `waits_at`, `waiting_since`, `ticket`: the limit in whose queue the member is, and since when.
     `used_at`: when it was last seen to have used units, or got a lease. `granted_by`: the limit
-    that granted it a lease by turn, until that limit is served again. By unit, `_seen`: counts at
-    the last look; `_paid`: counts up to which the meters were charged.
+    that granted it a lease in its last round, until that limit is served again. By unit, `_seen`:
+    counts at the last look; `_paid`: counts up to which the meters were charged.
     """
 
     __slots__ = (
@@ -433,7 +445,7 @@ class Member:
         self._paid = [account.messages, account.bytes]
 
     def settle(self, now: float) -> None:
-        """Read the account's counters, and charge what passed since the last look."""
+        """Read the account's counters, and charge its limits what passed since the last call."""
         account, seen = self.account, self._seen
         messages, size = account.messages - seen[0], account.bytes - seen[1]
         if messages or size:
@@ -460,24 +472,26 @@ class Member:
         return max(0, passed - self._paid[unit])
 
     def has_units(self, unit: Unit) -> bool:
-        """Return whether units of the lease are left, as of the last look."""
+        """Return whether units of the lease are left, as of the last `settle`."""
         return self._paid[unit] > self._seen[unit]
 
     @property
     def is_mid_frame(self) -> bool:
-        """Return whether the account is held though its lease has units: the grant takes effect
-        when a frame that is cut has arrived completely."""
-        return self.account.held and all(self.has_units(it.spec.unit) for it in self.limits)
+        """Return whether the account is held although its lease has units: a frame has arrived in
+        part, and the grant takes effect when the rest of it arrives."""
+        return self.account.held and all(self.has_units(limit.spec.unit) for limit in self.limits)
 
     def blocking_limit(self, now: float) -> Limit | None:
-        """Return a limit from which this member needs a lease and cannot have one now."""
+        """Return a limit from which this member needs a lease and cannot get one now; None if there
+        is none."""
         for limit in self.limits:
             if not self.has_units(limit.spec.unit) and limit.makes_wait(self, now):
                 return limit
         return None
 
     def lease(self, now: float) -> Grant:
-        """Lease units where none are left, as many as the strictest limit gives."""
+        """Lease units (messages, bytes) where none are left, as many as the strictest limit gives,
+        and return the grant."""
         sizes = [0, 0]
         for limit in self.limits:
             unit = limit.spec.unit
@@ -500,15 +514,15 @@ class Member:
         return _grant_up_to(self.account, *reach)
 
     def give_up_lease(self, now: float) -> None:
-        """Return leases that were not used for a while. A consumer keeps them: the messages that it
-        asked for may come at any time, and they are paid."""
+        """Give back the units of a lease that was not used for a while. A consumer keeps them: the
+        messages that it requested may come at any time, and they are paid."""
         if self.account.action is not Action.CONSUME:
             self.return_lease(now)
         for limit in self.limits:
             limit.leased.discard(self)
 
     def return_lease(self, now: float) -> None:
-        """Return the units that are left of the leases, and hold the account."""
+        """Give back the unused units of all leases, and hold the account."""
         self.settle(now)
         for limit in self.limits:
             unit = limit.spec.unit

@@ -1,4 +1,4 @@
-"""Finds the limits for a subject and its action. Pure: no files, no clock.
+"""Matches rules to subjects: finds limits, and authorizes. Pure: no files, no clock.
 
 Theory of operation. A `RuleSet` is asked once for each producer, consumer, lookup or connection.
 
@@ -12,7 +12,7 @@ Theory of operation. A `RuleSet` is asked once for each producer, consumer, look
   field, in which any topic is more specific than any namespace, and that than any tenant. Two
   overrides that are equally specific both apply.
 - A rule that has expired when it is added is only kept, and matches nothing. A set does not change
-  as time goes by: whoever uses one replaces it when its next rule expires.
+  as time goes by: its user replaces it when its next rule expires.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Address = IPv4Address | IPv6Address
 
 
 class AppliedLimit(NamedTuple):
-    """A limit for a subject. Subjects with the same rule, dimension and key share it.
+    """A limit that applies to a subject. Subjects with the same rule, dimension and key share it.
 
-    `rate`: units per second; for concurrency the number. `burst`: units.
+    `rate`: units per second; of a concurrency limit the number. `burst`: units.
     """
 
     rule: Rule
@@ -49,22 +49,22 @@ class AppliedLimit(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """A limit that does not apply, and the rule that overrides it."""
+    """A limit that would apply, and the rule that overrides it."""
 
     limit: AppliedLimit
     by: Rule
 
 
 class NotApplied(NamedTuple):
-    """A rule that does not apply, and why."""
+    """A rule that does not apply, and why, as text for people."""
 
     rule: Rule
     why: str
 
 
 class Verdict(NamedTuple):
-    """Whether a subject has a right, and the rule that says so; None: no rule does. The same with
-    shadow rules, as if they were in force."""
+    """Whether a subject has a right, and the rule that decided so; None: no rule did.
+    `shadow_allowed` and `shadow_by`: the same if shadow rules were enforced."""
 
     allowed: bool
     by: Rule | None
@@ -73,10 +73,10 @@ class Verdict(NamedTuple):
 
 
 class Explanation(NamedTuple):
-    """The limits that apply, those that would without overrides, and all other rules.
+    """The limits that apply, the limits that are overridden, and the rules that do not apply.
 
-    `rights`: the rules about the right to do this that match, the one that decides first; None: no
-    rule is about rights.
+    `rights`: the matching rules that allow or deny the action, the deciding one first; None: the
+    rules allow and deny nothing at all.
     """
 
     applied: tuple[AppliedLimit, ...]
@@ -172,10 +172,10 @@ def _compile_pattern(pattern: str) -> _Test:
         if not (name.startswith(head) and name.endswith(tail)):
             return False
         for part in middle:
-            found = name.find(part, at, end)
-            if found < 0:
+            start = name.find(part, at, end)
+            if start < 0:
                 return False
-            at = found + len(part)
+            at = start + len(part)
         return at <= end
 
     return fits
@@ -224,8 +224,8 @@ def _field_test(field: str, patterns: Iterable[str], *, each: bool) -> _FieldTes
                 alternatives.append((form, _compile_pattern(pattern)))
             else:
                 names.setdefault(form, set()).add(pattern)
-    exact = {form: frozenset(found) for form, found in names.items()}
-    known = [(form, found.__contains__) for form, found in exact.items()]
+    exact = {form: frozenset(texts) for form, texts in names.items()}
+    known = [(form, texts.__contains__) for form, texts in exact.items()]
     return _FieldTest(field, (*known, *alternatives), None if alternatives else exact)
 
 
@@ -248,7 +248,7 @@ def _specificity(rule: Rule) -> _Specificity:
         for level, field in enumerate(_TOPIC_FIELDS)
         if (specificity := _field_specificity(rule, field))
     ]
-    return (max(places, default=0), *(_field_specificity(rule, it) for it in _OTHER_FIELDS))
+    return (max(places, default=0), *(_field_specificity(rule, field) for field in _OTHER_FIELDS))
 
 
 def _field_specificity(rule: Rule, field: str) -> int:
@@ -258,8 +258,8 @@ def _field_specificity(rule: Rule, field: str) -> int:
         split = field in rule.per or (field == "network" and "address" in rule.per)
         return 1 if split else 0
     if field == "network":
-        return 2 if all(it.num_addresses == 1 for it in values) else 1
-    return 1 if any(is_pattern(it) for it in values) else 2
+        return 2 if all(network.num_addresses == 1 for network in values) else 1
+    return 1 if any(is_pattern(pattern) for pattern in values) else 2
 
 
 _ALL_FIELDS = frozenset(Match.model_fields)
@@ -278,9 +278,11 @@ class _Compiled:
         self.field_tests = tuple(_field_tests(rule))
         self.tests = tuple(test.alternatives for test in self.field_tests)
         self.specificity = _specificity(rule)
-        limits = {it: (rate, rule.burst_of(it, rate)) for it, rate in rule.limits}
+        limits = {
+            dimension: (rate, rule.burst_of(dimension, rate)) for dimension, rate in rule.limits
+        }
         self.limits = {
-            action: {it: limits[it] for it in known if it in limits}
+            action: {dimension: limits[dimension] for dimension in known if dimension in limits}
             for action, known in DIMENSIONS.items()
         }
 
@@ -311,10 +313,12 @@ class _Compiled:
     def _key(self, field: str, forms: _Forms) -> str:
         address = forms[_Form.ADDRESS]
         if field == "network":
-            return next((str(it) for it in self.rule.match.network if address in it), "")
+            return next(
+                (str(network) for network in self.rule.match.network if address in network), ""
+            )
         each = field == "topic" and self.rule.partitions == "each"
-        found = forms[_Form.PARTITION if each else _FORM_OF[field]]
-        return "" if found is None else str(found)
+        value = forms[_Form.PARTITION if each else _FORM_OF[field]]
+        return "" if value is None else str(value)
 
     def applied(self, dimension: Dimension, key: tuple[str, ...], action: str) -> AppliedLimit:
         rate, burst = self.limits[action][dimension]
@@ -339,22 +343,22 @@ class _Index:
 
     def add(self, rule: _Compiled) -> None:
         self.rules.append(rule)
-        exact = [it for it in rule.field_tests if it.names is not None]
+        exact = [test for test in rule.field_tests if test.names is not None]
         if not exact:
             self._others.append(rule)
             return
-        names = min(exact, key=lambda it: _RARITY.index(it.field)).names or {}
-        for form, found in names.items():
-            for name in found:
+        names = min(exact, key=lambda test: _RARITY.index(test.field)).names or {}
+        for form, texts in names.items():
+            for name in texts:
                 self._named.setdefault(form, {}).setdefault(name, []).append(rule)
 
     def matching(self, forms: _Forms) -> list[_Compiled]:
         """Return the rules that match, in the order of the rules."""
-        found = [rule for rule in self._others if rule.matches(forms)]
+        matches = [rule for rule in self._others if rule.matches(forms)]
         for form, named in self._named.items():
-            found += [rule for rule in named.get(forms[form], ()) if rule.matches(forms)]
+            matches += [rule for rule in named.get(forms[form], ()) if rule.matches(forms)]
         # A rule may be found by two forms.
-        return sorted(dict.fromkeys(found), key=lambda rule: rule.place)
+        return sorted(dict.fromkeys(matches), key=lambda rule: rule.place)
 
 
 # Fields by which rules are found, those first of which the fewest rules share a name.
@@ -384,7 +388,7 @@ class _Names:
                 else:
                     self._tests.append((form, _compile_pattern(pattern)))
         # To compare a name with many beginnings at once is a hundred times as fast.
-        self._heads = {form: tuple(found) for form, found in heads.items()}
+        self._heads = {form: tuple(beginnings) for form, beginnings in heads.items()}
 
     @property
     def are_none(self) -> bool:
@@ -404,31 +408,32 @@ class _Names:
 
 
 class Narrowed:
-    """A test of topics on which a client has a right: as `RuleSet.judge`, for many topics at once.
+    """A test of topics for one client and right: does what `RuleSet.judge` does, for many topics.
 
-    Rules are narrowed to those that match the client, then for each namespace to those that match
-    it, so that of each topic only its name is tested. Shadow rules are left out.
+    The rules are first narrowed to those that match the client, then for each namespace to those
+    that match it, so that of each topic only the name is tested. Shadow rules are left out.
     """
 
     def __init__(self, rules: Iterable[_Compiled], client: Subject, *, closed: bool) -> None:
         forms = _forms(client)
         enforced = (rule for rule in rules if rule.rule.mode == "enforce")
-        self._rules = [it for it in enforced if it.refused_by(forms, _OF_CLIENTS) is None]
+        self._rules = [rule for rule in enforced if rule.refused_by(forms, _OF_CLIENTS) is None]
         self._client = client
         self._closed = closed
         self._namespaces: dict[str, tuple[_Names, _Names]] = {}
 
     def has_all(self, place: TopicName) -> bool:
-        """Return whether the client has the right on each topic of a namespace, of which `place` is
-        any. Expressions are not understood: one that denies may deny, and none allows all."""
+        """Return whether the client has the right on every topic of a namespace; `place`: any topic
+        of it. Regular expressions are not analysed: one that denies may deny some, and none allows
+        all."""
         denied, allowed = self._names(place)
         return denied.are_none and (not self._closed or allowed.are_all)
 
     def _names(self, topic: TopicName) -> tuple[_Names, _Names]:
-        found = self._namespaces.get(topic.namespace)
-        if found is None:
-            found = self._namespaces[topic.namespace] = self._within(topic)
-        return found
+        names = self._namespaces.get(topic.namespace)
+        if names is None:
+            names = self._namespaces[topic.namespace] = self._within(topic)
+        return names
 
     def __call__(self, topic: TopicName) -> bool:
         denied, allowed = self._names(topic)
@@ -438,20 +443,21 @@ class Narrowed:
     def _within(self, topic: TopicName) -> tuple[_Names, _Names]:
         """Return what is denied and allowed in the namespace of a topic."""
         forms = _forms(self._client.about(topic))
-        rules = [it for it in self._rules if it.refused_by(forms, _PLACES) is None]
-        denying = [it for it in rules if it.rule.deny]
-        return _Names(denying), _Names(it for it in rules if it.rule.allow)
+        rules = [rule for rule in self._rules if rule.refused_by(forms, _PLACES) is None]
+        denying = [rule for rule in rules if rule.rule.deny]
+        return _Names(denying), _Names(rule for rule in rules if rule.rule.allow)
 
 
 _WHOLE = (_Form.TOPIC_ALONE, _Form.TOPIC_PATH, _Form.TOPIC)
 
 
 class RuleSet:
-    """The rules in force at a time; their ids differ.
+    """Rules with different ids, compiled to find those that match a subject.
 
-    A set is made and dissolved rule by rule: for thousands, either takes long in one go.
+    A set is filled and freed rule by rule, since both take long for thousands of rules.
 
-    `next_expiry`: wall-clock second in which the next rule expires; infinite if none does.
+    `expired`: rules that had expired when they were added, by id. `next_expiry`: wall-clock second
+    in which the next rule expires; infinite if none does.
     """
 
     def __init__(self) -> None:
@@ -466,14 +472,15 @@ class RuleSet:
 
     @classmethod
     def compile(cls, rules: Iterable[Rule], now: float = -math.inf) -> RuleSet:
-        """Return a set of rules whose ids differ. `now`: see `add`."""
-        found = cls()
+        """Return a set of these rules, whose ids must differ. `now`: see `add`."""
+        rule_set = cls()
         for rule in rules:
-            found.add(rule, now)
-        return found
+            rule_set.add(rule, now)
+        return rule_set
 
     def add(self, rule: Rule, now: float = -math.inf) -> None:
-        """Add a rule behind all others. `now`: wall-clock seconds, by which it may have expired."""
+        """Add a rule behind all others. A rule that has expired by `now` (wall-clock seconds)
+        matches nothing."""
         self._all[rule.id] = rule
         if rule.has_expired(now):
             self.expired[rule.id] = rule
@@ -496,7 +503,7 @@ class RuleSet:
             self._by_right[Right.LOOKUP].add(looking_up)
 
     def dissolve(self) -> Iterator[None]:
-        """Free a set that is not used any more, one rule with each step."""
+        """Free a set that is no longer used, one rule with each step."""
         for indices in (self._by_action, self._by_right):
             while indices:
                 indices.popitem()
@@ -515,22 +522,26 @@ class RuleSet:
         return iter(self._all.values())
 
     def rule(self, id: str) -> Rule | None:
-        """Return the rule of this id, if there is one, expired or not."""
+        """Return the rule with this id, expired or not; None if there is none."""
         return self._all.get(id)
 
     def dimensions(self) -> frozenset[Dimension]:
-        """Return all dimensions that these rules limit."""
+        """Return all dimensions that these rules limit, without expired rules."""
         return frozenset(self._dimensions)
 
     @property
     def limits_sends(self) -> bool:
         """Return whether any of these rules limits the messages or bytes of producers."""
-        return any(it.action == "produce" and it.unit is not None for it in self._dimensions)
+        return any(
+            dimension.action == "produce" and dimension.unit is not None
+            for dimension in self._dimensions
+        )
 
     def limits(self, subject: Subject, action: str) -> tuple[AppliedLimit, ...]:
-        """Return all limits that apply, by dimension, then in the order of their rules.
+        """Return all limits that apply to an action of a subject, by dimension, then in the order
+        of their rules.
 
-        `action`: a `contract.Action`.
+        `action`: an `Action` of `wire.account`.
         """
         forms = _forms(subject)
         matching = [(rule, rule.key(forms)) for rule in self._by_action[action].matching(forms)]
@@ -541,8 +552,9 @@ class RuleSet:
         )
 
     def judge(self, subject: Subject, right: Right, *, closed: bool) -> Verdict:
-        """Return whether a subject has a right. `closed`: what no rule allows is denied."""
-        matching = [it.rule for it in self._by_right[right].matching(_forms(subject))]
+        """Authorize a subject: return whether it has a right, and by which rule. `closed`: what no
+        rule allows is denied."""
+        matching = [match.rule for match in self._by_right[right].matching(_forms(subject))]
         enforced = [rule for rule in matching if rule.mode == "enforce"]
         allowed, by = _judged(enforced, closed=closed)
         if not self._shadows_rights:
@@ -550,41 +562,43 @@ class RuleSet:
         return Verdict(allowed, by, *_judged(matching, closed=closed))
 
     def narrowed(self, client: Subject, right: Right, *, closed: bool) -> Narrowed:
-        """Return the test of topics on which a client has a right; see `judge`."""
+        """Return a callable that tells, for each topic, whether a client has a right on it.
+        `closed`: see `judge`."""
         return Narrowed(self._by_right[right].rules, client, closed=closed)
 
     def explain(self, subject: Subject, action: str) -> Explanation:
-        """Return what `limits` and `judge` do, and why all other rules do not apply. `action` may
-        also be the name of a right."""
+        """Return which limits and rights apply to an action of a subject, and why all other rules
+        do not. `action`: the name of an `Action` or of a `Right`."""
         forms = _forms(subject)
         matching = self._by_action[action].matching(forms) if action in DIMENSIONS else []
         rights = self._by_right[Right(action)].matching(forms) if action in _RIGHTS else []
         replaced = []
         for dimension in DIMENSIONS.get(action, ()):
-            limiting = [it for it in matching if dimension in it.limits[action]]
+            limiting = [rule for rule in matching if dimension in rule.limits[action]]
             for rule in limiting:
-                by = next((it for it in limiting if it.replaces(rule)), None)
+                by = next((other for other in limiting if other.replaces(rule)), None)
                 if by is not None:
                     applied = rule.applied(dimension, rule.key(forms), action)
                     replaced.append(Replaced(applied, by.rule))
         not_applied = [
-            NotApplied(it.rule, _why(it, forms, action))
-            for it in self._rules.values()
-            if it not in matching and it.rule.id not in {each.rule.id for each in rights}
+            NotApplied(rule.rule, _why(rule, forms, action))
+            for rule in self._rules.values()
+            if rule not in matching and rule.rule.id not in {match.rule.id for match in rights}
         ]
         not_applied += [
-            NotApplied(it, f"it expired at {written(it.expires)}")
-            for it in self.expired.values()
-            if it.expires is not None
+            NotApplied(expired, f"it expired at {written(expired.expires)}")
+            for expired in self.expired.values()
+            if expired.expires is not None
         ]
         limits = self.limits(subject, action) if action in DIMENSIONS else ()
-        about = any(it.rule.rights for it in self._rules.values()) and action in _RIGHTS
-        decisive = tuple(sorted((it.rule for it in rights), key=lambda it: not it.deny))
+        about = any(rule.rule.rights for rule in self._rules.values()) and action in _RIGHTS
+        decisive = tuple(sorted((match.rule for match in rights), key=lambda rule: not rule.deny))
         return Explanation(limits, tuple(replaced), tuple(not_applied), decisive if about else None)
 
 
 def _judged(rules: list[Rule], *, closed: bool) -> tuple[bool, Rule | None]:
-    """Return what rules that match say of a right, and which one. A denial comes first."""
+    """Authorize by the rules that match: return whether they allow, and the rule that decides
+    (None: no rule does). A rule that denies comes first."""
     denying = next((rule for rule in rules if rule.deny), None)
     if denying is not None:
         return False, denying
@@ -598,12 +612,16 @@ def _includes_lookup(rule: Rule) -> bool:
 
 
 def _without_subscription(rule: _Compiled) -> _Compiled | None:
-    """Return the rule for those who look a topic up, who have no subscription yet; None: it says
-    nothing of topics, as in protocols whose groups are apart from them."""
+    """Return the rule as it applies to lookups, which have no subscription yet; None if it is not
+    about topics, as in protocols whose groups are apart from them."""
     if not rule.rule.match.subscription:
         return rule
     protocols = rule.rule.match.protocol or tuple(PLUGINS)
-    together = tuple(it for it in protocols if it not in PLUGINS or not PLUGINS[it].groups_apart)
+    together = tuple(
+        protocol
+        for protocol in protocols
+        if protocol not in PLUGINS or not PLUGINS[protocol].groups_apart
+    )
     if not together:
         return None
     match = rule.rule.match.model_copy(update={"subscription": (), "protocol": together})
@@ -622,7 +640,11 @@ def _not_overridden(matching: list[_Keyed], dimension: Dimension, action: str) -
     overrides = {
         (rule.specificity, rule.rule.mode): rule for rule, _ in limiting if rule.rule.override
     }
-    return [it for it in limiting if not any(by.replaces(it[0]) for by in overrides.values())]
+    return [
+        (rule, key)
+        for rule, key in limiting
+        if not any(by.replaces(rule) for by in overrides.values())
+    ]
 
 
 def _why(rule: _Compiled, forms: _Forms, action: str) -> str:

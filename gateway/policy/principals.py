@@ -1,8 +1,8 @@
-"""Totals per principal: what each client sent and got, over all its topics.
+"""Totals per principal: what each client sent and received, over all its topics.
 
-Metrics of topics do not name clients, and those of clients no topics: with both they would be as
-many as both multiplied. A principal has figures of its own from the first producer or consumer that
-it opens, up to a bound; all others share one row.
+Metrics by topic name no principals, and metrics by principal no topics: with both labels their
+numbers would multiply. A principal gets figures of its own with the first producer or consumer that
+it opens, up to a bound; all other principals share one row.
 """
 
 from __future__ import annotations
@@ -30,35 +30,37 @@ class _Principal:
 
 
 class PrincipalBook:
-    """The principals of one cluster. It watches the cluster's accounts; see `accounts.Watcher`."""
+    """The totals of the principals of one cluster. It is an `accounts.Watcher` of the cluster's
+    accounts. `most`: principals with figures of their own."""
 
     def __init__(self, most: int = PRINCIPALS) -> None:
         self._most = most
         self._principals: dict[str, _Principal] = {}
 
     def opened(self, account: Account) -> None:
-        """Count what passes for an account's principal, if it has one."""
+        """Count the traffic of an account to its principal's totals, if it has a principal."""
         name = account.subject.principal
         if name is None:
             return
         if name not in self._principals and len(self._principals) >= self._most:
             name = OTHER
-        found = self._principals.get(name)
-        if found is None:
-            found = self._principals[name] = _Principal()
-        found.side(account.action).open(account)
+        principal = self._principals.get(name)
+        if principal is None:
+            principal = self._principals[name] = _Principal()
+        principal.side(account.action).open(account)
 
     def closed(self, account: Account) -> None:
-        """Keep the counts of an account."""
+        """Keep the counts of a closed account in its principal's totals."""
         name = account.subject.principal
-        for found in (self._principals.get(name or OTHER), self._principals.get(OTHER)):
-            if found is not None and found.side(account.action).close(account):
+        for principal in (self._principals.get(name or OTHER), self._principals.get(OTHER)):
+            if principal is not None and principal.side(account.action).close(account):
                 return
 
     def principals(self) -> Iterator[PrincipalFigures]:
-        """Yield the figures of all principals. One may come in several parts, which add up."""
-        for name, found in tuple(self._principals.items()):
-            for produced, waits in found.produced.parts():
+        """Yield the figures of all principals. A principal may come in several parts, which add
+        up."""
+        for name, principal in tuple(self._principals.items()):
+            for produced, waits in principal.produced.parts():
                 yield PrincipalFigures(name, produced, NOTHING, waits)
-            for consumed, waits in found.consumed.parts():
+            for consumed, waits in principal.consumed.parts():
                 yield PrincipalFigures(name, NOTHING, consumed, None, waits)

@@ -20,19 +20,21 @@ _HUGE = 1e18
 
 
 class Burst(NamedTuple):
-    """A burst: the units of the rate in some seconds, or an amount."""
+    """The burst of a rule: either seconds of its rate, or an amount of units."""
 
     seconds: float | None = None
     amount: float | None = None
 
     def of(self, rate: float) -> float:
-        """Return the units of the burst at a rate; at least one, or nothing would ever pass."""
+        """Return the burst in units, for a rate per second; at least one, or nothing would ever
+        pass."""
         amount = rate * (self.seconds or 0.0) if self.amount is None else self.amount
         return max(1.0, amount)
 
 
 def rate(value: object) -> float:
-    """Return a rate per second. Raises `ValueError` as `config.units` does."""
+    """Return a written rate (`100/s`) as units per second. Raises `ValueError` as `config.units`
+    does."""
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError("is not a rate; 100/s, 6000/m or 1/h")
@@ -40,7 +42,8 @@ def rate(value: object) -> float:
 
 
 def byte_rate(value: object) -> float:
-    """Return a rate in bytes per second. Raises `ValueError` as `config.units` does."""
+    """Return a written rate (`10MB/s`) as bytes per second. Raises `ValueError` as `config.units`
+    does."""
     match = _BYTE_RATE.fullmatch(value) if isinstance(value, str) else None
     try:
         size = units.size(match[1]) if match else None
@@ -52,7 +55,8 @@ def byte_rate(value: object) -> float:
 
 
 def number(value: object) -> int:
-    """Return the value of a concurrency limit."""
+    """Return a written concurrency limit as a number. Raises `ValueError` as `config.units`
+    does."""
     return int(_sensible(units.whole(value)))
 
 
@@ -63,7 +67,8 @@ def _sensible(amount: float) -> float:
 
 
 def burst(value: object) -> Burst:
-    """Return a burst. Raises `ValueError` as `config.units` does."""
+    """Return a written burst (`500ms`, `2000`, `1MB`). Raises `ValueError` as `config.units`
+    does."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Burst(amount=_sensible(value))
     for read, field in ((units.seconds, "seconds"), (units.size, "amount")):

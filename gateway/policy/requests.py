@@ -1,17 +1,18 @@
 """Rate limits of requests: lookups, connections, and the opening of producers and consumers.
 
-A request takes one unit of each of its limits in advance (`gcra`) and is told how long to wait
-until all of them are earned. A request that would have to wait for too long takes nothing and is
-refused. So no request overtakes another at the same limit, no round is held, and a request that is
+A request takes one unit of each of its limits in advance (`gcra`), and waits for the seconds until
+all of them are earned. A request that would have to wait for too long takes nothing and is refused.
+So no request overtakes another at the same limit, no timer serves a queue, and a request that is
 given up costs no other one its turn.
 
-With a `Supply`, processes share the limits, and nobody knows when the next unit comes, since others
-have a part of the rate. A request without a unit is then told to ask again when it would be its
-turn if all of the rate came here. Its place among those that wait is the time of its first try.
+With a `Supply`, processes share the limits, and the time of the next unit is not known, since the
+other processes get a part of the rate. A request without a unit then gets an `Again`: to ask once
+more when it would be its turn if all of the rate came here. Its place among those that wait is the
+time of its first try.
 
-Bound: in any interval at most rate × time, the burst and one more go on under a limit. A request
-that waits for a stricter limit too took its unit here before it goes, which adds as many as are let
-wait so.
+Bound: under a limit at most rate × time, the burst and one more request go on in any interval. A
+request that waits for a stricter limit too has taken its unit here before it goes on, so as many
+more may follow as wait there.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
     from gateway.telemetry.figures import RuleFigures
 
 LONGEST_ANSWER = 0.1
-"""Seconds that other processes have to answer where a rule rejects what would have to wait."""
+"""Seconds that a request may wait for other processes where a rule rejects what has to wait."""
 
 LEAST_RETRY = 0.01
-"""Seconds until a request asks again, at least: an answer takes a few milliseconds."""
+"""Seconds until a request asks once more, at least: a response takes a few milliseconds."""
 
 _APART = 1e-7
 """Seconds between the times by which requests are told apart: a monotonic clock that runs for years
@@ -119,7 +120,7 @@ class _Wait(NamedTuple):
     @property
     def is_too_long(self) -> bool:
         """Return whether to refuse the request. A rule that rejects lets no producer wait, except
-        for an answer of other processes."""
+        for a response of other processes."""
         longest = _longest_wait(self.limit)
         opens = self.limit.dimension is Dimension.PRODUCER_CREATIONS
         if opens and self.limit.rule.action == "reject":
@@ -133,10 +134,10 @@ class _Wait(NamedTuple):
 
 
 class RequestLimiter:
-    """All limits of requests. With a `supply`, other processes share them.
+    """The rate limits of all requests of a process. With a `supply`, other processes share them.
 
-    A limit that had no request for a while is forgotten: it is as good as a new one. `most`: bytes
-    of limits to keep until then.
+    A limit without requests for a while is forgotten: it is as good as a new one. `most`: the most
+    bytes of limits to keep until then.
     """
 
     def __init__(self, supply: Supply | None = None, most: int = MOST_RESTING) -> None:
@@ -155,9 +156,12 @@ class RequestLimiter:
     def wait(
         self, limits: Collection[AppliedLimit], now: float, again: Again | None = None
     ) -> float | Again | AppliedLimit:
-        """Take a unit of each limit and return the seconds to wait for them. Take nothing and
-        return a limit if that one refuses the request, or `Again` if the request has to ask again,
-        then with this value."""
+        """Take one unit of each limit, and return the seconds until all of them are earned.
+
+        If a limit refuses the request, as its wait would be too long, take nothing and return that
+        limit. If a shared limit has no unit yet, take nothing and return an `Again`, which the
+        request passes as `again` when it asks once more.
+        """
         self._forget(now)
         since = self._unique(now) if again is None else again.since
         waits = [self._wait(limit, since, now) for limit in limits]
@@ -198,8 +202,8 @@ class RequestLimiter:
     def figures(self, now: float) -> list[RuleFigures]:
         """Return the figures of each rule: its limits, the requests that wait, and its totals."""
         return self._tallies.figures(
-            (it, limit.waiting(now), used_share(limit.meter, now))
-            for it, limit in self._limits.items()
+            (identity, limit.waiting(now), used_share(limit.meter, now))
+            for identity, limit in self._limits.items()
         )
 
     def _wait(self, limit: AppliedLimit, since: float, now: float) -> _Wait:

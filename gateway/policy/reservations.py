@@ -1,13 +1,13 @@
-"""Limits that several processes share: one book of reservations, which all of them ask.
+"""Limits that several processes share: one ledger of reservations, at which all of them ask.
 
-A process asks for units in advance and is told from when on it may use them. The book keeps one
-GCRA moment for each limit (see `gcra`), and moves it on by the reserved units at once. So requests
-are served in the order in which they come, the sum over all processes is exact however long answers
-take, and no process has to ask twice. A reservation lasts for about `RESERVATION_SECONDS`, so a
-busy process asks ten times a second, whatever passes.
+A process reserves units in advance, and learns from when on it may use them. The ledger keeps one
+GCRA time for each limit (see `gcra`), and moves it on by the reserved units at once. So requests
+are served in the order in which they come, the sum over all processes is exact however long
+responses take, and no process has to ask twice. A reservation lasts for about
+`RESERVATION_SECONDS`, so a busy process asks ten times a second, whatever passes.
 
 A process that used more than it had reserved (a frame passes whole) says so with its next request;
-one that did not use all of it gives the rest back.
+a process that used less gives the rest back.
 
 `gateway.fleet.valkey` does the same in a store that replicas share.
 """
@@ -30,7 +30,7 @@ ACTIVE = 1.0
 
 
 class UnitRequest(NamedTuple):
-    """A request for units of one limit, `burst` in units, `rate` in units per second.
+    """A process's request for units of one limit. `rate` in units per second, `burst` in units.
 
     `units`: wanted units, of which at least one is given; 0: none, and others need not share with
     this process. `owed`: units used beyond the reservation; below zero: reserved and not used.
@@ -44,34 +44,35 @@ class UnitRequest(NamedTuple):
 
 
 class Reserved(NamedTuple):
-    """The units may be used after `delay` seconds; the debt is earned by then as well."""
+    """The response to a request: units that may be used after `delay` seconds. The debt is earned
+    by then as well."""
 
     units: float
     delay: float
 
 
 class _Limit:
-    """`arrival`: when all reserved units will have been earned. `asked`: when each process asked
-    last. `is_resting`: it has an entry in `Reservations._resting`."""
+    """`arrival`: when all reserved units will have been earned. `requested_at`: time of the last
+    request of each process. `is_resting`: it has an entry in `Reservations._resting`."""
 
-    __slots__ = ("arrival", "asked", "is_resting")
+    __slots__ = ("arrival", "is_resting", "requested_at")
 
     def __init__(self) -> None:
         self.arrival = float("-inf")
-        self.asked: dict[str, float] = {}
+        self.requested_at: dict[str, float] = {}
         self.is_resting = False
 
     def share(self, process: str, now: float) -> int:
         """Return the number of processes that share the limit, including the one that asks."""
         self.leave(process)
-        self.asked[process] = now
-        while (first := next(iter(self.asked.items())))[1] <= now - ACTIVE:
-            del self.asked[first[0]]
-        return len(self.asked)
+        self.requested_at[process] = now
+        while (first := next(iter(self.requested_at.items())))[1] <= now - ACTIVE:
+            del self.requested_at[first[0]]
+        return len(self.requested_at)
 
     def leave(self, process: str) -> None:
         """Let the others have this process's share."""
-        self.asked.pop(process, None)
+        self.requested_at.pop(process, None)
 
     def settle(self, ask: UnitRequest, now: float) -> None:
         """Charge the debt, up to `MOST_DEBT`, or take unused units back."""
@@ -94,7 +95,8 @@ class _Limit:
 
 
 class Reservations:
-    """The book: all shared limits. Times are of one clock. A limit at rest is forgotten."""
+    """The ledger of all shared limits. Times are of one clock. A limit as good as a new one is
+    forgotten."""
 
     def __init__(self) -> None:
         self._limits: dict[str, _Limit] = {}
@@ -104,7 +106,7 @@ class Reservations:
         return len(self._limits)
 
     def reserve(self, process: str, asks: Iterable[UnitRequest], now: float) -> list[Reserved]:
-        """Answer the requests of one process, in their order."""
+        """Reserve units for a process. Return one response for each request, in their order."""
         self._forget(now)
         return [self._answer(process, ask, now) for ask in asks]
 
@@ -132,7 +134,7 @@ class Reservations:
             _, key = heappop(self._resting)
             limit = self._limits[key]
             limit.is_resting = False
-            if max(limit.arrival, *(at + ACTIVE for at in limit.asked.values()), now) <= now:
+            if max(limit.arrival, *(at + ACTIVE for at in limit.requested_at.values()), now) <= now:
                 del self._limits[key]
             else:
                 self._rest(limit, key, now)

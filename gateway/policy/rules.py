@@ -1,4 +1,4 @@
-"""The model of a rules file, as frozen values: whom a rule is for, what it limits, and how.
+"""The model of a rules file, as frozen values: what each rule matches, and what it sets.
 
 Each rule is checked by itself; `rules.files` checks that ids differ. The texts below the fields are
 descriptions in the schema (`gateway rules schema`), which editors show.
@@ -39,17 +39,18 @@ def _patterns(value: object) -> object:
 
 
 def is_expression(pattern: str) -> bool:
-    """Return whether a pattern is a regular expression, which stands between slashes."""
+    """Return whether a pattern is a regular expression: one that stands between slashes."""
     return len(pattern) > 2 and pattern[0] == pattern[-1] == "/"
 
 
 def expression_of(pattern: str) -> str:
-    """Return the regular expression of a pattern."""
+    """Return the regular expression of such a pattern, without its slashes."""
     return pattern[1:-1]
 
 
 def is_pattern(text: str) -> bool:
-    """Return whether a text of a match is for several names."""
+    """Return whether an entry of `match` may match several names, as it has `*` or is an
+    expression."""
     return "*" in text or is_expression(text)
 
 
@@ -61,10 +62,10 @@ def _pattern(value: object) -> str:
 
 
 def _names_partition(pattern: str) -> bool:
-    """Return whether a pattern of topics is for a partition, to the protocol that has some."""
+    """Return whether a pattern of topics names a partition, in a protocol that has partitions."""
     if is_expression(pattern):
         return False
-    names = [pattern.replace("*", it) for it in "x0"]
+    names = [pattern.replace("*", sample) for sample in "x0"]
     named = (plugin.read_topic(name) for plugin in PLUGINS.values() for name in names)
     return any(topic is not None and topic.partition is not None for topic in named)
 
@@ -72,7 +73,7 @@ def _names_partition(pattern: str) -> bool:
 def _names_none(pattern: str) -> bool:
     """Return whether a pattern of topics is a name that no protocol accepts."""
     return not is_pattern(pattern) and all(
-        it.read_topic(pattern) is None for it in PLUGINS.values()
+        plugin.read_topic(pattern) is None for plugin in PLUGINS.values()
     )
 
 
@@ -184,8 +185,8 @@ Rights = Annotated[
 
 
 class Match(Part):
-    """Whom a rule is for. A key that is left out matches all; `*` stands for any characters, and a
-    regular expression stands between slashes."""
+    """The clients and topics that a rule is for. A key that is left out matches all; `*` stands for
+    any characters, and a regular expression stands between slashes."""
 
     protocol: Patterns = ()
     """The protocol of the listener."""
@@ -236,7 +237,8 @@ class LimitValues(LimitsSomething):
     """Consumers open at the same time, in one process."""
 
     def values(self) -> Iterator[tuple[Dimension, float]]:
-        """Yield the limited dimensions with rates per second, or numbers for concurrency."""
+        """Yield the limited dimensions, each with its rate per second; of a concurrency limit, its
+        number."""
         for dimension in Dimension:
             value: Any = self
             for step in dimension.split("."):
@@ -257,7 +259,9 @@ def _not_null(schema: dict[str, Any]) -> None:
 class Rule(Part):
     """One rule. All rules that match apply, so the strictest wins."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [it]} for it in _KINDS]})
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": [kind]} for kind in _KINDS]}
+    )
 
     id: Id
     """The rule's name in metrics and logs; unique in all files together."""
@@ -294,7 +298,7 @@ class Rule(Part):
 
     @property
     def limits(self) -> Iterator[tuple[Dimension, float]]:
-        """Yield the limited dimensions with their values; none if the rule is about rights."""
+        """Yield the limited dimensions with their values; none if the rule allows or denies."""
         if self.limit is not None:
             yield from self.limit.values()
 
@@ -305,15 +309,16 @@ class Rule(Part):
 
     @model_validator(mode="after")
     def _is_of_one_kind(self) -> Self:
-        given = [it for it in _KINDS if getattr(self, it)]
+        given = [kind for kind in _KINDS if getattr(self, kind)]
         if len(given) != 1:
-            found = " and ".join(given) or "none"
-            raise ValueError(f"has {found} of limit, allow and deny; exactly one")
+            names = " and ".join(given) or "none"
+            raise ValueError(f"has {names} of limit, allow and deny; exactly one")
         idle = sorted(self.model_fields_set & _OF_LIMITS) if self.limit is None else []
         if idle:
             raise ValueError(f"has {idle[0]}, which is for limits alone; leave it out")
-        protocols = [PLUGINS.get(name) for name in self.match.protocol]
-        apart = bool(protocols) and all(it is not None and it.groups_apart for it in protocols)
+        plugins = [PLUGINS.get(name) for name in self.match.protocol]
+        apart = all(plugin is not None and plugin.groups_apart for plugin in plugins)
+        apart = apart and bool(plugins)
         # Producers whose groups are apart have transactional ids.
         named = {Right.CONSUME, Right.PRODUCE} if apart else {Right.CONSUME}
         others = sorted({*self.rights} - named)
@@ -324,9 +329,9 @@ class Rule(Part):
 
     @model_validator(mode="after")
     def _has_effect(self) -> Self:
-        asked = {*self.match.model_fields_set, *self.per}
+        conditions = {*self.match.model_fields_set, *self.per}
         for dimension, _ in self.limits:
-            unknown = sorted(asked & UNKNOWN.get(dimension.action, frozenset()))
+            unknown = sorted(conditions & UNKNOWN.get(dimension.action, frozenset()))
             if unknown:
                 text = f"cannot limit {dimension} by {unknown[0]}, which is not known then"
                 raise ValueError(f"{text}; leave one of them out")
@@ -366,7 +371,8 @@ class Rule(Part):
         return self
 
     def burst_of(self, dimension: Dimension, value: float) -> float:
-        """Return the burst in units; 0 for concurrency."""
+        """Return the rule's burst in units, for a limit of `value` units per second; 0 for
+        concurrency."""
         if dimension.is_concurrency:
             return 0.0
         usual = USUAL_REQUEST_BURST if dimension.unit is None else USUAL_BURST
@@ -384,7 +390,7 @@ UNKNOWN: Mapping[str, frozenset[str]] = {
     Action.LOOKUP: frozenset({"subscription"}),
     Action.PRODUCE: frozenset({"subscription"}),
 }
-"""The fields that are not known of a client when it does this."""
+"""By action: the fields that are not known of a client when it does it."""
 
 
 class RulesDocument(Part):

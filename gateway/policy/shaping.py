@@ -1,4 +1,4 @@
-"""The rules in force, and every open producer and consumer under the limits that they set."""
+"""Applies the limits of the rules in force to requests, and to open producers and consumers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ AppliedLimits = tuple["AppliedLimit", ...]
 
 
 class Shaping:
-    """One for a process. All listeners that a rule matches share its limits; with a `supply` other
-    processes share them too.
+    """The limits of one process. All listeners that a rule matches share its limits; with a
+    `supply` other processes share them too.
 
-    `paced`: the actions that some rule limits as requests. `limits_sends`: some rule limits the
-    messages or bytes of producers.
+    `paced`: the actions whose requests some rule limits by rate. `limits_sends`: some rule limits
+    the messages or bytes of producers.
     """
 
     def __init__(self, rules: RuleSet, supply: Supply | None = None) -> None:
@@ -51,10 +51,10 @@ class Shaping:
         self._use(rules)
 
     def admit(self, account: Account, now: float, *, again: bool = False) -> Denial | None:
-        """Put a new account under its limits; return a denial if they do not let it be opened.
+        """Put a new account under its limits; return a denial if one of them refuses it.
 
-        `again`: it replaces an account that was open just now. `action: reject` does not hold for
-        it, since a producer could not come back after a reset.
+        `again`: the account replaces one that was open just now. Rules with `action: reject` do not
+        refuse it then, since a producer could not come back after a reset.
         """
         limits = self._rules.limits(account.subject, account.action)
         denial = self._full(limits)
@@ -66,7 +66,7 @@ class Shaping:
         return denial
 
     def release(self, account: Account, now: float) -> None:
-        """Forget an account that is closed."""
+        """Take a closed account out of its limits."""
         if account in self._accounts:
             del self._accounts[account]
             self.limiter.release(account, now)
@@ -75,15 +75,16 @@ class Shaping:
     def wait(
         self, action: Action, subject: Subject, now: float, again: Again | None = None
     ) -> float | Again | Denial:
-        """Return in how many seconds the subject may do this; see `wire.services.Services`."""
+        """Charge an action of a subject, and return the seconds after which it may be done, an
+        `Again`, or a denial; see `wire.services.Services`."""
         limits = self._rules.limits(subject, action)
-        limits = tuple(it for it in limits if it.dimension.longest_wait is not None)
+        limits = tuple(limit for limit in limits if limit.dimension.longest_wait is not None)
         answer = self.requests.wait(limits, now, again)
         return answer if isinstance(answer, float | Again) else _too_often(answer)
 
     def adopt(self, rules: RuleSet) -> tuple[Account, ...]:
-        """Put other rules in force, for new accounts at once. Return the open accounts, which the
-        caller renews."""
+        """Put other rules in force, for new accounts at once. Return the open accounts, each of
+        which the caller passes to `renew`."""
         self._use(rules)
         self.generation += 1
         return tuple(self._accounts)
@@ -95,15 +96,15 @@ class Shaping:
             self._place(account, self._rules.limits(account.subject, account.action), now)
 
     def figures(self, now: float) -> list[RuleFigures]:
-        """Return what the limits of each rule did since the start, summed up."""
+        """Return the totals of each rule's limits since the start, and how full they are."""
         self.limiter.observe(now)
-        found = dict(self._past)
+        by_kind = dict(self._past)
         for limit in self.limiter.limits():
             kind = _kind(limit)
-            sums = _added(found.get(kind) or no_figures(kind), limit)
+            sums = _added(by_kind.get(kind) or no_figures(kind), limit)
             assert isinstance(limit.spec.key, Key)
-            found[kind] = filled(sums, limit.spec.key, used_share(limit.meter, now))
-        return [*found.values(), *self.requests.figures(now), *self.concurrency.figures()]
+            by_kind[kind] = filled(sums, limit.spec.key, used_share(limit.meter, now))
+        return [*by_kind.values(), *self.requests.figures(now), *self.concurrency.figures()]
 
     def _make_meter(self, spec: LimitSpec) -> Metered:
         if self._supply is None or spec.on_loss is None:
@@ -121,7 +122,9 @@ class Shaping:
     def _use(self, rules: RuleSet) -> None:
         self._rules = rules
         limited = rules.dimensions()
-        self.paced = frozenset(it.action for it in limited if it.longest_wait is not None)
+        self.paced = frozenset(
+            dimension.action for dimension in limited if dimension.longest_wait is not None
+        )
         self.limits_sends = rules.limits_sends
 
     def _place(self, account: Account, limits: AppliedLimits, now: float) -> None:
@@ -142,8 +145,9 @@ class Shaping:
 
     def _rejected(self, limits: AppliedLimits, now: float) -> Denial | None:
         """Return the denial of a rule with `action: reject` whose limit has no units."""
-        rejecting = (it for it in limits if it.rule.action == "reject" and it.mode == "enforce")
-        for limit in rejecting:
+        for limit in limits:
+            if limit.rule.action != "reject" or limit.mode != "enforce":
+                continue
             if limit.dimension.unit is not None and self.limiter.is_spent(_spec(limit), now):
                 text = f"rule {limit.rule.id} has no room for {_words(limit)} now"
                 return Denial(Refusal.FULL, text)
@@ -152,12 +156,14 @@ class Shaping:
 
 def _patience(limits: AppliedLimits) -> Patience | None:
     """Return what may wait before messages are refused; None if no rule refuses any."""
-    rejecting = [it for it in limits if it.rule.on_overflow == "reject" and it.mode == "enforce"]
+    rejecting = [
+        limit for limit in limits if limit.rule.on_overflow == "reject" and limit.mode == "enforce"
+    ]
     if not rejecting:
         return None
 
     def least(what: Dimension) -> float:
-        return min((it.rate for it in rejecting if it.dimension is what), default=math.inf)
+        return min((limit.rate for limit in rejecting if limit.dimension is what), default=math.inf)
 
     messages, size = least(Dimension.PUBLISH_MESSAGES), least(Dimension.PUBLISH_BYTES)
     return Patience(MOST_QUEUED * messages, MOST_QUEUED * size)

@@ -3,11 +3,11 @@
 A `SharedMeter` replaces the plain meter of a limit, so queues, leases and debts work as before. It
 hands out units from its *stock*, which it reserved before (see `reservations`). When half of the
 last reservation is used it requests more: about twice the units it used during that time. An
-account that finds no stock waits for the answer, and until the reserved units are earned. Stock
-that nobody uses is given back.
+account that finds no stock waits for the response, and until the reserved units are earned. Unused
+stock is given back.
 
 A `Supply` holds all shared meters of a process, collects their requests for one call, and passes
-the answers on. While the store does not answer, the supply is *lost*; while it has no answer for
+the responses on. While the store does not respond, the supply is *lost*; while the store fails for
 one limit alone, that meter is. A lost meter works as its rule's `OnLoss` says: with `local_share`
 by a plain meter of this process's part of the rate.
 """
@@ -31,23 +31,24 @@ RESERVED_AHEAD = 2.0
 meter asks again, and the reservations of a new user double each time."""
 
 KEPT = 0.5
-"""Seconds after which unused stock is given back to all processes. A limit that is asked for less
-often than this reserves nothing in advance."""
+"""Seconds after which unused stock is given back to all processes. A limit that is used less often
+than this reserves nothing in advance."""
 
 AGAIN = 0.5
-"""Seconds after which a limit that had no answer is asked for again."""
+"""Seconds after which units of a limit for which the store failed are requested once more."""
 
 LEAST_TIME = 0.01
 """Seconds to divide use by at least: a burst says nothing about the next second."""
 
 AT_ONCE = 100
-"""Limits to ask for in one call. Each costs 20 µs, so a call takes a turn of the data plane."""
+"""Requests in one call. Each costs 20 µs, so a call takes a turn of the data plane."""
 
 _UNLIMITED = 1e18
 
 
 class OnLoss(StrEnum):
-    """How a limit works while the store cannot be asked."""
+    """How a shared limit works while the store is unreachable: by this process's part of the rate,
+    as if there were no limit, or as if no unit were left."""
 
     LOCAL_SHARE = "local_share"
     OPEN = "open"
@@ -55,7 +56,7 @@ class OnLoss(StrEnum):
 
 
 class Metered(Protocol):
-    """The meter of a limit; see `gcra.Meter`."""
+    """The interface of a limit's meter; see `gcra.Meter`."""
 
     rate: float
     burst: float
@@ -70,7 +71,7 @@ class Metered(Protocol):
     def give_back(self, units: float, now: float) -> None: ...
 
     def ready_at(self, units: float, now: float) -> float:
-        """See `gcra.Meter`. Infinity: unknown until the store answers."""
+        """See `gcra.Meter`. Infinity: not known until the store responds."""
         ...
 
     def full_at(self, now: float) -> float: ...
@@ -79,25 +80,25 @@ class Metered(Protocol):
 
 
 def used_share(meter: Metered, now: float) -> float:
-    """Return the share of a meter's burst that is used, from 0; in debt it is above 1."""
+    """Return the used share of a meter's burst: 0 if it is full, 1 if it is spent, more in debt."""
     return 1.0 - meter.available(now) / meter.burst
 
 
 class SharedMeter:
-    """`key`: names the limit, the same in all processes; `owner`: the limit in this process. Made
-    by a `Supply`.
+    """The meter of a limit that processes share; made by a `Supply`. `key`: names the limit, the
+    same in all processes; `owner`: the limit in this process.
 
-    `asking`: a request is on its way. `watched`: the supply will check for unused stock. `lost`:
-    the last request for this limit had no answer, though others had.
+    `asking`: a request is under way. `watched`: the supply will check for unused stock. `lost`: the
+    store failed for this limit, though not for others.
     """
 
     __slots__ = (
-        "_asked_at",
         "_comes_at",
         "_coming",
         "_fallback",
         "_fallback_loss",
         "_last",
+        "_requested_at",
         "_retry_at",
         "_stock",
         "_supply",
@@ -132,7 +133,7 @@ class SharedMeter:
         self._stock = 0.0  # may be used now; below zero: debt
         self._coming, self._comes_at = 0.0, 0.0  # reserved units, and when they may be used
         self._last = 0.0  # units of the last reservation
-        self._taken, self._asked_at = 0.0, float("-inf")  # taken since then
+        self._taken, self._requested_at = 0.0, float("-inf")  # taken since then
         self._fallback: Meter | None = None  # of this process's part, while the store is lost
         self._fallback_loss = 0  # the loss (`Supply.losses`) that it was made for
         self.lost, self._retry_at = False, float("inf")
@@ -140,14 +141,14 @@ class SharedMeter:
     # -- as a meter --------------------------------------------------------------------------
 
     def available(self, now: float) -> float:
-        """Return the units that may be taken now; below zero: debt."""
+        """Return the units that may be taken now; below zero the meter is in debt."""
         if self._is_lost:
             return self._fallback_available(now)
         self._update(now)
         return self._stock
 
     def is_spent(self, now: float) -> bool:
-        """Return whether no unit is left, and reserved ones come later. Before its first answer a
+        """Return whether no unit is left, and reserved ones come later. Before its first response a
         meter does not count as spent."""
         if self.available(now) >= WHOLE_UNIT:
             return False
@@ -156,7 +157,7 @@ class SharedMeter:
         return self._coming > 0 or self._stock < 0
 
     def take(self, units: float, now: float) -> None:
-        """Charge units that pass, more than the stock too."""
+        """Charge units that pass. More than the stock leave a debt."""
         if not units:
             return
         self.used_at = now
@@ -170,12 +171,12 @@ class SharedMeter:
         least = -MOST_DEBT * self.rate
         self.forgiven += max(0.0, least - self._stock)
         self._stock = max(least, self._stock)
-        is_busy = self._last > 1 or now - self._asked_at < KEPT
+        is_busy = self._last > 1 or now - self._requested_at < KEPT
         if self._stock < 0 or (is_busy and self._stock < self._last / 2):
             self.want()
 
     def give_back(self, units: float, now: float) -> None:
-        """Return units that were taken in advance and not used."""
+        """Add units that were taken in advance and not used."""
         self._taken = max(0.0, self._taken - units)
         if self._is_lost:
             if self.on_loss is not OnLoss.OPEN:
@@ -185,7 +186,8 @@ class SharedMeter:
         self._supply.watch(self, now)
 
     def ready_at(self, units: float, now: float) -> float:
-        """Return when so many units may be taken; infinity while the store has not answered."""
+        """Return the time at which so many units may be taken; infinity until the store
+        responds."""
         if self.available(now) >= units * WHOLE_UNIT:
             return now
         if self._is_lost:
@@ -196,7 +198,8 @@ class SharedMeter:
         return float("inf")
 
     def full_at(self, now: float) -> float:
-        """Return when this meter is as good as a new one: the store remembers what it took."""
+        """Return the time from which a new meter may replace this one: the store keeps what was
+        taken."""
         if self._is_lost:
             return now if self.on_loss is OnLoss.OPEN else self._fallback_meter(now).full_at(now)
         self._update(now)
@@ -204,7 +207,7 @@ class SharedMeter:
         return now if is_idle else now + KEPT
 
     def change(self, rate: float, burst: float, now: float) -> None:
-        """Continue at another rate."""
+        """Continue at another rate and burst."""
         self._update(now)
         self.rate, self.burst = rate, burst
         if self._fallback is not None:
@@ -213,19 +216,20 @@ class SharedMeter:
     # -- requests ----------------------------------------------------------------------------
 
     def want(self) -> None:
-        """Have the supply request more units, unless a request or a reservation is on its way."""
+        """Have more units requested with the next call, unless a request or a reservation is under
+        way."""
         if not (self.asking or self._coming):
             self._supply.want(self)
 
     def ask(self, now: float) -> UnitRequest:
-        """Return the request for more units."""
-        used = self._taken / max(LEAST_TIME, now - self._asked_at)
-        self.asking, self._asked_at, self._taken = True, now, 0.0
+        """Return the request for more units, to be sent now, with the debt."""
+        used = self._taken / max(LEAST_TIME, now - self._requested_at)
+        self.asking, self._requested_at, self._taken = True, now, 0.0
         units = max(1.0, used * RESERVATION_SECONDS * RESERVED_AHEAD)
         return self._request(units, owed=max(0.0, -self._stock))
 
     def give_up_stock(self) -> UnitRequest:
-        """Return the request that gives the whole stock back."""
+        """Empty the stock, and return the request that gives it back to the store."""
         stock, self._stock = self._stock, 0.0
         self.asking = True
         return self._request(0.0, owed=-stock)
@@ -234,7 +238,7 @@ class SharedMeter:
         return UnitRequest(self.key, self.rate, self.burst, units, owed)
 
     def answered(self, ask: UnitRequest, reserved: Reserved, now: float) -> None:
-        """Note an answer: the debt was charged, and the reserved units come."""
+        """Take the response to a request: the debt was charged, and the reserved units come."""
         self.asking = self.lost = False
         self._stock += max(0.0, ask.owed)
         if reserved.units:
@@ -246,19 +250,19 @@ class SharedMeter:
             self.want()
 
     def unanswered(self, ask: UnitRequest) -> None:
-        """Undo a request that the store never got: nothing was charged or given back."""
+        """Undo a request that got no response: it counts as not carried out."""
         self.asking = False
         self._stock -= min(0.0, ask.owed)
 
     def refused(self, ask: UnitRequest, now: float) -> None:
-        """Note that the store has no answer for this limit: its fallback works, and while it is
-        used the store is asked again."""
+        """Note that the store failed for this limit: its fallback works, and while the limit is
+        used the store is asked for it once more every `AGAIN` seconds."""
         self.unanswered(ask)
         self._update(now)
         self.lost, self._retry_at = True, now + AGAIN
 
     def idle_since(self, now: float) -> float | None:
-        """Return since when the stock was not used; None if there is no stock."""
+        """Return the time since which the stock is unused; None if there is no stock."""
         self._update(now)
         if self._stock <= 0 and not self._coming:
             return None
@@ -310,8 +314,8 @@ class SharedMeter:
         return self._fallback_meter(now).ready_at(units, now)
 
 
-class Asked(NamedTuple):
-    """A request that awaits its answer."""
+class SentRequest(NamedTuple):
+    """A meter's request to the store that awaits its response."""
 
     meter: SharedMeter
     ask: UnitRequest
@@ -320,8 +324,8 @@ class Asked(NamedTuple):
 class Supply:
     """All shared meters of a process. `wake` is called when a meter has a request.
 
-    `processes`: number of processes that share the limits, as heard last. `lost`: the store does
-    not answer; `losses`: how often it was lost.
+    `processes`: number of processes that share the limits, by the last heartbeat. `lost`: the store
+    does not respond; `losses`: how often it was lost.
     """
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
@@ -343,62 +347,63 @@ class Supply:
         return meter
 
     def want(self, meter: SharedMeter) -> None:
-        """Have a meter ask in the next call."""
+        """Put a meter's request into the next call."""
         if meter not in self._wanting:
             self._wanting[meter] = None
             self.wake()
 
     def watch(self, meter: SharedMeter, now: float) -> None:
-        """Check a meter for unused stock, which is given back, `KEPT` seconds from `now`."""
+        """Check a meter for unused stock `KEPT` seconds from `now`, and give it back."""
         if not meter.watched:
             meter.watched = True
             heappush(self._watched, (now + KEPT, next(self._tickets), meter))
 
     def next_time(self, now: float) -> float:
-        """Return when there is something to ask; infinity: not before `wake` is called."""
+        """Return the time of the next call; infinity: not before `wake` is called."""
         if self._wanting:
             return now
         return self._watched[0][0] if self._watched else float("inf")
 
-    def questions(self, now: float, most: int = AT_ONCE) -> list[Asked]:
+    def questions(self, now: float, most: int = AT_ONCE) -> list[SentRequest]:
         """Return the requests of the next call, those that wait longest first. The caller passes
-        each answer, or that there was none, to `answered` or `unanswered`."""
-        asked: list[Asked] = []
-        while self._wanting and len(asked) < most:
+        them to `answered` with their responses, or to `unanswered`."""
+        requests: list[SentRequest] = []
+        while self._wanting and len(requests) < most:
             meter, _ = self._wanting.popitem(last=False)
-            asked.append(Asked(meter, meter.ask(now)))
-        while len(asked) < most and self._watched and self._watched[0][0] <= now:
+            requests.append(SentRequest(meter, meter.ask(now)))
+        while len(requests) < most and self._watched and self._watched[0][0] <= now:
             meter = heappop(self._watched)[2]
             meter.watched = False
             since = meter.idle_since(now)
             if since is not None and (meter.asking or since > now - KEPT):
                 self.watch(meter, max(since, now - KEPT / 2))
             elif since is not None:
-                asked.append(Asked(meter, meter.give_up_stock()))
-        return asked
+                requests.append(SentRequest(meter, meter.give_up_stock()))
+        return requests
 
     def answered(
-        self, asked: Iterable[Asked], answers: Sequence[Reserved | None], now: float
+        self, requests: Iterable[SentRequest], answers: Sequence[Reserved | None], now: float
     ) -> None:
-        """Pass answers on, in the order of the requests; None: there is none for this limit."""
-        for (meter, ask), reserved in zip(asked, answers, strict=True):
+        """Pass responses to their meters, in the order of the requests; None: the store failed for
+        that limit."""
+        for (meter, ask), reserved in zip(requests, answers, strict=True):
             if reserved is None:
                 meter.refused(ask, now)
             else:
                 meter.answered(ask, reserved, now)
 
-    def unanswered(self, asked: Iterable[Asked]) -> None:
-        """Note that the store did not answer these requests."""
-        for meter, ask in asked:
+    def unanswered(self, requests: Iterable[SentRequest]) -> None:
+        """Undo requests to which the store did not respond."""
+        for meter, ask in requests:
             meter.unanswered(ask)
 
     def lose(self) -> None:
-        """Note that the store does not answer."""
+        """Note that the store does not respond: all meters use their fallbacks."""
         if not self.lost:
             self.lost = True
             self.losses += 1
             self._wanting.clear()
 
     def regain(self) -> None:
-        """Note that the store answers again."""
+        """Note that the store responds again."""
         self.lost = False

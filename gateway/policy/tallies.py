@@ -1,4 +1,4 @@
-"""What limits did since the start, summed up by rule and dimension."""
+"""Totals of what limits did since the start, by rule and dimension."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ if TYPE_CHECKING:
 
 
 def no_figures(kind: Kind) -> RuleFigures:
-    """Return the figures of limits that did nothing yet."""
+    """Return the figures of a kind of limits that did nothing yet."""
     rule, what, shadow = kind
     return RuleFigures(rule, what.value, "shadow" if shadow else "enforce")
 
 
 def filled(before: RuleFigures, key: Key, used: float) -> RuleFigures:
-    """Return the figures with those of a limit of which this share is used, if none had more."""
+    """Return figures with this limit as the fullest, unless another one was fuller. `used`: the
+    used share of the limit, from 0 to 1; more in debt."""
     if used <= before.fill:
         return before
     return before._replace(fill=min(1.0, used), fullest=", ".join(key.values))
 
 
 class Tallies:
-    """Bounded by the number of rules there were: limits come and go, their sums stay."""
+    """The totals by rule and dimension. Limits come and go, and their totals stay: there are as
+    many as the rules that there were."""
 
     def __init__(self) -> None:
         self._sums: dict[Kind, RuleFigures] = {}
 
     def waited(self, identity: Identity, seconds: float) -> None:
-        """Count a wait of so many seconds; at a shadow, one that would have been."""
+        """Count a wait of so many seconds; at a shadow, one that it would have caused."""
         sums = self._of(identity)
         if sums.mode == "shadow":
             sums = sums._replace(held=sums.held + 1)
@@ -42,24 +44,24 @@ class Tallies:
         self._sums[kind_of(identity)] = sums._replace(seconds=sums.seconds + seconds)
 
     def has_waited(self, identity: Identity, seconds: float) -> None:
-        """Add seconds to a wait that was counted before."""
+        """Add the seconds of a wait that was counted before."""
         sums = self._of(identity)
         self._sums[kind_of(identity)] = sums._replace(seconds=sums.seconds + seconds)
 
     def refused(self, identity: Identity) -> None:
-        """Count a refusal; by a shadow, one that would have been."""
+        """Count a refusal; at a shadow, one that it would have made."""
         sums = self._of(identity)
         self._sums[kind_of(identity)] = sums._replace(refused=sums.refused + 1)
 
     def figures(self, limits: Iterable[tuple[Identity, int, float]]) -> list[RuleFigures]:
-        """Return the sums of all limits there are or were. `limits`: those there are, each with the
+        """Return the totals of all limits that are or were. `limits`: those that are, each with the
         number of requests that wait at it, and its used share."""
-        found = dict(self._sums)
+        by_kind = dict(self._sums)
         for identity, waiting, used in limits:
-            before = found.get(kind_of(identity)) or self._of(identity)
+            before = by_kind.get(kind_of(identity)) or self._of(identity)
             more = before._replace(limits=before.limits + 1, waiting=before.waiting + waiting)
-            found[kind_of(identity)] = filled(more, identity[0], used)
-        return list(found.values())
+            by_kind[kind_of(identity)] = filled(more, identity[0], used)
+        return list(by_kind.values())
 
     def _of(self, identity: Identity) -> RuleFigures:
         kind = kind_of(identity)

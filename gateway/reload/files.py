@@ -10,7 +10,7 @@ from gateway.system.files import Sign, sign
 
 
 def signs(paths: Iterable[Path]) -> Iterator[Sign]:
-    """Yield the sign of each file of rules, following links, in any order."""
+    """Yield the `Sign` of each file of rules, following links, in any order."""
     for path in paths:
         for file in _files(path):
             yield sign(file)
@@ -19,6 +19,6 @@ def signs(paths: Iterable[Path]) -> Iterator[Sign]:
 def _files(path: Path) -> Iterator[Path]:
     """Yield the files of rules in a folder, or the path itself."""
     try:
-        yield from (it for it in path.iterdir() if it.suffix in SUFFIXES)
+        yield from (entry for entry in path.iterdir() if entry.suffix in SUFFIXES)
     except OSError:  # a file, or missing
         yield path

@@ -33,7 +33,8 @@ halves the time; more would make the step of reading them longer than 0.2 ms."""
 
 
 def main(paths: Sequence[str]) -> int:
-    """Read files of rules, and return the exit status."""
+    """Write the rules of these files to standard output, or their mistakes; return the exit
+    status."""
     os.nice(NICENESS)
     try:
         rules = rules_of(load(map(Path, paths)))
@@ -46,7 +47,7 @@ def main(paths: Sequence[str]) -> int:
 
 
 def write(rules: Sequence[Rule], to: BinaryIO) -> None:
-    """Write the number of rules, then the rules."""
+    """Write the number of rules, then the rules, pickled in groups."""
     pickle.dump(len(rules), to)
     for at in range(0, len(rules), AT_ONCE):
         pickle.dump(rules[at : at + AT_ONCE], to, pickle.HIGHEST_PROTOCOL)

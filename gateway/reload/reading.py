@@ -1,4 +1,4 @@
-"""Starts a process that reads files of rules, and collects what it writes."""
+"""Starts a process that reads files of rules, and collects its output."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ LARGEST = 64 * 1024 * 1024
 
 
 class Refused(NamedTuple):
-    """Why no rules came, for a person. `is_temporary`: the cause is not in the files."""
+    """Why no rules were read, as lines for people. `is_temporary`: the cause is not in the
+    files."""
 
     mistakes: tuple[str, ...]
     is_temporary: bool = False
@@ -31,7 +32,8 @@ class Refused(NamedTuple):
 async def read(
     paths: Iterable[Path], patience: float = PATIENCE, largest: int = LARGEST
 ) -> bytes | Refused:
-    """Return the rules as `reader.write` writes them."""
+    """Read rules in a process of its own; return them as `reader.write` writes them, or why there
+    are none. `patience`: seconds; `largest`: bytes."""
     with trio.move_on_after(patience):
         try:
             status, output = await _run(command(paths), largest)
@@ -42,7 +44,7 @@ async def read(
 
 
 def command(paths: Iterable[Path]) -> list[str]:
-    """Return the command line of the process."""
+    """Return the command line of the process that reads these files."""
     return interpreter.command("gateway.reload.reader", *map(str, paths))
 
 

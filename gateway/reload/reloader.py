@@ -53,7 +53,7 @@ Adopt = Callable[[RuleSet], Iterator[None]]
 
 @dataclass(slots=True)
 class Changes:
-    """Number of rules that differ from the previous ones."""
+    """The numbers of rules by which a set differs from the one before."""
 
     added: int = 0
     removed: int = 0
@@ -64,7 +64,8 @@ class Changes:
 
 
 class Reloader:
-    """Reloads the rules of a process. `rules`: those in force, from the files of `paths`."""
+    """Reloads the rules of a process. `rules`: those in force, from the files of `paths`. `adopt`:
+    puts other rules in force. `seen`: the signs of the files that the rules were read from."""
 
     def __init__(
         self,
@@ -84,7 +85,7 @@ class Reloader:
         self._sleep = trio.CancelScope()  # until the next rule expires
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
         # A request during a reload waits; further ones are merged with it.
-        self._ask, self._asked = trio.open_memory_channel[None](1)
+        self._sender, self._receiver = trio.open_memory_channel[None](1)
 
     async def run(
         self, look: float = LOOK, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
@@ -100,13 +101,13 @@ class Reloader:
                 self.ask()
 
     def ask(self) -> None:
-        """Request a reload, after the one that is under way."""
+        """Request a reload; if one is under way, another one follows."""
         with suppress(trio.WouldBlock):
-            self._ask.send_nowait(None)
+            self._sender.send_nowait(None)
 
     def expired(self) -> list[ExpiredRule]:
-        """Return rules that have no effect any more, the latest first."""
-        ends = ((it.expires, it.id) for it in self._rules.expired.values())
+        """Return the rules that have expired, the latest first, at most `SHOWN`."""
+        ends = ((rule.expires, rule.id) for rule in self._rules.expired.values())
         dated = [(at, id) for at, id in ends if at is not None]
         return [ExpiredRule(id, written(at)) for at, id in sorted(dated, reverse=True)[:SHOWN]]
 
@@ -138,7 +139,7 @@ class Reloader:
                 await trio.sleep(AGAIN)
 
     async def _work(self) -> None:
-        async for _ in self._asked:
+        async for _ in self._receiver:
             try:
                 await self._reload()
             except Exception:  # noqa: BLE001 - a bug must not stop the service
@@ -149,17 +150,17 @@ class Reloader:
         began = time.monotonic()
         self._taken = await self._look()  # before reading, so that a later change is noticed
         self._again = math.inf
-        found = await read(self._paths)
-        if isinstance(found, Refused):
-            self._refuse(found)
+        result = await read(self._paths)
+        if isinstance(result, Refused):
+            self._refuse(result)
             return
         async with self._changing:
-            await self._take(found, began)
+            await self._take(result, began)
 
-    async def _take(self, found: bytes, began: float) -> None:
+    async def _take(self, pickled: bytes, began: float) -> None:
         new, changes = RuleSet(), Changes()
-        await run_in_slices(self._compile(found, new, changes))
-        late = [it for id, it in new.expired.items() if self._rules.expired.get(id) != it]
+        await run_in_slices(self._compile(pickled, new, changes))
+        late = [rule for id, rule in new.expired.items() if self._rules.expired.get(id) != rule]
         are_same = not changes and new.expired.keys() == self._rules.expired.keys()
         old = new if are_same else await self._exchange(new)  # the set that is no longer used
         self._tell(changes, time.monotonic() - began)
@@ -170,7 +171,7 @@ class Reloader:
         new = RuleSet()
         await run_in_slices(self._compile_again(new))
         old = await self._exchange(new)
-        late = (it for id, it in new.expired.items() if id not in old.expired)
+        late = (rule for id, rule in new.expired.items() if id not in old.expired)
         self._tell_expired(late, self._log.info)  # as it should
         await run_in_slices(old.dissolve())
 
@@ -186,9 +187,9 @@ class Reloader:
         if refused.is_temporary:
             self._again = trio.current_time() + AGAIN
 
-    def _compile(self, found: bytes, new: RuleSet, changes: Changes) -> Iterator[None]:
+    def _compile(self, pickled: bytes, new: RuleSet, changes: Changes) -> Iterator[None]:
         now = time.time()
-        for rule in reader.parse(found):
+        for rule in reader.parse(pickled):
             before = self._rules.rule(rule.id)
             if before != rule:
                 changes.added += before is None
@@ -222,13 +223,13 @@ class Reloader:
 
     def _tell_expired(self, rules: Iterable[Rule], log: Callable[..., object]) -> None:
         """Log rules that have no effect any more."""
-        found = sorted(rule.id for rule in rules)
-        if found:
-            log("rules_expired", number=len(found), rules=found[:NAMED])
+        ids = sorted(rule.id for rule in rules)
+        if ids:
+            log("rules_expired", number=len(ids), rules=ids[:NAMED])
 
 
 async def run_in_slices(steps: Iterable[T]) -> list[T]:
-    """Return all steps as a list, and let other tasks run after each slice of time."""
+    """Run all steps, and let other tasks run after each slice of time. Return the steps' values."""
     done = []
     until = time.monotonic() + SLICE
     for step in steps:

@@ -1,6 +1,6 @@
-"""What goes over HTTP to others, who know what the gateway does not.
+"""HTTP requests of the gateway to other services: token issuers, and Open Policy Agent.
 
-- `fetching`: requests, bounded in time and bytes, and the keys of those who issue tokens
+- `fetching`: requests to issuers of tokens, bounded in time and bytes
 - `oauth`: the gateway's own token, by client credentials (RFC 6749 section 4.4)
-- `opa`: decisions of Open Policy Agent about rights
+- `opa`: authorization by Open Policy Agent
 """

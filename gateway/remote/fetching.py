@@ -1,8 +1,8 @@
-"""Asks issuers over HTTP: for the keys by which tokens are verified, and for tokens.
+"""HTTP requests to issuers: for the keys that verify tokens, and for the gateway's own tokens.
 
-A fetch is bounded in time and bytes, follows no redirects, and uses no proxy of the environment:
-whoever answers it decides who may connect. For that reason a URL has to be `https`, except on this
-machine.
+A request is bounded in time and bytes, follows no redirects, and uses no proxy of the environment:
+the responding server decides which clients may connect. For that reason a URL has to be `https`,
+except on this machine.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from gateway.config.units import https
 from gateway.tls.files import certificates_of
 
 TIMEOUT = 4.0
-"""Seconds for one fetch, discovery included: clients wait 10 s for an answer to their CONNECT."""
+"""Seconds for one fetch, discovery included: clients wait 10 s for a response to their CONNECT."""
 
 LARGEST_ANSWER = 256 * 1024
 """Bytes. Key sets with certificates in them have 20 KB."""
 
-# Compressed answers could be a thousand times larger than what is received.
+# Compressed responses could be a thousand times larger than what is received.
 _HEADERS = {"Accept": "application/json", "Accept-Encoding": "identity"}
 
 _CONFIGURATION = "/.well-known/openid-configuration"
 
 
 class Fetcher:
-    """Fetches from one issuer. `authorities`: a file of those that sign its server's certificate;
-    None: those that the machine trusts. Raises `ConfigurationError` if the file holds none."""
+    """Makes requests to one issuer. `authorities`: a file of those that sign its server's
+    certificate; None: those that the machine trusts. Raises `ConfigurationError` if the file holds
+    none."""
 
     def __init__(self, authorities: Path | None = None) -> None:
         if authorities is not None:
@@ -40,28 +41,28 @@ class Fetcher:
         self._context = ssl.create_default_context(cafile=authorities)
 
     async def key_set(self, url: str) -> bytes:
-        """Return the text of a key set. Raises `OSError`."""
+        """Return the JSON Web Key Set at a URL, unparsed. Raises `OSError`."""
         with _bounded():
             return await self._ask("GET", url)
         raise TimeoutError("no answer in time")
 
     async def token(self, url: str, form: Mapping[str, str]) -> bytes:
-        """Return the answer of a token endpoint to a form. Raises `OSError`."""
+        """Send a form to a token endpoint; return the response's body. Raises `OSError`."""
         with _bounded():
             return await self._ask("POST", url, form)
         raise TimeoutError("no answer in time")
 
     async def issued(self, issuer: str, form: Mapping[str, str]) -> bytes:
-        """Return the answer of the token endpoint that an issuer's configuration names. Raises
-        `OSError`."""
+        """Send a form to the token endpoint that an issuer's OpenID configuration names; return the
+        response's body. Raises `OSError`."""
         with _bounded():
             configuration = await self._ask("GET", issuer.rstrip("/") + _CONFIGURATION)
             return await self._ask("POST", _named(issuer, configuration, "token_endpoint"), form)
         raise TimeoutError("no answer in time")
 
     async def discovered(self, issuer: str) -> bytes:
-        """Return the key set of an issuer that its configuration names (OpenID Connect Discovery
-        1.0 section 4). Raises `OSError`."""
+        """Return the key set that an issuer's OpenID configuration names (OpenID Connect Discovery
+        1.0 section 4), unparsed. Raises `OSError`."""
         with _bounded():
             configuration = await self._ask("GET", issuer.rstrip("/") + _CONFIGURATION)
             return await self._ask("GET", _named(issuer, configuration, "jwks_uri"))
@@ -103,7 +104,7 @@ def _bounded() -> trio.CancelScope:
 
 def _named(issuer: str, configuration: bytes, what: str) -> str:
     """Return a URL that an issuer's configuration names. The configuration must name the issuer by
-    the same name as tokens do, or anybody's could be taken for it."""
+    the same name as tokens do, or the configuration of any issuer could be taken for it."""
     where = issuer.rstrip("/") + _CONFIGURATION
     try:
         read = json.loads(configuration)

@@ -1,4 +1,4 @@
-"""The gateway's own token towards brokers, which it gets from an issuer and renews in time."""
+"""The gateway's own OAuth token towards brokers: gets it from an issuer, and renews it in time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gateway.identity.credential import LARGEST_TOKEN, read_secret
 from gateway.wire.contract import Credential, Denial, Refusal
 
 USUAL_LIFETIME = 300.0
-"""Seconds that a token is taken to last if its issuer does not say (RFC 6749 section 5.1)."""
+"""Seconds of a token's lifetime if its issuer does not state it (RFC 6749 section 5.1)."""
 
 RENEWED_AT = 0.7
 """The part of its lifetime after which a token is renewed: what is left is for retries."""
@@ -29,14 +29,15 @@ FIRST_BACK_OFF, LONGEST_BACK_OFF = 1.0, 30.0
 NO_TOKEN = Denial(Refusal.NOT_READY, "the gateway has no token of its own now")
 
 Ask = Callable[[dict[str, str]], Awaitable[bytes]]
-"""Sends a form to the token endpoint, and returns its answer. Raises `OSError`."""
+"""Sends a form to the token endpoint, and returns the response's body. Raises `OSError`."""
 
 Log = Callable[..., object]
 
 
 class ClientCredentials:
-    """A token by client credentials. `secret`: the file of the client's secret, which is read again
-    for each request. `scope`, `audience`: asked for if given."""
+    """The gateway's own token, by OAuth's client credentials. `ask`: sends the requests. `secret`:
+    the file of the client's secret, which is read again for each request. `scope`, `audience`:
+    requested if given."""
 
     def __init__(
         self,
@@ -64,11 +65,11 @@ class ClientCredentials:
         self._failed = False
 
     def current(self) -> Credential | Denial:
-        """Return the token; a denial if there is none that is still valid."""
+        """Return the token as a credential; a denial if there is none that is still valid."""
         return NO_TOKEN if self._clock() >= self._ends else self._credential
 
     async def run(self) -> None:
-        """Keep the token fresh until cancelled."""
+        """Renew the token in time, until cancelled."""
         back_off = FIRST_BACK_OFF
         while True:
             try:
@@ -86,7 +87,7 @@ class ClientCredentials:
             await trio.sleep(max(SHORTEST_PAUSE, self._renewed_at - self._clock()))
 
     async def renew(self) -> float:
-        """Get a new token; return for how many seconds it lasts. Raises `OSError`, `ValueError`,
+        """Request a new token; return its lifetime in seconds. Raises `OSError`, `ValueError`,
         `ConfigurationError`."""
         secret = _text_of(self._secret)
         # Its life may have begun with the request, and the answer taken long.

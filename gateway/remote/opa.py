@@ -1,11 +1,11 @@
-"""Asks Open Policy Agent who may do what, by its Data API.
+"""Authorizes clients by Open Policy Agent, through its Data API.
 
-Theory of operation. A question is about a client, a right and a topic. An answer is known for a
-while; a question that is not known is asked once at a time, however many wait for its answer. All
-questions of a process together, and those of one principal, are bounded in number: a client that
-invents topics lets its own questions wait, and nobody else's. If the agent fails to answer, a
-stated answer takes its place, at once for all that is asked in the second after, since clients
-would wait for nothing.
+Theory of operation. A question is about a client, a right and a topic. A decision is cached for a
+while; a question without one is asked once at a time, however many requests wait for the response.
+The questions of a process together, and those of one principal, are bounded in number: a client
+that invents topics lets its own questions wait, and no other client's. If the agent fails to
+respond, a configured decision takes its place, at once for all questions of the next second, since
+clients would wait for nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from gateway.wire.services import Undecided
 from gateway.wire.subject import Subject
 
 LARGEST_ANSWER = 64 * 1024
-"""Bytes. An answer is a word; a policy may add reasons."""
+"""Bytes. A response is a word; a policy may add reasons."""
 
 PAUSE = 1.0
 """Seconds after a failure in which the agent is not asked."""
@@ -41,7 +41,7 @@ Log = Callable[..., object]
 
 
 class Question(NamedTuple):
-    """What is asked, and what an answer is known for."""
+    """A question to the agent: whether a client has a right. Decisions are cached by it."""
 
     right: Right
     listener: str
@@ -54,8 +54,8 @@ class Question(NamedTuple):
 
     @classmethod
     def of(cls, right: Right, subject: Subject) -> Question:
-        """Return the question whether a client has a right. It is the same for all partitions of a
-        topic."""
+        """Return the question whether a subject has a right. All partitions of a topic share one
+        question."""
         topic = subject.topic
         return cls(
             right,
@@ -70,10 +70,10 @@ class Question(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """`deadline`: seconds for one answer. `lasting`: seconds that an answer is known. `most`:
-    answers that are known. `at_once`: questions under way. `away`: what takes the place of an
-    answer. `authorities`, `token`: files; None: the authorities that this machine trusts, and no
-    token."""
+    """How to ask the agent. `deadline`: seconds for one response. `lasting`: seconds that a
+    decision is cached; `most`: decisions that are cached. `at_once`: questions under way. `away`:
+    the decision while the agent does not respond. `authorities`, `token`: files; None: the
+    authorities that this machine trusts, and no token."""
 
     url: str
     deadline: float
@@ -86,7 +86,8 @@ class Settings(NamedTuple):
 
 
 class PolicyAgent:
-    """See `policy.access.Agent`. Raises `ConfigurationError` if a file is wrong."""
+    """Asks the agent, and caches its decisions; see `policy.access.Agent`. Raises
+    `ConfigurationError` if a file is wrong."""
 
     def __init__(
         self,
@@ -109,13 +110,14 @@ class PolicyAgent:
         self._decided = Decided(settings.most, settings.lasting)
         self._turns = trio.CapacityLimiter(settings.at_once)
         self._own_turns: dict[str, _OwnTurns] = {}
-        self._asked: dict[Question, trio.Event] = {}
+        self._under_way: dict[Question, trio.Event] = {}
         self._silent_until = float("-inf")
         self._failed = False
         self.figures = AgentFigures()
 
     def judge(self, right: Right, subject: Subject) -> bool | Undecided:
-        """See `policy.access.Agent`."""
+        """Return the cached decision; `Undecided`, which asks the agent, if there is none. For
+        `PAUSE` seconds after a failure return the configured decision."""
         question, now = Question.of(right, subject), self._clock()
         known = self._decided.find(question, now)
         if known is not None:
@@ -130,23 +132,23 @@ class PolicyAgent:
         await self._client.aclose()
 
     async def _settle(self, question: Question) -> None:
-        """Ask, or wait for the answer to the same question."""
-        other = self._asked.get(question)
+        """Ask, or wait for the response to the same question."""
+        other = self._under_way.get(question)
         if other is not None:
             await other.wait()
             return
-        answered = self._asked[question] = trio.Event()
+        answered = self._under_way[question] = trio.Event()
         try:
             with self._own(question.principal) as turns:
                 async with turns, self._turns:
                     await self._ask(question)
         finally:
-            del self._asked[question]
+            del self._under_way[question]
             answered.set()
 
     @contextmanager
     def _own(self, principal: str) -> Iterator[trio.CapacityLimiter]:
-        """Lend the turns of one principal, which are kept only while somebody has or awaits one."""
+        """Lend the turns of one principal, which are kept while a question has or awaits one."""
         share = max(1, self._settings.at_once // SHARE)
         own = self._own_turns.setdefault(principal, _OwnTurns(trio.CapacityLimiter(share)))
         own.users += 1
@@ -190,13 +192,13 @@ class PolicyAgent:
         self._failed = True
 
     async def _post(self, question: Question) -> bytes:
-        """Return the agent's answer. Raises `httpx.HTTPError`, `OSError`, `ValueError`."""
+        """Return the response's body. Raises `httpx.HTTPError`, `OSError`, `ValueError`."""
         headers = {"Accept-Encoding": "identity"}
         if self._settings.token is not None:
             token = self._settings.token.read_text(encoding="ascii").strip()
             headers["Authorization"] = f"Bearer {token}"
-        content, asked = bytearray(), {"input": _input(question)}
-        stream = self._client.stream("POST", self._settings.url, json=asked, headers=headers)
+        content, document = bytearray(), {"input": _input(question)}
+        stream = self._client.stream("POST", self._settings.url, json=document, headers=headers)
         async with stream as answer:
             if answer.status_code != httpx.codes.OK:
                 raise ConnectionError(f"{self._settings.url} answered {answer.status_code}")
@@ -224,8 +226,8 @@ def _input(question: Question) -> dict[str, str]:
 
 
 def read_answer(content: bytes) -> bool:
-    """Return whether an answer allows what was asked: its `result` is a boolean, or an object whose
-    `allow` is one. Without a result the policy decided nothing, which allows nothing. Raises
+    """Return the decision in a response: its `result` is a boolean, or an object whose `allow` is
+    one. A response without a result allows nothing: the policy decided nothing. Raises
     `ValueError`."""
     try:
         answer: Any = json.loads(content)

@@ -25,7 +25,7 @@ Options = argparse.Namespace
 
 
 def check(options: Options) -> int:
-    """Check files of rules."""
+    """Check files of rules, and print how many rules each has."""
     _print(files.check(options.rules, time.time()))
     return 0
 
@@ -33,26 +33,26 @@ def check(options: Options) -> int:
 def diff(options: Options) -> int:
     """Print which rules were added, removed and changed."""
     old, new = (files.rules_of(files.load([path])) for path in (options.old, options.new))
-    found = text.differences(old, new)
-    _print(found)
-    return DIFFERENT if found else SAME
+    lines = text.differences(old, new)
+    _print(lines)
+    return DIFFERENT if lines else SAME
 
 
 def explain(options: Options) -> int:
-    """Print which limits apply to a client, and why. Raises `ArgumentError` if the topic is none of
-    its protocol."""
+    """Print which limits apply to a client, and why. Raises `ArgumentError` if the topic's name is
+    not valid in its protocol."""
     subject = _subject(options)
     rules = RuleSet.compile(files.rules_of(files.load(options.rules)), time.time())
-    found = rules.explain(subject, options.action)
-    _print(text.explanation(found, options.action, everything=options.all))
+    explanation = rules.explain(subject, options.action)
+    _print(text.explanation(explanation, options.action, everything=options.all))
     return 0
 
 
 def promote(options: Options) -> int:
-    """Have a rule enforced that so far only counts."""
+    """Enforce a recommended rule, which so far only counts."""
     now = datetime.now(UTC)
-    asked = promoting.Promotion(options.id, options.source, options.target, options.expires)
-    _print([promoting.promote(asked, now)])
+    promotion = promoting.Promotion(options.id, options.source, options.target, options.expires)
+    _print([promoting.promote(promotion, now)])
     return 0
 
 
@@ -76,11 +76,11 @@ def _subject(options: Options) -> Subject:
 
 
 def _topic(protocol: str, text: str) -> TopicName:
-    found = PLUGINS[protocol].read_topic(text)
-    if found is None:
+    topic = PLUGINS[protocol].read_topic(text)
+    if topic is None:
         wrong = f"argument --topic: is not a topic of {protocol}; orders, or the whole name"
         raise argparse.ArgumentError(None, wrong)
-    return found
+    return topic
 
 
 def _print(lines: Iterable[str]) -> None:

@@ -32,7 +32,7 @@ class RulesFile(NamedTuple):
 def load(
     paths: Iterable[Path], environment: Mapping[str, str] | None = None
 ) -> tuple[RulesFile, ...]:
-    """Read and check files of rules, and all `*.yaml` and `*.yml` files of folders, sorted by name.
+    """Read and check files of rules; of folders all `*.yaml` and `*.yml` files, sorted by name.
 
     `environment` replaces the environment variables of the process. Raises `ConfigurationError`
     with one line for each mistake in all files.
@@ -41,14 +41,14 @@ def load(
     lines: list[str] = []
     sources = dict(_sources(_listed(paths, lines), environment, lines))
     repeated = _repeated(sources)
-    found = []
+    files = []
     for path, text in sources.items():
         rules, mistakes = build(text.data)
         lines += report(path, text, [*mistakes, *repeated[path]])
-        found.append(RulesFile(path, rules))
+        files.append(RulesFile(path, rules))
     if lines:
         raise ConfigurationError("\n".join(lines))
-    return tuple(found)
+    return tuple(files)
 
 
 def rules_of(files: Iterable[RulesFile]) -> tuple[Rule, ...]:
@@ -59,8 +59,8 @@ def rules_of(files: Iterable[RulesFile]) -> tuple[Rule, ...]:
 def check(
     paths: Iterable[Path], now: float, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Yield what `gateway rules check` prints for good files. `now`: wall-clock seconds. Raises as
-    `load` does."""
+    """Yield the lines that `gateway rules check` prints for valid files. `now`: wall-clock seconds,
+    to tell which rules have expired. Raises as `load` does."""
     for path, rules in load(paths, environment):
         yield f"{path}: ok ({count(len(rules), 'rule')})"
         for rule in rules:
@@ -69,13 +69,13 @@ def check(
 
 
 def read(text: str, title: str) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
-    """Return the rules of a text that would be a file of this title, or its mistakes. Raises
-    `ConfigurationError` where it is no YAML."""
+    """Check a text as the content of a file of rules. Return its rules, or its mistakes. `title`:
+    of the file, in errors. Raises `ConfigurationError` if the text is not YAML."""
     return build(source.parse(text, title, os.environ).data)
 
 
 def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
-    """Return the rules of one file's data, or its mistakes."""
+    """Check the parsed data of one file of rules. Return its rules, or its mistakes."""
     if data is None:
         return (), (Mistake((), "is empty; at least version and rules"),)
     try:
@@ -88,9 +88,9 @@ def _listed(paths: Iterable[Path], lines: list[str]) -> Iterable[Path]:
     """Return the files of all paths, each once. Append a line for each folder without any."""
     files: dict[Path, None] = {}
     for path in paths:
-        found = _files(path)
-        files |= dict.fromkeys(found)
-        if not found:
+        listed = _files(path)
+        files |= dict.fromkeys(listed)
+        if not listed:
             lines.append(f"{path}: has no files of rules in it; at least one *.yaml")
     return files
 
@@ -102,7 +102,7 @@ def _files(path: Path) -> Sequence[Path]:
         listed = None
     if listed is None:
         return [path]  # if the file does not exist, reading it reports that
-    return [it for it in listed if it.suffix in SUFFIXES and it.is_file()]
+    return [entry for entry in listed if entry.suffix in SUFFIXES and entry.is_file()]
 
 
 def _sources(
@@ -119,14 +119,14 @@ def _sources(
 def _repeated(sources: Mapping[Path, Source]) -> Mapping[Path, list[Mistake]]:
     """Find ids that occur twice: metrics could not tell such rules apart."""
     first: dict[str, tuple[Path, Place]] = {}
-    found: dict[Path, list[Mistake]] = {path: [] for path in sources}
+    mistakes: dict[Path, list[Mistake]] = {path: [] for path in sources}
     for path, text in sources.items():
         for place, id in _ids(text.data):
             before, where = first.setdefault(id, (path, place))
             if (before, where) != (path, place):
                 other = format_place(where[:-1]) + ("" if before == path else f" in {before}")
-                found[path].append(Mistake(place, f"is also the id of {other}; choose another"))
-    return found
+                mistakes[path].append(Mistake(place, f"is also the id of {other}; choose another"))
+    return mistakes
 
 
 def _ids(data: object) -> Iterator[tuple[Place, str]]:

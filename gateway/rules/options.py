@@ -1,4 +1,4 @@
-"""The command line of `gateway rules`. Imports what a command needs when it runs."""
+"""The command line of `gateway rules`. Each command imports what it needs when it runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Options = argparse.Namespace
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    """Add the commands of `gateway rules`."""
+    """Add the commands of `gateway rules` to a parser."""
     commands = parser.add_subparsers(required=True, metavar="RULES_COMMAND")
 
     def add(name: str, help: str) -> argparse.ArgumentParser:
@@ -29,11 +29,11 @@ def add_to(parser: argparse.ArgumentParser) -> None:
             try:
                 return command.COMMANDS[name](options)
             except argparse.ArgumentError as wrong:
-                found.error(str(wrong))
+                subparser.error(str(wrong))
 
-        found = commands.add_parser(name, help=help, description=help)
-        found.set_defaults(command=run)
-        return found
+        subparser = commands.add_parser(name, help=help, description=help)
+        subparser.set_defaults(command=run)
+        return subparser
 
     _takes_rules(add("check", "check files of rules"))
     _diff_options(add("diff", "show differences; the status is 1 if there are any"))

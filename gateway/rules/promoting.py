@@ -1,11 +1,11 @@
-"""`gateway rules promote ID`: has a rule enforced that so far only counts.
+"""`gateway rules promote ID`: enforces a recommended rule, which so far only counts.
 
 `gateway pipeline recommend` writes its file anew, so a promoted rule goes to a file of its own,
-under an id of its own: the recommendation goes on to be compared beside it. Both files are plain
+under an id of its own: the recommendation stays, to be compared with it. Both files are plain
 blocks, a rule each with the comments above it, and are kept as texts so that comments stay.
 
-A recommendation expires, because what it was based on gets old. Whoever promotes it has decided, so
-the promoted rule does not expire unless that is asked for.
+A recommendation expires, because what it was based on gets old. Promoting it is a decision, so the
+promoted rule expires only if that is requested.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _ID = re.compile(r"^  - id: (\S+)$", re.MULTILINE)
 _EXPIRES = re.compile(r"^    expires: .*\n", re.MULTILINE)
 
 RECOMMENDED, PROMOTED = "recommended.", "promoted."
-"""How ids begin."""
+"""Prefixes of the ids of recommended and of promoted rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """Which rule moves from where to where. `expires`: when it ends to have an effect; None:
-    never."""
+    """The id of the rule to promote, its file, and the file that the promoted rule goes to.
+    `expires`: when the promoted rule expires; None: never."""
 
     id: str
     source: Path
@@ -44,15 +44,15 @@ class Promotion:
     expires: datetime | None = None
 
 
-def promote(asked: Promotion, now: datetime) -> str:
-    """Move a rule on; return what to tell. Raises `ConfigurationError` if there is no such rule, or
-    it has expired, and where a file is wrong. `now`: in UTC."""
-    id, source, target = asked.id, asked.source, asked.target
-    found = blocks(source.read_text()) if source.is_file() else {}
+def promote(promotion: Promotion, now: datetime) -> str:
+    """Promote a rule; return a line that reports it. Raises `ConfigurationError` if there is no
+    such rule, if it has expired or is no shadow, and where a file is wrong. `now`: in UTC."""
+    id, source, target = promotion.id, promotion.source, promotion.target
+    source_blocks = blocks(source.read_text()) if source.is_file() else {}
     rules = {rule.id: rule for rule in files.rules_of(files.load([source]))}
-    block, rule = found.get(id), rules.get(id)
+    block, rule = source_blocks.get(id), rules.get(id)
     if block is None or rule is None:
-        known = ", ".join(sorted(found)) or "none"
+        known = ", ".join(sorted(source_blocks)) or "none"
         raise ConfigurationError(f"{source}: has no rule {id}; one of {known}")
     if rule.expires is not None and rule.expires <= now:
         raise ConfigurationError(
@@ -60,22 +60,24 @@ def promote(asked: Promotion, now: datetime) -> str:
         )
     if "\n    mode: shadow\n" not in block:
         raise ConfigurationError(f"{source}: {id} is no shadow; it is enforced where it is read")
-    if asked.expires is not None and asked.expires <= now:
-        raise ConfigurationError(f"--expires {written(asked.expires)} is over; a later moment")
+    if promotion.expires is not None and promotion.expires <= now:
+        raise ConfigurationError(f"--expires {written(promotion.expires)} is over; a later moment")
     promoted = PROMOTED + id.removeprefix(RECOMMENDED)
     kept = blocks(target.read_text()) if target.exists() else {}
     if target.exists():
         files.load([target])
     done = "replaced" if promoted in kept else "added"
-    kept[promoted] = _enforced(block, asked, promoted, now)
+    kept[promoted] = _enforced(block, promotion, promoted, now)
     _write(target, _HEAD + "".join(text for _, text in sorted(kept.items())))
-    until = "never expires" if asked.expires is None else f"expires at {written(asked.expires)}"
+    until = (
+        "never expires" if promotion.expires is None else f"expires at {written(promotion.expires)}"
+    )
     return f"{target}: {promoted} is {done}, from {source}; it {until}"
 
 
 def blocks(text: str) -> dict[str, str]:
-    """Return the rules of a file by id, each as its lines with the comments above it."""
-    found, comments = dict[str, str](), list[str]()
+    """Return the rules of a file as texts by id: the lines of each, with the comments above it."""
+    by_id, comments = dict[str, str](), list[str]()
     id = None
     for line in text.splitlines(keepends=True):
         if line.startswith("  # "):
@@ -85,19 +87,19 @@ def blocks(text: str) -> dict[str, str]:
         begins = _ID.match(line)
         if begins is not None:
             id = begins[1]
-            found[id] = "".join(comments) + line
+            by_id[id] = "".join(comments) + line
             comments = []
         elif id is not None:
-            found[id] += line
-    return found
+            by_id[id] += line
+    return by_id
 
 
-def _enforced(block: str, asked: Promotion, promoted: str, now: datetime) -> str:
-    text = block.replace(f"  - id: {asked.id}\n", f"  - id: {promoted}\n")
+def _enforced(block: str, promotion: Promotion, promoted: str, now: datetime) -> str:
+    text = block.replace(f"  - id: {promotion.id}\n", f"  - id: {promoted}\n")
     text = text.replace("\n    mode: shadow\n", "\n    mode: enforce\n")
     text = _EXPIRES.sub("", text)
-    if asked.expires is not None:
-        text += f"    expires: '{written(asked.expires)}'\n"
+    if promotion.expires is not None:
+        text += f"    expires: '{written(promotion.expires)}'\n"
     return f"  # promoted {now.date().isoformat()}\n{text}"
 
 

@@ -20,7 +20,7 @@ _STEPS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 def differences(old: Iterable[Rule], new: Iterable[Rule]) -> list[str]:
     """Return one line for each added (`+`), removed (`-`) or changed (`~`) rule, sorted by id.
 
-    Indented lines tell what changed.
+    Indented lines below a changed rule have its old and new settings.
     """
     before = {rule.id: rule for rule in old}
     after = {rule.id: rule for rule in new}
@@ -62,31 +62,31 @@ def _settings(rule: Rule) -> Iterator[tuple[str, str]]:
 # -- explanations ------------------------------------------------------------------------------
 
 
-def explanation(found: Explanation, action: str, *, everything: bool) -> Iterator[str]:
-    """Yield the limits that apply to an action, and why.
+def explanation(explained: Explanation, action: str, *, everything: bool) -> Iterator[str]:
+    """Yield lines about the limits and rights that apply to an action, and why.
 
-    `everything`: also the rules that do not apply.
+    `everything`: also about the rules that do not apply.
     """
-    if found.rights is not None:
-        yield from _verdict(found.rights, action)
-    if not found.applied and action in DIMENSIONS:
+    if explained.rights is not None:
+        yield from _verdict(explained.rights, action)
+    if not explained.applied and action in DIMENSIONS:
         yield f"nothing limits {action} here"
     for dimension in DIMENSIONS.get(action, ()):
-        limits = [it for it in found.applied if it.dimension is dimension]
-        replaced = [it for it in found.replaced if it.limit.dimension is dimension]
+        limits = [limit for limit in explained.applied if limit.dimension is dimension]
+        replaced = [pair for pair in explained.replaced if pair.limit.dimension is dimension]
         if limits or replaced:
             yield dimension
-        for limit in sorted(limits, key=lambda it: it.rate):
+        for limit in sorted(limits, key=lambda limit: limit.rate):
             yield f"{_INDENT}{_applied(limit)}{_note(limit, limits)}"
         for limit, by in replaced:
             yield f"{_INDENT}{_applied(limit)}: replaced by {by.id}"
-    if everything and found.not_applied:
+    if everything and explained.not_applied:
         yield "rules that do not apply"
-        yield from (f"{_INDENT}{rule.id}: {why}" for rule, why in found.not_applied)
+        yield from (f"{_INDENT}{rule.id}: {why}" for rule, why in explained.not_applied)
 
 
 def _verdict(rights: tuple[Rule, ...], action: str) -> Iterator[str]:
-    """Yield who allows or denies an action, the deciding rule first."""
+    """Yield which rules allow or deny an action, the deciding one first."""
     enforced = [rule for rule in rights if rule.mode == "enforce"]
     if enforced:
         verb = "denied" if enforced[0].deny else "allowed"
@@ -121,8 +121,8 @@ def _sharing(limit: AppliedLimit) -> str:
 def _note(limit: AppliedLimit, limits: list[AppliedLimit]) -> str:
     if limit.mode == "shadow":
         return ": shadow, counts only"
-    enforced = [it for it in limits if it.mode == "enforce"]
-    strictest = len(enforced) > 1 and limit.rate == min(it.rate for it in enforced)
+    enforced = [applied for applied in limits if applied.mode == "enforce"]
+    strictest = len(enforced) > 1 and limit.rate == min(applied.rate for applied in enforced)
     return ": the strictest" if strictest else ""
 
 

@@ -1,4 +1,4 @@
-"""Measures how late the event loop is: how long other work keeps a task waiting."""
+"""Measures the delay of the event loop: how long other work keeps a task waiting."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ INTERVAL = 1.0
 
 
 async def measure_delays(note: Callable[[float], object]) -> NoReturn:
-    """Wake up once an interval until cancelled, and note by how many seconds that was late."""
+    """Wake up once in each `INTERVAL` until cancelled, and pass the seconds by which that was late
+    to `note`."""
     due = trio.current_time()
     while True:
         due += INTERVAL

@@ -13,11 +13,11 @@ LOOK = 2.0
 no half-written file is read; Kubernetes itself takes up to a minute to deliver one."""
 
 Sign = tuple[Path, int, int, int] | tuple[Path]
-"""A file, and if it exists its size, inode and ctime in nanoseconds."""
+"""A file's path, and if it exists its size, inode and ctime in nanoseconds."""
 
 
 def sign(file: Path) -> Sign:
-    """Return the sign of a file, following links."""
+    """Return the `Sign` of a file, which differs once the file has changed. Follows links."""
     try:
         status = file.stat()
     except OSError:

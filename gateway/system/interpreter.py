@@ -1,4 +1,4 @@
-"""How the Python interpreter collects garbage, keeps freed memory, and runs other modules."""
+"""Sets how Python collects garbage and keeps freed memory; makes commands that run modules."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ thousand collections of the middle generation, not once per ten (`make soak PART
 
 
 def postpone_collections() -> None:
-    """Collect nothing until `begin_collections`. Imports leave little garbage, and visiting what
-    they make takes 3 % of the time to start."""
+    """Turn garbage collection off until `begin_collections`. Imports leave little garbage, and
+    visiting the objects that they make takes 3 % of the time to start."""
     gc.disable()
 
 
 def begin_collections() -> None:
-    """Collect what is made from now on, the oldest generation rarely. Objects that exist now stay
-    for the life of the process, so no collection visits them."""
+    """Turn garbage collection on, the oldest generation rarely. Objects that exist now stay for the
+    life of the process, so no collection visits them."""
     gc.freeze()
     gc.set_threshold(*_COLLECTIONS)
     gc.enable()
@@ -37,8 +37,8 @@ itself."""
 
 
 def keep_freed_memory() -> None:
-    """Keep some megabytes of freed memory for the next frames. Does nothing if another library than
-    glibc allocates, or the environment says how (`MALLOC_…`)."""
+    """Make glibc keep some megabytes of freed memory for the next frames. Does nothing if another
+    library allocates memory, or the environment configures glibc (`MALLOC_…`)."""
     import ctypes  # of the modules here, this one alone takes milliseconds
 
     if any(name.startswith("MALLOC_") for name in os.environ):
@@ -50,7 +50,7 @@ def keep_freed_memory() -> None:
 
 
 def command(module: str, *arguments: str) -> list[str]:
-    """Return the command line that runs a module.
+    """Return the command line that runs a module in a child process.
 
     The child imports from the working folder only if this process does.
     """

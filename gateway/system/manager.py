@@ -1,12 +1,11 @@
-"""Take what a service manager such as systemd passes, and tell it how the process is.
+"""Takes sockets from a service manager such as systemd, and reports the process's state to it.
 
 Sockets: `LISTEN_FDS` descriptors from 3 on, for the process `LISTEN_PID`, with the names in
 `LISTEN_FDNAMES` (sd_listen_fds(3)). They stay open in the manager, so clients that connect while a
-gateway restarts wait in the kernel's queue for the next one, and nobody is refused.
+gateway restarts wait in the kernel's queue for the next one, and none is refused.
 
 Messages: datagrams to the Unix socket in `NOTIFY_SOCKET` (sd_notify(3)). If `WATCHDOG_USEC` is set,
-the manager ends a process of which it does not hear for as many microseconds
-(sd_watchdog_enabled(3)).
+the manager ends a process that sends no message for as many microseconds (sd_watchdog_enabled(3)).
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import trio
 from gateway.errors import ConfigurationError
 
 FIRST_DESCRIPTOR = 3
-"""Of the sockets that are passed: those before it are standard input, output and error."""
+"""The descriptor of the first passed socket, after standard input, output and error."""
 
 Sockets = Mapping[str, Sequence[socket.socket]]
 """Listening sockets by the name of their listener."""
@@ -31,9 +30,9 @@ Sockets = Mapping[str, Sequence[socket.socket]]
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """A service manager; by default there is none. `address`: of the socket that takes messages;
-    None: it wants none. `watchdog`: seconds within which it must hear of this process. `names`: of
-    the sockets that it passes."""
+    """A service manager; by default there is none. `address`: the socket that takes messages; None:
+    the manager wants none. `watchdog`: seconds within which it must get a message. `names`: those
+    of the sockets that it passes."""
 
     address: str | None = None
     watchdog: float = math.inf
@@ -41,7 +40,8 @@ class Manager:
 
     @classmethod
     def of(cls, environment: Mapping[str, str], process: int) -> Manager:
-        """Return the manager that an environment describes to a process, by its number."""
+        """Return the manager that environment variables describe. `process`: the id of this
+        process; variables for another process are ignored."""
         address = environment.get("NOTIFY_SOCKET")
         if address is not None and address.startswith("@"):
             address = f"\0{address[1:]}"  # an abstract socket
@@ -61,31 +61,31 @@ class Manager:
         return cls(address, watchdog, names)
 
     def sockets(self, listeners: Iterable[str], first: int = FIRST_DESCRIPTOR) -> Sockets:
-        """Return the sockets that the manager passes, by the names of these listeners. `first`: the
-        descriptor of the first.
+        """Return the sockets that the manager passes, by the name of their listener. `listeners`:
+        all names. `first`: the descriptor of the first socket.
 
-        Raises `ConfigurationError` if one has the name of no listener, or does not listen.
+        Raises `ConfigurationError` if a socket has the name of no listener, or does not listen.
         """
-        known, found = list(listeners), dict[str, list[socket.socket]]()
+        known, sockets = list(listeners), dict[str, list[socket.socket]]()
         for descriptor, name in enumerate(self.names, first):
             if name not in known:
                 raise ConfigurationError(
                     f"the service manager passes a socket named {name!r}, which is no listener; "
                     f"FileDescriptorName= of its unit is one of: {', '.join(known)}"
                 )
-            found.setdefault(name, []).append(_taken(descriptor, name))
-        return found
+            sockets.setdefault(name, []).append(_taken(descriptor, name))
+        return sockets
 
     def ready(self) -> None:
-        """Tell the manager that clients may connect."""
+        """Report to the manager that clients may connect."""
         self._tell("READY=1")
 
     def stopping(self, seconds: float) -> None:
-        """Tell the manager that the process ends within this number of seconds."""
+        """Report to the manager that the process will end within a number of seconds."""
         self._tell("STOPPING=1", f"EXTEND_TIMEOUT_USEC={math.ceil(seconds * 1e6)}")
 
     async def keep_alive(self) -> NoReturn:
-        """Tell the manager twice in each watchdog period that the event loop runs, until
+        """Report to the manager twice in each watchdog period that the event loop runs, until
         cancelled."""
         while True:
             self._tell("WATCHDOG=1")
@@ -106,7 +106,7 @@ class Manager:
 
 
 NOBODY = Manager()
-"""Stands for no manager: it passes nothing, and is told nothing."""
+"""Stands for no manager: passes no sockets, and gets no messages."""
 
 
 def _taken(descriptor: int, name: str) -> socket.socket:

@@ -9,7 +9,7 @@ LONGEST = 10.0
 """Seconds between restarts at most: each failed start takes half a second of a core."""
 
 LASTING = 30.0
-"""Seconds of life after which an end is unrelated to the start."""
+"""Seconds that a process must run so that its end is unrelated to its start."""
 
 
 class BackOff:
@@ -19,7 +19,8 @@ class BackOff:
         self._next = FIRST
 
     def after(self, lived: float) -> float:
-        """Return the seconds to wait after a process that lived for so many seconds."""
+        """Return the seconds to wait before the next start. `lived`: for how many seconds the
+        process ran."""
         wait = FIRST if lived >= LASTING else self._next
         self._next = min(LONGEST, 2 * wait)
         return wait

@@ -1,4 +1,4 @@
-"""Receives signals for a part of a process's life."""
+"""Receives signals as an iterator, while a context lasts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _LATE = 0.01
 
 @asynccontextmanager
 async def received(*numbers: int) -> AsyncIterator[AsyncIterator[int]]:
-    """Return an iterator over these signals. At the end, signals that nobody took are discarded."""
+    """Yield an iterator over the signals with these numbers. At the end of the context, signals
+    that were not taken from it are discarded."""
     with trio.open_signal_receiver(*numbers) as signals:
         try:
             yield signals

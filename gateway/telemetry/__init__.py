@@ -1,6 +1,6 @@
 """Metrics and logs.
 
-- `figures`: plain counters that other packages increment, and the figures that metrics read
+- `figures`: plain counters that other packages increment and metrics read
 - `exposition`: metrics per topic, and the text of all metrics, in slices
 - `process`: all other metrics, collected by `prometheus_client`, which nothing else imports
 - `log`: the format of log lines

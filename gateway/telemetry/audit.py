@@ -1,4 +1,4 @@
-"""The audit: a line for each connection that ended and each right that was denied.
+"""Writes the audit log: a line for each connection that ended and each right that was denied.
 
 Lines are JSON, hold no credential, and go to a file or stream of their own. Repeated ones are
 folded as in the log, and a queue bounds what waits for a slow reader.
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 
 
 class Audit:
-    """Writes the audit of a process, as a `Witness`. `close` it at the end. `clock`: monotonic
-    seconds."""
+    """Writes the audit log of a process, as a `Witness`. Call `close` at the end. `write`: takes
+    whole lines, in a thread. `lines`, `size`: most lines and bytes that wait for it. `clock`:
+    monotonic seconds."""
 
     def __init__(
         self,
@@ -53,25 +54,26 @@ class Audit:
         )
 
     def opened(self, connection: int, caller: Caller) -> None:
-        """Write nothing: an open connection has its line at its end."""
+        """Write nothing: a connection has its line when it ends."""
 
-    def ended(self, it: Ended) -> None:
-        """Write that a connection ended."""
-        caller = it.caller
+    def ended(self, end: Ended) -> None:
+        """Write a line for a connection that ended."""
+        caller = end.caller
         self._log.info(
             "connection",
-            listener=it.listener,
-            connection=it.connection,
-            client=it.client,
+            listener=end.listener,
+            connection=end.connection,
+            client=end.client,
             principal=None if caller is None else caller.principal,
             method=None if caller is None else caller.method,
-            reason=it.reason.value,
-            seconds=round(it.seconds, 3),
-            **({"detail": it.detail} if it.detail else {}),
+            reason=end.reason.value,
+            seconds=round(end.seconds, 3),
+            **({"detail": end.detail} if end.detail else {}),
         )
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
-        """Write that a client was denied a right; `shadow`: would have been."""
+        """Write a line for a right that was denied. `rule`: None if no rule allowed it. `shadow`:
+        the right would have been denied, but shadow mode let the client pass."""
         self._log.info(
             "denial",
             listener=subject.listener,
@@ -87,10 +89,10 @@ class Audit:
 
 
 def writer(file: Path | None, stream: str) -> Callable[[bytes], object]:
-    """Return what writes whole lines to a file, or to `stdout` or `stderr`. Raises `OSError` if
-    that cannot be.
+    """Return a function that writes whole lines to a file, or without one to `stdout` or `stderr`,
+    as `stream` says. Raises `OSError` if the file cannot be written.
 
-    The file is made at the first line: whoever checks a configuration may be another user.
+    The file is created at the first line: the configuration may be checked by another user.
     """
     if file is None:
         return writer_to(sys.stdout if stream == "stdout" else sys.stderr)
@@ -110,7 +112,7 @@ _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
 
 
 def _try(file: Path) -> None:
-    """Raise `OSError` if lines cannot be appended to a file, or it cannot be made."""
+    """Raise `OSError` if lines cannot be appended to a file, or it cannot be created."""
     try:
         os.close(os.open(file, _APPEND | os.O_NONBLOCK))  # of a pipe that nobody reads: fail
     except FileNotFoundError:

@@ -1,4 +1,6 @@
-"""Denied rights by tenant and topic. Clients name any: those without traffic are one."""
+"""Counts denied rights by tenant and topic. Clients may name any, so those without traffic share
+one count.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class DeniedTenant(NamedTuple):
-    """What denials are counted by here. `mode`: enforce or shadow."""
+    """The labels by which denials are counted. `mode`: enforce or shadow."""
 
     listener: str
     tenant: str
@@ -28,13 +30,13 @@ class DeniedTopics(Protocol):
     """Counts denials by topic."""
 
     def deny(self, topic: TopicName, right: str) -> None:
-        """Count that a client lacked a right, if the topic has figures of its own."""
+        """Count a denied right, if the topic has figures of its own."""
 
 
 class Denials:
-    """Counts denials; see `witness.Witness`. A tenant is told apart where a listener has histograms
-    of it, a topic where its cluster's book has figures of it, which is told of real denials alone.
-    """
+    """Counts denied rights, as a `witness.Witness`. A tenant is counted by name if its listener has
+    histograms of it, else under `__other__`. Denials that are enforced are also counted by topic,
+    if its cluster's book has figures of the topic."""
 
     def __init__(self) -> None:
         self.counts: Counter[DeniedTenant] = Counter()
@@ -44,17 +46,18 @@ class Denials:
     def follow(
         self, latencies: Mapping[str, ListenerLatencies], books: Mapping[str, DeniedTopics]
     ) -> None:
-        """Tell apart what these know, by listener and by cluster."""
+        """Set which tenants and topics are counted by name: those with histograms or figures of
+        their own. `latencies`: histograms by listener. `books`: by cluster."""
         self._latencies, self._books = latencies, books
 
     def opened(self, connection: int, caller: Caller) -> None:
-        """See `witness.Witness`."""
+        """Do nothing: only denials are counted."""
 
-    def ended(self, it: Ended) -> None:
-        """See `witness.Witness`."""
+    def ended(self, end: Ended) -> None:
+        """Do nothing: only denials are counted."""
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
-        """See `witness.Witness`."""
+        """Count a denied right, by tenant and topic."""
         topic, listener = subject.topic, subject.listener or ""
         if topic is None:
             return

@@ -1,4 +1,4 @@
-"""Exemplars of OpenMetrics 1.0: of each bucket of sends, the slowest that is remembered.
+"""Exemplars of OpenMetrics 1.0: the slowest remembered send of each bucket of the histogram.
 
 A dashboard shows them as dots on the histogram, each with its topic and connection.
 """
@@ -19,20 +19,21 @@ if TYPE_CHECKING:
     from gateway.telemetry.latency import ListenerLatencies, SlowSend, SlowSends
 
 LONGEST = 128
-"""Characters of the names and values of an exemplar's labels, as OpenMetrics bounds them."""
+"""Most characters of the names and values of an exemplar's labels, by OpenMetrics."""
 
 
 class Exemplars:
-    """The exemplars of one process. `latencies`: by listener; tenants that these have no histogram
-    of are one."""
+    """The exemplars of one process. `latencies`: histograms by listener; tenants without a
+    histogram count as one."""
 
     def __init__(self, latencies: Mapping[str, ListenerLatencies], slow: SlowSends) -> None:
         self._latencies = latencies
         self._slow = slow
 
     def by_sample(self) -> dict[str, str]:
-        """Return what is written behind a sample, by the sample without its value."""
-        found: dict[str, str] = {}
+        """Return the exemplars, as texts to append to lines of the exposition. The key is the line
+        without its value."""
+        exemplars: dict[str, str] = {}
         for send in self._slow.slowest():  # slowest first
             listener = send.subject.listener or ""
             known = self._latencies.get(listener)
@@ -40,8 +41,8 @@ class Exemplars:
                 tenant = self._tenant(send, known)
                 bucket = bisect_left(BOUNDS, send.seconds)
                 sample = bucket_of(families.SEND_SECONDS, listener, tenant, bucket)
-                found.setdefault(sample, _exemplar(send))
-        return found
+                exemplars.setdefault(sample, _exemplar(send))
+        return exemplars
 
     def _tenant(self, send: SlowSend, known: ListenerLatencies) -> str:
         topic = send.subject.topic

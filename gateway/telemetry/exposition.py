@@ -140,7 +140,7 @@ class _Table:
 
 
 class _Sums:
-    """The same for a few sets of labels, to each of which many numbers are added."""
+    """As `_Table`, for a few sets of labels, to each of which many numbers are added."""
 
     def __init__(self, tail: str) -> None:
         self.tail = tail
@@ -202,7 +202,7 @@ class _DeniedRows:
 
 
 class _Scrape:
-    """What one scrape copies. `table`: of the numbers of each direction."""
+    """The numbers that one scrape copies. `table`: the class for those of one direction."""
 
     def __init__(self, table: type[_Table | _Sums]) -> None:
         self.produced = table(',direction="to_broker"')
@@ -211,7 +211,7 @@ class _Scrape:
         self.denied = _DeniedRows()
 
     def add(self, labels: str, figures: TopicFigures | PrincipalFigures) -> int:
-        """Add the figures of a topic, or a part of them; return in how many steps of work."""
+        """Add the figures of a topic, or a part of them; return how much work that was."""
         made, taken = figures.produced, figures.consumed
         if made is not NOTHING and any(made):
             self.produced.add(labels, made)
@@ -225,7 +225,7 @@ class _Scrape:
 
 
 class _Exposition(ABC):
-    """The metrics of a level, of all `clusters`.
+    """Writes the metrics of a level, of all `clusters`.
 
     `verified`: checksums are verified somewhere, so the family of failures is written.
     """
@@ -244,7 +244,8 @@ class _Exposition(ABC):
         self._counters = (*level.counters, level.damaged) if verified else level.counters
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the exposition. Other tasks may run between two chunks, some of which are empty.
+        """Yield the exposition as chunks of Prometheus text, some of which are empty. Other tasks
+        may run between two chunks.
 
         A chunk takes less than half a millisecond. Several expositions may be in progress at once.
         """
@@ -272,7 +273,8 @@ class _Exposition(ABC):
 
 
 class TopicExposition(_Exposition):
-    """The metrics of all topics. `folded`: the partitions of a topic are one row."""
+    """Writes the metrics of all topics. `books`: by cluster. `verified`: some checksums are
+    verified. `folded`: the partitions of a topic are added up."""
 
     def __init__(
         self, books: Mapping[str, TopicBook], *, verified: bool = False, folded: bool = False
@@ -303,10 +305,12 @@ class TopicExposition(_Exposition):
 
 
 class TenantExposition(_Exposition):
-    """The metrics of all tenants: of `TENANTS` of each cluster, and of the others together.
+    """Writes the metrics of tenants: of up to `TENANTS` of each cluster by name, and of all others
+    together.
 
     A tenant has a row of its own from its first message on, and keeps it, so its counters never
-    fall. Before that a client that names tenants that do not exist could use the rows up.
+    fall. Tenants without messages have none, since clients could use up all rows by naming tenants
+    that do not exist.
     """
 
     def __init__(self, books: Mapping[str, TopicBook], *, verified: bool = False) -> None:
@@ -333,7 +337,7 @@ class TenantExposition(_Exposition):
 
 
 class PrincipalExposition(_Exposition):
-    """The metrics of all principals, from one source per cluster name."""
+    """Writes the metrics of all principals. `sources`: by cluster."""
 
     def __init__(self, sources: Mapping[str, PrincipalSource], *, verified: bool = False) -> None:
         super().__init__(_PRINCIPALS, _Sums, sources, verified=verified)
@@ -361,7 +365,7 @@ _LINES_PER_HISTOGRAM = len(BOUNDS) + 3
 
 
 class LatencyExposition:
-    """The histograms of all tenants, by listener. Those without a duration are left out.
+    """Writes the latency histograms of all tenants, by listener. Empty histograms are left out.
 
     1,000 tenants have 80,000 lines: a metrics library writes them in 0.7 s, this in 0.03 s.
     """
@@ -371,16 +375,16 @@ class LatencyExposition:
         self._labels: dict[tuple[str, str], str] = {}  # by listener and tenant, which stay
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the exposition; see `_Exposition.chunks`."""
+        """Yield the exposition as chunks of Prometheus text, between which other tasks may run."""
         for attribute, family in _LATENCIES:
             yield _heading(family)
-            for listener, found in self._listeners.items():
-                yield from self._lines(family, listener, attribute, found)
+            for listener, latencies in self._listeners.items():
+                yield from self._lines(family, listener, attribute, latencies)
 
     def _lines(
-        self, family: Family, listener: str, attribute: str, found: ListenerLatencies
+        self, family: Family, listener: str, attribute: str, source: ListenerLatencies
     ) -> Iterator[bytes]:
-        rows = iter(tuple(found.tenants.items()))
+        rows = iter(tuple(source.tenants.items()))
         while some := list(islice(rows, _LINES_PER_SLICE // _LINES_PER_HISTOGRAM)):
             yield "".join(
                 _histogram(family, self._labels_of(listener, tenant), histogram)
@@ -396,14 +400,14 @@ class LatencyExposition:
 
 
 class ProgressExposition:
-    """The offsets of groups and the ends of partitions, by cluster."""
+    """Writes the committed offsets of groups and the end offsets of partitions, by cluster."""
 
     def __init__(self, clusters: Mapping[str, Progress]) -> None:
         self._clusters = clusters
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield the lines in slices, between which other tasks may run; nothing if there are no
-        offsets."""
+        """Yield the exposition as chunks of Prometheus text, between which other tasks may run;
+        nothing if there are no offsets."""
         for family, of in (
             (families.PARTITION_END, Progress.ends),
             (families.GROUP_OFFSET, Progress.committed),
@@ -412,7 +416,9 @@ class ProgressExposition:
             for cluster, progress in self._clusters.items():
                 rows = of(progress)
                 while some := list(islice(rows, _POSITIONS_PER_SLICE)):
-                    yield heading + b"".join(_position(family, cluster, it) for it in some)
+                    yield heading + b"".join(
+                        _position(family, cluster, position) for position in some
+                    )
                     heading = b""
 
 
@@ -420,17 +426,20 @@ _POSITIONS_PER_SLICE = 100
 """Lines of positions, whose labels are made anew for each scrape, in 0.3 ms."""
 
 
-def _position(family: Family, cluster: str, it: Position) -> bytes:
-    of_group = {"group": it.group} if family is families.GROUP_OFFSET else {}
-    labels = _labels(cluster=cluster, **of_group, topic=it.topic, partition=str(it.partition))
-    return f"{family.exposed}{{{labels}}} {it.offset}\n".encode()
+def _position(family: Family, cluster: str, position: Position) -> bytes:
+    of_group = {"group": position.group} if family is families.GROUP_OFFSET else {}
+    labels = _labels(
+        cluster=cluster, **of_group, topic=position.topic, partition=str(position.partition)
+    )
+    return f"{family.exposed}{{{labels}}} {position.offset}\n".encode()
 
 
 _BUCKETS = [f',le="{bound}"}}' for bound in (*BOUNDS, "+Inf")]
 
 
 def bucket_of(family: Family, listener: str, tenant: str, bucket: int) -> str:
-    """Return the sample of a bucket, without its value."""
+    """Return the line of a histogram's bucket, without its value: name and labels. `bucket`: its
+    index in `BOUNDS`."""
     labels = _labels(listener=listener, tenant=tenant)
     return f"{family.exposed}_bucket{{{labels}{_BUCKETS[bucket]}"
 
@@ -439,17 +448,17 @@ def _histogram(family: Family, labels: str, histogram: Histogram) -> str:
     name = family.exposed
     numbers = list(accumulate(histogram.counts))
     bucket = f"{name}_bucket{{{labels}"
-    lines = [f"{bucket}{it} {number}\n" for it, number in zip(_BUCKETS, numbers, strict=True)]
+    lines = [f"{bucket}{bound} {number}\n" for bound, number in zip(_BUCKETS, numbers, strict=True)]
     lines += f"{name}_count{{{labels}}} {numbers[-1]}\n", f"{name}_sum{{{labels}}} "
     return f"{''.join(lines)}{histogram.seconds}\n"
 
 
 _SUFFIXES = {"counter": "_total", "info": "_info"}
-"""By kind: with what the text format ends the name of a family."""
+"""The ending of a family's name in the text format, by kind."""
 
 
 def written(metrics: Iterable[Metric]) -> Iterator[bytes]:
-    """Yield the text of metrics that were collected by `prometheus_client`, in slices."""
+    """Yield metrics that `prometheus_client` has collected as Prometheus text, in slices."""
     for metric in metrics:
         name = metric.name + _SUFFIXES.get(metric.type, "")
         kind = "gauge" if metric.type == "info" else metric.type
@@ -467,8 +476,8 @@ def _sample(sample: Sample) -> str:
 
 
 LONGEST_LABEL = 512
-"""Characters of a label. Brokers use topic names in paths and file names, where 255 are usual. The
-bound limits what a client that invents names can add to every scrape."""
+"""Most characters of a label. Brokers use topic names in paths and file names, where 255 are usual.
+The bound limits what a client that invents names can add to every scrape."""
 
 
 def labels_of(cluster: str, topic: TopicName) -> str:
@@ -478,7 +487,7 @@ def labels_of(cluster: str, topic: TopicName) -> str:
 
 
 def tenant_labels(cluster: str, tenant: str) -> str:
-    """Return the same of a tenant."""
+    """Return the labels common to all metrics of a tenant, escaped, without braces."""
     return _labels(cluster=cluster, tenant=tenant)
 
 
@@ -487,7 +496,7 @@ def _labels(**values: str) -> str:
 
 
 def escaped(value: str) -> str:
-    """Return the value of a label as the text format writes it."""
+    """Return the value of a label, escaped for the text format."""
     value = value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
     # A name may have half of a surrogate pair, which UTF-8 cannot encode.
     return value.encode(errors="replace").decode()

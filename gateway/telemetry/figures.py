@@ -1,4 +1,4 @@
-"""Plain counters that other packages increment, and that metrics read.
+"""Plain counters that other packages increment and metrics read.
 
 Incrementing a slot costs 35 ns; a metrics library's own counter costs 600 to 1900.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 OTHER = "__other__"
-"""The name of many topics, or tenants, that are counted as one."""
+"""The name under which all topics, tenants or others beyond a bound are counted as one."""
 
 TENANTS = 1000
 """Tenants of a cluster or listener with figures of their own. Clients choose the tenants of their
@@ -44,15 +44,15 @@ LONGEST_LIBRARY = 100
 
 @dataclass(slots=True)
 class Moved:
-    """Bytes that came from one kind of peer."""
+    """A count of the bytes that came from clients, or from brokers."""
 
     bytes: int = 0
 
 
 @dataclass(slots=True)
 class BrokerTraffic:
-    """Connections to one broker for clients of one listener: open ones, and the bytes that came
-    from clients and from the broker since the start."""
+    """Connections to one broker for clients of one listener. `open`: their number now. `to_broker`,
+    `to_client`: bytes from clients and from the broker since the start."""
 
     open: int = 0
     to_broker: Moved = field(default_factory=Moved)
@@ -61,11 +61,13 @@ class BrokerTraffic:
 
 @dataclass(slots=True)
 class ListenerFigures:
-    """Connections of one listener: `accepted` and `ended` since the start, the others right now.
+    """Connections of one listener: `opening` and `open` ones now, the other numbers since the
+    start.
 
-    `stopped`: the listener accepts no more, and open connections drain. `handshakes`: by version,
-    and whether a session was resumed. `authentications`: by method, and whether they succeeded.
-    `libraries`: open connections, by what clients state. `brokers`: traffic, by broker.
+    `stopped`: the listener accepts no more, and open connections drain. `handshakes`: of TLS, by
+    version and whether a session was resumed. `authentications`: by method and whether they
+    succeeded. `libraries`: open connections, by the client library that clients state. `brokers`:
+    traffic by broker.
     """
 
     accepted: Annotated[int, families.ACCEPTED] = 0
@@ -80,7 +82,8 @@ class ListenerFigures:
     brokers: dict[str, BrokerTraffic] = field(default_factory=dict)
 
     def traffic(self, broker: str) -> BrokerTraffic:
-        """Return the figures of a broker, or those of all others beyond the bound."""
+        """Return the figures of a broker; beyond `BROKERS` all others share those of
+        `__other__`."""
         if broker not in self.brokers and len(self.brokers) >= BROKERS:
             broker = OTHER
         return self.brokers.setdefault(broker, BrokerTraffic())
@@ -91,12 +94,13 @@ class ListenerFigures:
         self.handshakes[key] = self.handshakes.get(key, 0) + 1
 
     def authenticated(self, method: str, *, accepted: bool) -> None:
-        """Count a credential that was verified. `method`: one of few."""
+        """Count a credential that was verified. `method`: of a bounded set."""
         key = method, accepted
         self.authentications[key] = self.authentications.get(key, 0) + 1
 
     def opened(self, library: str) -> str:
-        """Count an open connection, and return by which name it is counted: clients state any."""
+        """Count an open connection by the library that its client states. Return the name that it
+        is counted by: libraries beyond `LIBRARIES` are counted as `__other__`."""
         # A name may have half of a surrogate pair, which UTF-8 cannot encode.
         library = library[:LONGEST_LIBRARY].encode(errors="replace").decode()
         if library not in self.libraries and len(self.libraries) >= LIBRARIES:
@@ -105,7 +109,7 @@ class ListenerFigures:
         return library
 
     def closed(self, library: str) -> None:
-        """Count one open connection less. `library`: as `opened` returned it."""
+        """Count the end of an open connection. `library`: as `opened` returned it."""
         self.libraries[library] -= 1
         if not self.libraries[library]:
             del self.libraries[library]
@@ -113,7 +117,8 @@ class ListenerFigures:
 
 @dataclass(slots=True)
 class OpeningFigures:
-    """Connections of the process that gave way to others before they were authenticated."""
+    """Connections of the process that were closed before they were authenticated, to make way for
+    others."""
 
     displaced: Annotated[
         int,
@@ -123,14 +128,14 @@ class OpeningFigures:
 
 @dataclass(slots=True)
 class ExportFigures:
-    """Records of one kind that an OpenTelemetry collector was to get."""
+    """Records of one kind (spans or log lines) for an OpenTelemetry collector, since the start."""
 
     made: Annotated[int, families.EXPORT_MADE] = 0
     sent: Annotated[int, families.EXPORT_SENT] = 0
     failed: Annotated[int, families.EXPORT_FAILED] = 0
 
     def note(self, number: int, *, sent: bool) -> None:
-        """Count the records of one request."""
+        """Count the records of one request. `sent`: whether the collector took them."""
         if sent:
             self.sent += number
         else:
@@ -139,10 +144,9 @@ class ExportFigures:
 
 @dataclass(slots=True)
 class ClusterFigures:
-    """Lookups of one cluster since the start, migrations of its topics to another cluster: those
-    reported to clients, and those withheld; errors in answers, by request and code; and how far
-    groups have come.
-    """
+    """Figures of one cluster since the start. `lookups`: by outcome. `migrations`: of its topics to
+    another cluster that clients were told of; `migrations_withheld`: the others. `errors`: in
+    responses, by request and code. `progress`: offsets of groups."""
 
     lookups: dict[LookupOutcome, int] = field(
         default_factory=lambda: dict.fromkeys(LookupOutcome, 0)
@@ -156,9 +160,9 @@ class ClusterFigures:
 
 @dataclass(slots=True)
 class ReloadFigures:
-    """Reloads of rules since the start, by outcome. `loaded_at`: wall-clock seconds of the last
-    success, which may be the start. `expired`: rules that have no effect any more.
-    """
+    """Reloads of rules since the start. `loaded`, `refused`: by outcome. `loaded_at`: wall-clock
+    seconds of the last success, which may be the start. `generation`: of the rules in force.
+    `expired`: rules that have no effect any more."""
 
     loaded_at: Annotated[
         float,
@@ -171,14 +175,14 @@ class ReloadFigures:
 
 
 class ExpiredRule(NamedTuple):
-    """A rule that has no effect any more, and since when: `2026-12-25T00:00:00Z`."""
+    """A rule that has no effect any more. `since`: the time, like `2026-12-25T00:00:00Z`."""
 
     rule: str
     since: str
 
 
 class Expiring(Protocol):
-    """A file of TLS, what it holds, and the wall-clock second in which that ends to be valid."""
+    """A TLS file. `kind`: what it holds. `ends`: when that expires, in wall-clock seconds."""
 
     @property
     def kind(self) -> str: ...
@@ -192,8 +196,8 @@ class Expiring(Protocol):
 
 @dataclass(slots=True)
 class TlsFigures:
-    """Reloads of the files of TLS since the start, by outcome, and when those in force end to be
-    valid, by the listener or cluster that uses them."""
+    """Reloads of TLS files since the start, by outcome. `expiries`: the files in force, by the
+    listener or cluster that uses them."""
 
     loaded: int = 0
     refused: int = 0
@@ -202,7 +206,8 @@ class TlsFigures:
 
 @dataclass(slots=True)
 class IssuerFigures:
-    """Keys of one issuer of tokens: how many there are, and fetches of them since the start."""
+    """Keys of one issuer of tokens. `keys`: their number now. `fetched`, `failed`: fetches since
+    the start, by outcome."""
 
     keys: int = 0
     fetched: int = 0
@@ -211,8 +216,9 @@ class IssuerFigures:
 
 @dataclass(slots=True)
 class AgentFigures:
-    """Answers of the policy agent since the start, and how many are known now. `stated`: decisions
-    without asking it, as it had just failed to answer."""
+    """Decisions of the policy agent since the start, by outcome. `known`: decisions in the cache
+    now. `stated`: decisions made without a request, because the agent had just failed to
+    respond."""
 
     known: int = 0
     allowed: int = 0
@@ -223,7 +229,8 @@ class AgentFigures:
 
 @dataclass(slots=True)
 class StoreFigures:
-    """Use of the store through which processes share limits. `lost`: it does not answer."""
+    """Use of the store through which processes share limits. `lost`: the store does not respond
+    now."""
 
     processes: Annotated[int, families.STORE_PROCESSES] = 0
     calls: Annotated[int, families.STORE_CALLS] = 0
@@ -245,16 +252,17 @@ class LogFigures:
 
 @dataclass(slots=True)
 class AuditFigures(LogFigures):
-    """The same of the audit: a disk that is full keeps nobody from being served."""
+    """Lines of the audit log `dropped` since the start: a full disk must not keep clients from
+    being served."""
 
     dropped: Annotated[int, families.AUDIT_DROPPED] = 0
 
 
 @dataclass(slots=True)
 class StreamFigures:
-    """Records of one kind since the start, and their files. `dropped`: the disk was full or too
-    slow. `removed`: the oldest files, to make room. `unsent`: records in those that a topic was to
-    get and did not have."""
+    """Records of one kind since the start, and their files. `written`: records. `dropped`: records
+    lost because the disk was full or too slow. `removed`: the oldest files, removed to free space.
+    `unsent`: records in removed files that were not yet sent to their topic."""
 
     written: Annotated[int, families.RECORDS] = 0
     dropped: Annotated[int, families.RECORDS_DROPPED] = 0
@@ -266,7 +274,8 @@ class StreamFigures:
 
 @dataclass(slots=True)
 class SentFigures:
-    """Records of one kind that a topic has, since the start, and files that it is to get."""
+    """Records of one kind that were sent to their topic since the start. `waiting`: files that must
+    still be sent."""
 
     records: Annotated[int, families.RECORDS_SHIPPED] = 0
     waiting: Annotated[int, families.FILES_UNSHIPPED] = 0
@@ -274,7 +283,8 @@ class SentFigures:
 
 @dataclass(slots=True)
 class ShipperFigures:
-    """The process that sends records to topics. `streams`: by their kind."""
+    """The process that sends records to topics. `streams`: records by kind. `failures`, `restarts`:
+    since the start."""
 
     streams: dict[str, SentFigures]
     failures: Annotated[int, families.SHIPPING_FAILURES] = 0
@@ -282,15 +292,15 @@ class ShipperFigures:
 
 
 class CrewFigures(NamedTuple):
-    """The worker processes."""
+    """The worker processes: how many run now, and restarts since the start."""
 
     running: Annotated[int, families.WORKERS]
     restarts: Annotated[int, families.RESTARTS]
 
 
 class PlaneFigures(NamedTuple):
-    """Figures of the data plane. `buffered` has `held` and `collected` among it. `turn_seconds`: of
-    all turns."""
+    """Figures of the data plane. `buffered`: bytes, of which `held` and `collected` are parts.
+    `turn_seconds`: the duration of all turns."""
 
     buffered: Annotated[int, families.BUFFERED]
     collected: Annotated[int, families.COLLECTED]
@@ -308,7 +318,8 @@ class PlaneFigures(NamedTuple):
 
 
 class Denied(NamedTuple):
-    """What denials are counted by. `rule`: its id; empty if none allowed it."""
+    """The labels by which denials are counted. `rule`: the denying rule's id; empty if no rule
+    allowed the access. `mode`: enforce or shadow."""
 
     listener: str
     rule: str
@@ -317,15 +328,15 @@ class Denied(NamedTuple):
 
 
 class RuleFigures(NamedTuple):
-    """The effect of one rule on one dimension.
+    """The effect of one rule on one dimension. `what`: the dimension.
 
-    Right now: `limits`, of which there may be one for each tenant or topic, and producers
-    `waiting`. Since the start: `waits`, and their `seconds` in all; `refused` requests. In shadow
-    mode: `held` messages or bytes would have waited, in so many `seconds`, and requests would have
-    been `refused`.
+    Now: `limits` in force, of which there may be one for each tenant or topic, and producers
+    `waiting`. Since the start: `waits`, their total `seconds`, and `refused` requests. In shadow
+    mode: `held` messages or bytes would have waited, for a total of `seconds`, and requests would
+    have been `refused`.
 
-    `fill`: the used share of what the limit with the least left may save up, or have open. Whose
-    limit that is, `fullest` says: the values of the rule's `per`.
+    `fill`: the used share of the fullest limit, of what it may save up or have open. `fullest`:
+    that limit's values of the rule's `per`.
     """
 
     rule: str
@@ -342,7 +353,7 @@ class RuleFigures(NamedTuple):
 
 
 class BrokerFailures(NamedTuple):
-    """How often brokers of one cluster were not reached, by cause."""
+    """The number of failures to reach brokers of one cluster, for one cause."""
 
     cluster: str
     cause: str
@@ -358,16 +369,15 @@ class BrokerHealth(NamedTuple):
 
 
 def others_of(tenant: str) -> TopicName:
-    """Return the name under which a book folds topics of one tenant into one."""
+    """Return the topic name under which all further topics of one tenant are counted as one."""
     return TopicName(tenant, "", OTHER)
 
 
 class Totals(NamedTuple):
-    """Traffic in one direction of a topic. `open`: producers or consumers right now. `damaged`:
-    frames with a wrong checksum, where checksums are verified. `subscriptions`: of open consumers;
-    `wanted`: messages that these have asked for and not got. `held`: bytes that wait for allowance
-    right now. `refused`, `redelivered`: frames.
-    """
+    """Traffic in one direction of a topic. `open`: producers or consumers now. `damaged`: frames
+    with a wrong checksum, where checksums are verified. `subscriptions`: of open consumers.
+    `wanted`: messages that open consumers have requested and not received. `held`: bytes that wait
+    for allowance now. `refused`, `redelivered`: frames."""
 
     messages: int
     bytes: int
@@ -388,8 +398,9 @@ identity."""
 
 
 class TopicFigures(NamedTuple):
-    """The figures of one topic: `produced` went to the broker, `consumed` to clients. `waits`: of
-    both, by rule; None if there were none. `denied`: how often clients lacked a right; likewise."""
+    """The figures of one topic. `produced`: traffic to the broker. `consumed`: traffic to clients.
+    `…_waits`: waits for allowance by rule; None without any. `denied`: denials by right; None
+    without any."""
 
     topic: TopicName
     produced: Totals
@@ -400,7 +411,7 @@ class TopicFigures(NamedTuple):
 
 
 class PrincipalFigures(NamedTuple):
-    """The same of one principal, over all its topics."""
+    """The figures of one principal, over all its topics; the fields are those of `TopicFigures`."""
 
     principal: str
     produced: Totals

@@ -1,5 +1,5 @@
-"""Folds floods: of many similar lines a few are written, and the next one reports the number of
-those that were left out.
+"""Folds floods of log lines: of many similar lines a few are written, and the next one reports how
+many were left out.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INTERVAL = 10.0
 """Seconds: often enough to see that a warning continues, at 6 lines a minute."""
 
 BURST = 1000
-"""See `Folding`. The default of `log.burst`, which gives the reason."""
+"""See `Folding`. It is the default of the setting `log.burst`, which gives the reason."""
 
 KINDS = 32
 """Kinds of one event that are distinguished. Clients choose some values: a client that invents new
@@ -52,15 +52,16 @@ class Folding:
         self._events: dict[tuple[str, str], _Event] = {}
 
     def __call__(self, _logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-        """Return the event, or raise `structlog.DropEvent`."""
+        """Return the event, with `repeated` if others were left out, or raise
+        `structlog.DropEvent`."""
         name = event["event"]
         if name in _NEVER_FOLDED:
             return event
         now = self._clock()
-        found = self._events.get((name, method))
-        if found is None:
-            found = self._events[name, method] = _Event(0 if method in _SEVERE else self._burst)
-        folded = found.admit(_kind(event), now)
+        known = self._events.get((name, method))
+        if known is None:
+            known = self._events[name, method] = _Event(0 if method in _SEVERE else self._burst)
+        folded = known.admit(_kind(event), now)
         if folded is None:
             raise structlog.DropEvent
         return {**event, "repeated": folded} if folded else event
@@ -129,8 +130,8 @@ def _kind(event: EventDict) -> int:
     # A hash rather than the values: clients choose some, and these may be long. An event has the
     # same fields in the same order wherever it is logged.
     values = [
-        it if it.__class__ is str else str(it)
-        for key, it in event.items()
+        value if value.__class__ is str else str(value)
+        for key, value in event.items()
         if key not in _OCCURRENCE
     ]
     return hash(tuple(values))

@@ -1,7 +1,7 @@
 """How long clients wait: histograms by tenant, and the slowest sends.
 
 A listener keeps histograms for `TENANTS`. Clients choose the tenants of their topics, so all others
-share one row, as topics beyond their bound do.
+share one histogram, as topics beyond their bound do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BOUNDS = (
     *(0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05),
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
-"""Upper bounds of buckets, in seconds. A frame takes the gateway from 20 µs on, a broker's disk
+"""Upper bounds of buckets, in seconds. The gateway needs 20 µs or more for a frame, a broker's disk
 milliseconds; clients give up after 30 s, and operations after 60."""
 
 SLOWEST = 20
@@ -37,8 +37,8 @@ MINUTES = 5
 
 
 class Histogram:
-    """Counts durations by bucket. `counts`: of each bucket, and of those above the last bound.
-    `seconds`: of all durations."""
+    """Counts durations by bucket. `counts`: durations in each bucket, and last those above all
+    bounds. `seconds`: the sum of all durations."""
 
     __slots__ = ("counts", "seconds")
 
@@ -47,13 +47,14 @@ class Histogram:
         self.seconds = 0.0
 
     def add(self, seconds: float, number: int = 1) -> None:
-        """See `wire.stopwatch.Durations`."""
+        """Count a duration, `number` times; see `wire.stopwatch.Durations`."""
         self.counts[bisect_left(BOUNDS, seconds)] += number
         self.seconds += seconds * number
 
 
 class SlowSend(NamedTuple):
-    """A send that was among the slowest of its minute. `at`: wall-clock time of its receipt."""
+    """A send that was among the slowest of its minute. `seconds`: until its receipt. `at`:
+    wall-clock time of the receipt. `subject`: its client and topic."""
 
     seconds: float
     at: float
@@ -61,12 +62,12 @@ class SlowSend(NamedTuple):
 
     @property
     def topic(self) -> str:
-        """Return the name under which metrics count the topic."""
+        """Return the topic's name in metrics; empty without a topic."""
         return "" if self.subject.topic is None else self.subject.topic.name
 
 
 class SlowSends:
-    """The slowest sends of the last minutes; see `wire.stopwatch.Slowest`. `wall_clock`: seconds
+    """The slowest sends of the last minutes; a `wire.stopwatch.Slowest`. `wall_clock`: seconds
     since 1970."""
 
     def __init__(self, wall_clock: Callable[[], float] = time.time) -> None:
@@ -78,10 +79,10 @@ class SlowSends:
         self._before: deque[list[SlowSend]] = deque(maxlen=MINUTES - 1)
 
     def note(self, account: Account, seconds: float, now: float) -> None:
-        """Remember a send if it is among the slowest of this minute. `now`: of a clock that only
-        goes forward."""
+        """Remember a send if it is among the slowest of this minute. `seconds`: its duration.
+        `now`: monotonic seconds."""
         if now >= self.until:
-            self._before.append([it for *_, it in self._now])
+            self._before.append([slow for *_, slow in self._now])
             self._now = []
             self.floor, self.until = 0.0, now + 60.0
         send = SlowSend(seconds, self._wall_clock(), account.subject)
@@ -91,16 +92,17 @@ class SlowSends:
             self.floor = self._now[0][0]
 
     def slowest(self, topic: str | None = None) -> list[SlowSend]:
-        """Return the slowest sends of the last minutes, of one topic or of all, slowest first."""
+        """Return the slowest sends of the last `MINUTES`, slowest first. `topic`: None for all
+        topics."""
         oldest = self._wall_clock() - MINUTES * 60
-        known = chain((it for *_, it in self._now), *self._before)
-        found = [it for it in known if it.at > oldest and topic in (None, it.topic)]
-        return sorted(found, key=lambda it: -it.seconds)
+        known = chain((send for *_, send in self._now), *self._before)
+        sends = [send for send in known if send.at > oldest and topic in (None, send.topic)]
+        return sorted(sends, key=lambda send: -send.seconds)
 
 
 class TenantLatencies:
-    """The histograms of one tenant on one listener; see `wire.stopwatch.Latencies`. `slow`: of all
-    listeners."""
+    """The histograms of one tenant on one listener; a `wire.stopwatch.Latencies`. `slow`: the
+    slowest sends of all listeners."""
 
     __slots__ = ("first_message", "lookup", "own", "send", "slow")
 
@@ -111,8 +113,9 @@ class TenantLatencies:
 
 
 class ListenerLatencies:
-    """The histograms of one listener, by tenant; `connect`: from the accepted connection to the
-    open pair, which has no tenant yet."""
+    """The histograms of one listener, by tenant. `connect`: durations from accepting a connection
+    to the open pair, which have no tenant yet. `tenants`: most tenants with histograms of their
+    own."""
 
     def __init__(self, slow: SlowSends, tenants: int = TENANTS) -> None:
         self.connect = Histogram()
@@ -121,11 +124,12 @@ class ListenerLatencies:
         self._most = tenants
 
     def of(self, tenant: str, *, proven: bool) -> TenantLatencies:
-        """Return the histograms of a tenant, or those of all others: tenants beyond the bound, and
-        those that are not `proven` to exist, or clients could use the bound up."""
+        """Return the histograms of a tenant, created if missing. Tenants beyond the bound share
+        those of `__other__`, and so do new tenants that are not `proven` to exist, as clients could
+        use up the bound."""
         if tenant not in self.tenants and (not proven or len(self.tenants) >= self._most):
             tenant = OTHER
-        found = self.tenants.get(tenant)
-        if found is None:
-            found = self.tenants[tenant] = TenantLatencies(self._slow)
-        return found
+        latencies = self.tenants.get(tenant)
+        if latencies is None:
+            latencies = self.tenants[tenant] = TenantLatencies(self._slow)
+        return latencies

@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from structlog.typing import EventDict, Processor, WrappedLogger
 
 LONGEST = 1024
-"""Characters of a text. The default of `log.longest_text`, which gives the reason."""
+"""Most characters of a text. It is the default of `log.longest_text`, which gives the reason."""
 
 _TRACEBACK = 16
-"""A traceback may be so many times as long: it has up to a hundred lines of the gateway's code, and
-the error at its end may quote a peer."""
+"""How many times as long a traceback may be: it has up to a hundred lines of the gateway's code,
+and the error at its end may quote a peer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The format of lines, and which are written.
+    """The format of log lines, and which lines are written.
 
-    `format` is json, console, or auto (console if the stream is a terminal); `level` is the lowest
-    that is written. `burst`: see `Folding`. `longest`: characters of a text. `principals`:
-    plain, masked or pseudonymous. `always`: fields of all lines.
+    `format`: json, console, or auto (console if the stream is a terminal). `level`: the lowest that
+    is written. `burst`: see `Folding`. `longest`: most characters of a text. `principals`: plain,
+    masked or pseudonymous. `always`: fields that all lines have.
     """
 
     format: str = "auto"
@@ -69,10 +69,11 @@ def configure_queued(
     stream: TextIO | None = None,
     also: Processor | None = None,
 ) -> Queue:
-    """Set up logging as `configure` does, but with a thread that writes lines from a queue.
+    """Set up logging as `configure` does, but with a thread that writes lines from a queue. Return
+    the queue, to be closed at the end of the process.
 
-    `also`: gets each event as it will be written, before it is made a line.
-    The queue holds up to `lines` lines and `size` bytes. Close it at the end of the process.
+    `also`: a processor that gets each event as it will be written, before it becomes a line.
+    `lines`, `size`: most lines and bytes in the queue.
     """
     stream = sys.stderr if stream is None else stream
     for_people, colors = _is_for_people(style, stream), stream.isatty()
@@ -83,7 +84,8 @@ def configure_queued(
 
 
 def notice_by(processors: Sequence[Processor]) -> Callable[[int], str]:
-    """Return what makes the line that says how many lines were dropped."""
+    """Return a function that makes the line which reports a number of dropped lines. `processors`:
+    those of all lines."""
 
     def notice(number: int) -> str:
         event: Any = {"event": "lines_dropped", "lines": number, "level": "warning"}
@@ -97,8 +99,9 @@ def notice_by(processors: Sequence[Processor]) -> Callable[[int], str]:
 def log_ignored(ignored: sys.UnraisableHookArgs) -> None:
     """Log an error that no caller can catch; a `sys.unraisablehook`.
 
-    Clients can cause some: OpenSSL calls the interpreter back with the server's name that a client
-    asks for, and a name that is not ASCII fails there. Standard error would get lines without end.
+    Clients can cause some: OpenSSL calls Python back with the server name that a client sends, and
+    a name that is not ASCII fails there. By default, Python would write each to standard error,
+    without bound.
     """
     structlog.get_logger().warning("error_ignored", error=repr(ignored.exc_value))
 
@@ -121,8 +124,8 @@ def _number(level: str) -> int:
 
 
 class Levels:
-    """A processor of structlog that drops lines below a level: the `usual` one, or what was set for
-    a while. `clock`: monotonic seconds."""
+    """A processor of structlog that drops lines below a level: the `usual` one, or one that `set`
+    put in force for some time. `clock`: monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -132,7 +135,7 @@ class Levels:
 
     @property
     def usual(self) -> str:
-        """Return the level of lines for which none is set."""
+        """Return the level that holds for all lines for which `set` has put none in force."""
         return logging.getLevelName(self._usual).lower()
 
     @usual.setter
@@ -141,14 +144,14 @@ class Levels:
         self._set.clear()
 
     def set(self, level: str, event: str | None, seconds: float) -> None:
-        """Write lines from a level on for some time: those of one event, or of all (None)."""
+        """Put a level in force for some seconds: for the lines of one event, or of all (None)."""
         now = self._clock()
-        self._set = {name: it for name, it in self._set.items() if it[1] > now}
+        self._set = {name: entry for name, entry in self._set.items() if entry[1] > now}
         if len(self._set) < MOST_LEVELS or event in self._set:
             self._set[event] = _number(level), now + seconds
 
     def __call__(self, _logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-        """Return the event, or raise `structlog.DropEvent`."""
+        """Return the event, or raise `structlog.DropEvent` if its level is too low."""
         lowest = self._usual if not self._set else self._lowest(event["event"])
         if _NUMBERS.get(method, logging.ERROR) < lowest:
             raise structlog.DropEvent
@@ -169,7 +172,7 @@ MOST_LEVELS = 100
 _NUMBERS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING}
 
 LEVELS = Levels()
-"""Of this process."""
+"""The levels of this process."""
 
 
 def _is_for_people(style: Style, stream: TextIO) -> bool:
@@ -179,8 +182,8 @@ def _is_for_people(style: Style, stream: TextIO) -> bool:
 def renderers(
     style: Style, *, for_people: bool, colors: bool = False, also: Processor | None = None
 ) -> list[Processor]:
-    """Return the stateless processors that turn an event into a line, in any thread. `also`: see
-    `configure_queued`."""
+    """Return the processors that turn an event into a line. They have no state, so any thread may
+    use them. `for_people`: as text, not JSON. `also`: see `configure_queued`."""
     always = style.always
     return [
         *([lambda _logger, _method, event: {**always, **event}] if always else []),
@@ -212,25 +215,26 @@ def _console(*, colors: bool) -> tuple[Processor, ...]:
 
 
 _KEY = secrets.token_bytes(32)
-"""Of this process: a client has one pseudonym in its log and in its audit."""
+"""The key of this process's pseudonyms: a principal has the same one in its log and its audit."""
 
 
 class Veiled:
-    """Keeps principals out of lines: `masked` ones are left out, `pseudonymous` ones have a name by
-    which lines of one client can be found, as long as the process runs."""
+    """A processor of structlog that hides principals. `way`: `masked` replaces all by one text,
+    `pseudonymous` by a keyed hash, which is the same for one principal as long as the process
+    runs."""
 
     def __init__(self, way: str) -> None:
         self._key = _KEY if way == "pseudonymous" else None
 
     def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-        """Return the event with its principal veiled."""
+        """Return the event with its principal hidden."""
         name = event.get("principal")
         if isinstance(name, str):
             event["principal"] = self.name(name)
         return event
 
     def name(self, name: str) -> str:
-        """Return the name under which a principal is shown."""
+        """Return the text that replaces a principal."""
         if self._key is None:
             return "(masked)"
         return (
@@ -239,13 +243,13 @@ class Veiled:
 
 
 class Cut:
-    """Cuts texts, some of which clients choose, and appends their full length."""
+    """A processor of structlog that cuts long texts, some of which clients choose."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
 
     def __call__(self, _logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-        """Return the event with its texts cut."""
+        """Return the event with its long texts cut; see `cut`."""
         for key, value in event.items():
             kind = value.__class__
             if kind is str:
@@ -260,17 +264,18 @@ class Cut:
         if value is None or isinstance(value, int | float):
             return value
         if isinstance(value, list | tuple):
-            return [self._cut(it) for it in value]
+            return [self._cut(item) for item in value]
         return cut(str(value), self._longest)
 
 
 def cut(text: str, longest: int) -> str:
-    """Return a text, or if it is too long its beginning and its length."""
+    """Return a text; of a text longer than `longest` characters, its beginning and its length."""
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
 
 
 def printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Escape control characters: clients choose names, and a terminal would obey them."""
+    """Return the event with control characters escaped; a processor of structlog. Clients choose
+    names, and a terminal would obey these characters."""
     for key, value in event.items():
         if key == "exception":
             event[key] = "\n".join(map(_printable, value.split("\n")))

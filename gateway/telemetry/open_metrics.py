@@ -1,7 +1,7 @@
 """Turns the text format of Prometheus into OpenMetrics 1.0, chunk by chunk.
 
 Both have the same samples. In OpenMetrics comments name a counter without `_total` and an info
-without `_info`, and the text ends with a mark, so that a reader knows a cut one.
+without `_info`, and the text ends with a mark, so that readers recognize a truncated one.
 """
 
 from __future__ import annotations
@@ -25,26 +25,27 @@ _WITH_EXEMPLARS = f"{SEND_SECONDS.exposed}_bucket{{".encode()
 def converted(
     chunks: Iterable[bytes], exemplars: Mapping[str, str] | None = None
 ) -> Iterator[bytes]:
-    """Yield an exposition in OpenMetrics. Each chunk holds whole lines, and begins with a comment
-    if it has some. `exemplars`: what to write behind samples, by the sample without its value."""
+    """Yield an exposition converted to OpenMetrics. `chunks`: Prometheus text in whole lines; a
+    chunk with comments begins with one. `exemplars`: texts to append to samples, by the sample
+    without its value."""
     for chunk in chunks:
-        found = chunk
-        if found.startswith(b"#"):
-            found = _converted(found)
-        if exemplars and _WITH_EXEMPLARS in found:
-            found = _exemplified(found, exemplars)
-        yield found
+        lines = chunk
+        if lines.startswith(b"#"):
+            lines = _converted(lines)
+        if exemplars and _WITH_EXEMPLARS in lines:
+            lines = _exemplified(lines, exemplars)
+        yield lines
     yield b"# EOF\n"
 
 
 def _exemplified(chunk: bytes, exemplars: Mapping[str, str]) -> bytes:
     lines = chunk.decode().split("\n")
-    return "\n".join(it + exemplars.get(it.rpartition(" ")[0], "") for it in lines).encode()
+    return "\n".join(line + exemplars.get(line.rpartition(" ")[0], "") for line in lines).encode()
 
 
 def _converted(chunk: bytes) -> bytes:
     lines = chunk.decode().split("\n")
-    return "\n".join(_comment(it) if it.startswith("#") else it for it in lines).encode()
+    return "\n".join(_comment(line) if line.startswith("#") else line for line in lines).encode()
 
 
 def _comment(line: str) -> str:

@@ -57,7 +57,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sources of the numbers; listeners and clusters by name. Unused features are None."""
+    """The sources of the metrics' numbers. Listeners and clusters are by name. None: the feature is
+    not used."""
 
     version: str
     listeners: Mapping[str, ListenerFigures]
@@ -85,7 +86,7 @@ class Sources:
 
 
 class _Metrics(Collector):
-    """Metrics in a registry of their own, which no library adds others to."""
+    """Metrics in a registry of their own, to which no library adds others."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -93,7 +94,7 @@ class _Metrics(Collector):
         ProcessCollector(registry=self._registry)
 
     def chunks(self) -> Iterator[bytes]:
-        """Yield Prometheus text in slices."""
+        """Yield all metrics as Prometheus text, in slices."""
         return exposition.written(self._registry.collect())
 
 
@@ -105,11 +106,13 @@ class ProcessMetrics(_Metrics):
         super().__init__()
 
     def collect(self) -> Iterable[Metric]:
-        """Yield all metrics."""
+        """Yield the metric families with their current numbers, for `prometheus_client`."""
         yield from _connections(self._sources.listeners)
         yield from _lookups(self._sources.clusters)
         if self._sources.latencies:
-            connects = {name: it.connect for name, it in self._sources.latencies.items()}
+            connects = {
+                name: latencies.connect for name, latencies in self._sources.latencies.items()
+            }
             yield _durations(families.CONNECT_SECONDS, connects)
             yield _durations(families.DIAL_SECONDS, self._sources.dials)
         if self._sources.delays is not None:
@@ -142,8 +145,8 @@ class ProcessMetrics(_Metrics):
 
 
 class CrewMetrics(_Metrics):
-    """The metrics of the parent of workers: its own, and the number of workers. `shipper`: sends
-    the records of all of them."""
+    """The metrics of the parent of workers: its own, and those of the crew of workers. `shipper`:
+    figures of the process that sends the records of all workers."""
 
     def __init__(
         self,
@@ -157,7 +160,7 @@ class CrewMetrics(_Metrics):
         super().__init__()
 
     def collect(self) -> Iterable[Metric]:
-        """Yield all metrics."""
+        """Yield the metric families with their current numbers, for `prometheus_client`."""
         yield from _families({"": self._crew()})
         yield from _families({"": self._log})
         if self._shipper is not None:
@@ -200,7 +203,11 @@ def _families(sources: Mapping[str, object]) -> Iterator[Metric]:
 def _families_of(kind: type) -> list[tuple[str, Family]]:
     """Return the fields of a class of figures that have a family, each with it."""
     hints = get_type_hints(kind, include_extras=True)
-    return [(name, it.__metadata__[0]) for name, it in hints.items() if get_origin(it) is Annotated]
+    return [
+        (name, hint.__metadata__[0])
+        for name, hint in hints.items()
+        if get_origin(hint) is Annotated
+    ]
 
 
 def _connections(listeners: Mapping[str, ListenerFigures]) -> Iterator[Metric]:
@@ -290,12 +297,12 @@ def _failures(failures: Iterable[BrokerFailures]) -> Metric:
 
 
 _OF_RULES: tuple[tuple[Family, Callable[[RuleFigures], float]], ...] = (
-    (families.RULE_LIMITS, lambda it: it.limits),
-    (families.RULE_WAITING, lambda it: it.waiting),
-    (families.RULE_WAITS, lambda it: it.waits),
-    (families.RULE_WAIT_SECONDS, lambda it: it.seconds),
-    (families.RULE_REFUSED, lambda it: it.refused),
-    (families.RULE_FILL, lambda it: round(it.fill, 4)),
+    (families.RULE_LIMITS, lambda rule: rule.limits),
+    (families.RULE_WAITING, lambda rule: rule.waiting),
+    (families.RULE_WAITS, lambda rule: rule.waits),
+    (families.RULE_WAIT_SECONDS, lambda rule: rule.seconds),
+    (families.RULE_REFUSED, lambda rule: rule.refused),
+    (families.RULE_FILL, lambda rule: round(rule.fill, 4)),
 )
 
 
@@ -304,13 +311,13 @@ def _rules(rules: Iterable[RuleFigures]) -> Iterator[Metric]:
     known = tuple(rules)
     for family, value in _OF_RULES:
         metric = _metric(family)
-        for it in known:
-            metric.add_metric([it.rule, it.what, it.mode], value(it))
+        for rule in known:
+            metric.add_metric([rule.rule, rule.what, rule.mode], value(rule))
         yield metric
     shadow = _metric(families.RULE_SHADOW_HELD)
-    for it in known:
-        if it.mode == "shadow":
-            shadow.add_metric([it.rule, it.what], it.held)
+    for rule in known:
+        if rule.mode == "shadow":
+            shadow.add_metric([rule.rule, rule.what], rule.held)
     yield shadow
 
 
@@ -336,15 +343,15 @@ def _shipper(figures: ShipperFigures) -> Iterator[Metric]:
 
 def _denied(denied: Mapping[Denied, int]) -> Metric:
     counted = _metric(families.ACCESS_DENIED)
-    for it, number in denied.items():
-        counted.add_metric([it.listener, it.rule, it.right, it.mode], number)
+    for denial, number in denied.items():
+        counted.add_metric([denial.listener, denial.rule, denial.right, denial.mode], number)
     return counted
 
 
 def _denied_tenants(denied: Mapping[DeniedTenant, int]) -> Metric:
     counted = _metric(families.TENANT_DENIED)
-    for it, number in denied.items():
-        counted.add_metric(list(it), number)
+    for denial, number in denied.items():
+        counted.add_metric(list(denial), number)
     return counted
 
 
@@ -361,10 +368,10 @@ def _agent(figures: AgentFigures) -> Iterator[Metric]:
 def _issuers(figures: Mapping[str, IssuerFigures]) -> Iterator[Metric]:
     keys = _metric(families.ISSUER_KEYS)
     fetches = _metric(families.ISSUER_FETCHES)
-    for issuer, it in figures.items():
-        keys.add_metric([issuer], it.keys)
-        fetches.add_metric([issuer, "fetched"], it.fetched)
-        fetches.add_metric([issuer, "failed"], it.failed)
+    for issuer, counts in figures.items():
+        keys.add_metric([issuer], counts.keys)
+        fetches.add_metric([issuer, "fetched"], counts.fetched)
+        fetches.add_metric([issuer, "failed"], counts.failed)
     yield keys
     yield fetches
 
@@ -376,8 +383,8 @@ def _tls(figures: TlsFigures) -> Iterator[Metric]:
     yield reloads
     expiry = _metric(families.TLS_EXPIRY)
     for owner, expiries in figures.expiries.items():
-        for it in expiries:
-            expiry.add_metric([owner, it.kind, str(it.file)], it.ends)
+        for expiring in expiries:
+            expiry.add_metric([owner, expiring.kind, str(expiring.file)], expiring.ends)
     yield expiry
 
 

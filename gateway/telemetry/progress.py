@@ -1,8 +1,8 @@
-"""Keeps two kinds of offsets of a cluster: where each partition ends, and what each group has
+"""Keeps two kinds of offsets of a cluster: the end of each partition, and what each group has
 committed. The lag of a group is their difference.
 
-Brokers tell them on different connections, of which one process has some. So the gateway exposes
-both, and whoever reads the metrics subtracts.
+Brokers send them on different connections, of which one process has only some. So the gateway
+exposes both, and the reader of the metrics subtracts.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TOPICS = 10_000
-"""Topics whose ends are kept, some 300 bytes each and 60 for a partition. The one that was opened
-longest ago is forgotten first."""
+"""Topics whose end offsets are kept, some 300 bytes each and 60 for a partition. The topic that was
+opened longest ago is forgotten first."""
 
 POSITIONS = 10_000
 """Partitions of groups, some 150 bytes each. Clients choose names of groups, so beyond this the
-group is forgotten that has committed longest ago."""
+group that has committed longest ago is forgotten."""
 
 
 class Position(NamedTuple):
-    """One offset of a partition. `group`: the group that has committed it; empty if the offset is
+    """One offset of a partition. `group`: the group that has committed this offset; empty if it is
     the partition's end."""
 
     group: str
@@ -33,7 +33,8 @@ class Position(NamedTuple):
 
 
 class Progress:
-    """The offsets of one cluster. `topics`, `positions`: the most that it keeps."""
+    """The offsets of one cluster. `topics`: most topics whose ends are kept. `positions`: most
+    committed offsets that are kept."""
 
     def __init__(self, topics: int = TOPICS, positions: int = POSITIONS) -> None:
         self._most_topics = topics
@@ -43,18 +44,19 @@ class Progress:
         self._positions = 0
 
     def of(self, topic: str) -> dict[int, int]:
-        """Return the ends of a topic's partitions, by partition. Callers put ends into the mapping
-        as brokers tell them."""
-        found = self._ends.get(topic)
-        if found is None:
-            found = self._ends[topic] = {}
+        """Return the end offsets of a topic's partitions, by partition. Callers put ends into the
+        dict as brokers report them."""
+        ends = self._ends.get(topic)
+        if ends is None:
+            ends = self._ends[topic] = {}
             if len(self._ends) > self._most_topics:
                 self._ends.popitem(last=False)
         self._ends.move_to_end(topic)
-        return found
+        return ends
 
     def commit(self, position: Position) -> None:
-        """Keep an offset that a group has committed."""
+        """Keep an offset that a group has committed. Beyond the bound, a group is forgotten first,
+        or the offset is not kept."""
         of_group = self._groups.setdefault(position.group, {})
         self._groups.move_to_end(position.group)
         key = position.topic, position.partition
@@ -71,13 +73,13 @@ class Progress:
         self._positions -= len(self._groups.pop(group, ()))
 
     def ends(self) -> Iterator[Position]:
-        """Yield the end of each partition. Ends may change between two of them."""
+        """Yield the end offset of each partition. Ends may change while they are read."""
         for topic, ends in tuple(self._ends.items()):
             for partition, offset in tuple(ends.items()):
                 yield Position("", topic, partition, offset)
 
     def committed(self) -> Iterator[Position]:
-        """Yield the committed offsets of all groups. Groups may commit between two of them."""
+        """Yield the committed offsets of all groups. Groups may commit while they are read."""
         for group, offsets in tuple(self._groups.items()):
             for (topic, partition), offset in tuple(offsets.items()):
                 yield Position(group, topic, partition, offset)

@@ -1,5 +1,6 @@
-"""Spans: what the gateway did, from when until when, for those who follow requests through a system
-(OpenTelemetry). There is one for each opening, each lookup and the drain; never for a message."""
+"""Spans of OpenTelemetry: operations of the gateway with begin and end, to trace requests. There is
+one for each opened connection, each lookup and the drain; never one for a message.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ Value = str | int | float | bool
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One operation, when it is over.
+    """One operation that is over.
 
     `began`, `ended`: monotonic seconds. `error`: why it failed; empty if it succeeded.
     `attributes`: named as OpenTelemetry's semantic conventions name them, where they do. `parts`:
@@ -27,7 +28,7 @@ class Span:
 
 
 Spans = Callable[[Span], None]
-"""Takes a span that is over. It must not wait, and raises nothing."""
+"""A function that takes a span that is over. It must not wait, and raises nothing."""
 
 CONNECTION = "gateway.connection"
-"""The attribute that has the number of a connection, by which log lines are found."""
+"""The attribute with the number of the connection, which log lines have too."""

@@ -1,4 +1,6 @@
-"""Witnesses: objects that the gateway tells of single events, such as the audit."""
+"""Witnesses: objects that are notified of each opened or ended connection and each denied right,
+such as the audit log.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,11 @@ if TYPE_CHECKING:
 
 
 class Ended(NamedTuple):
-    """The end of a connection, whether it was open or not.
+    """The end of a connection, which may never have been open.
 
-    `connection`: its number. `client`: its address. `caller`: None if nothing is known of the
-    client. `seconds`: since the connection was accepted.
+    `connection`: its number. `client`: the client's address. `caller`: None if the client is not
+    known yet. `seconds`: since the connection was accepted. `detail`: more about the reason, or
+    empty.
     """
 
     listener: str
@@ -28,33 +31,33 @@ class Ended(NamedTuple):
 
 
 class Witness(Protocol):
-    """Is told what happens to connections. Methods must not wait, and raise nothing."""
+    """Is notified of what happens to connections. Methods must not wait, and raise nothing."""
 
     def opened(self, connection: int, caller: Caller) -> None:
         """Note that a connection is open: its client is authenticated, and has a broker."""
 
-    def ended(self, it: Ended) -> None:
+    def ended(self, end: Ended) -> None:
         """Note that a connection ended."""
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
-        """Note that a client was denied a right; `shadow`: would have been. `rule`: None if none
-        allowed it."""
+        """Note that a client was denied a right. `rule`: the denying one; None if no rule allowed
+        it. `shadow`: the right would have been denied, but shadow mode let the client pass."""
 
 
 class Witnesses:
-    """Tells several witnesses."""
+    """Notifies several witnesses; itself a `Witness`."""
 
     def __init__(self, witnesses: Sequence[Witness]) -> None:
         self._all = witnesses
 
     def opened(self, connection: int, caller: Caller) -> None:
-        for it in self._all:
-            it.opened(connection, caller)
-
-    def ended(self, it: Ended) -> None:
         for witness in self._all:
-            witness.ended(it)
+            witness.opened(connection, caller)
+
+    def ended(self, end: Ended) -> None:
+        for witness in self._all:
+            witness.ended(end)
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
-        for it in self._all:
-            it.denied(subject, right, rule, shadow=shadow)
+        for witness in self._all:
+            witness.denied(subject, right, rule, shadow=shadow)

@@ -25,8 +25,8 @@ PATIENCE = 1.0
 """Seconds to write waiting lines at the end of the process. A reader takes milliseconds."""
 
 GATHERED = 0.01
-"""Seconds in which lines gather after a write. Waking the thread for each of many lines costs the
-event loop more than making the line: both need the interpreter's lock."""
+"""Seconds in which lines gather after a write. Waking the thread for each of many lines would cost
+the event loop more than making the line: both need the interpreter's lock."""
 
 REST = 0.5
 """Seconds without a line after which the thread ends. In a process with a second thread each system
@@ -35,7 +35,7 @@ Starting the thread again takes 0.1 ms."""
 
 
 class Lines:
-    """Writes lines at once. A failed write is ignored."""
+    """Writes each line at once, in the calling thread. A failed write is ignored."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -104,7 +104,7 @@ class Queue:
     debug = info = warning = error = critical = exception = log = msg
 
     def close(self, patience: float = PATIENCE) -> None:
-        """Wait until everything is written, for at most `patience` seconds."""
+        """Wait until all lines are written, for at most `patience` seconds."""
         self._closed = True
         self._wake.put(None)
         with self._lock:
@@ -183,12 +183,13 @@ class Queue:
 
 
 def encode(line: str) -> bytes:
-    """Encode a line. Names may have half of a surrogate pair, which UTF-8 cannot encode."""
+    """Return a line as UTF-8, with its line feed. Half of a surrogate pair, which names may have,
+    is escaped."""
     return line.encode(errors="backslashreplace") + b"\n"
 
 
 def writer_to(stream: TextIO) -> Write:
-    """Return a function that writes to a stream, by its descriptor if it has one."""
+    """Return a function that writes bytes to a stream, by its descriptor if it has one."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):
@@ -197,19 +198,19 @@ def writer_to(stream: TextIO) -> Write:
 
 
 def appending(descriptor: int) -> Write:
-    """Return a function that writes all of some whole lines to a descriptor. Raises `OSError`.
+    """Return a function that writes whole lines to a descriptor. The function raises `OSError`.
 
-    If a disk is full in the middle of a line, the next line begins on a line of its own.
+    If a line was truncated, as on a full disk, the next one begins on a line of its own.
     """
-    is_torn = False
+    is_truncated = False
 
     def write(data: bytes) -> None:
-        nonlocal is_torn
-        if is_torn:
+        nonlocal is_truncated
+        if is_truncated:
             data = b"\n" + data
         while data:
             count = _write_some(descriptor, data)
-            is_torn = data[count - 1 : count] != b"\n"
+            is_truncated = data[count - 1 : count] != b"\n"
             data = data[count:]
 
     return write

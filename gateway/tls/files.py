@@ -34,7 +34,7 @@ _MISMATCH = "KEY_VALUES_MISMATCH"
 
 
 class Kind(StrEnum):
-    """What a file holds."""
+    """The content of a file."""
 
     CERTIFICATE = "certificate"
     AUTHORITY = "authority"
@@ -42,8 +42,8 @@ class Kind(StrEnum):
 
 
 class Expiry(NamedTuple):
-    """The wall-clock second in which the content of a file ends to be valid: the first of its
-    certificates; of a list of revoked certificates, when the next one is due."""
+    """When the content of a file expires. `ends`: seconds since 1970: the earliest end of its
+    certificates; for a list of revoked certificates, when the next list is due."""
 
     kind: Kind
     file: Path
@@ -51,14 +51,14 @@ class Expiry(NamedTuple):
 
 
 class KeyPair(NamedTuple):
-    """The files of a certificate, with the chain of its authorities behind it, and of its key."""
+    """Two files: a certificate, with the chain of its authorities behind it, and its key."""
 
     certificate: Path
     key: Path
 
 
 def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Load a certificate and its key. Raises `ConfigurationError`."""
+    """Load a certificate and its key into a context. Raises `ConfigurationError`."""
     certificates_of(pair.certificate)
     key = _content(pair.key, f"The key file {pair.key}")
     if b"PRIVATE KEY-----" not in key:
@@ -86,13 +86,14 @@ def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
 
 
 def load_authorities(context: ssl.SSLContext, path: Path) -> None:
-    """Trust the authorities in a file. Raises `ConfigurationError`."""
+    """Make a context trust the authorities in a file. Raises `ConfigurationError`."""
     certificates_of(path)
     _trust(context, path)
 
 
 def load_revocations(context: ssl.SSLContext, path: Path) -> None:
-    """Refuse the certificates that a list (CRL) names. Raises `ConfigurationError`."""
+    """Make a context refuse the certificates in a list of revoked ones (CRL). Raises
+    `ConfigurationError`."""
     revocations_of(path)
     _trust(context, path)
     context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
@@ -117,11 +118,13 @@ def revocations_of(path: Path) -> x509.CertificateRevocationList:
 def expiries_of(
     certificates: Iterable[Path], authorities: Iterable[Path], revocations: Iterable[Path]
 ) -> Iterator[Expiry]:
-    """Yield when the content of each file ends to be valid. Raises `ConfigurationError`."""
+    """Yield when the content of each file expires. Raises `ConfigurationError`."""
     kinds = (Kind.CERTIFICATE, certificates), (Kind.AUTHORITY, authorities)
     for kind, paths in kinds:
         for path in paths:
-            ends = min(it.not_valid_after_utc.timestamp() for it in certificates_of(path))
+            ends = min(
+                certificate.not_valid_after_utc.timestamp() for certificate in certificates_of(path)
+            )
             yield Expiry(kind, path, ends)
     for path in revocations:
         due = revocations_of(path).next_update_utc
@@ -159,22 +162,22 @@ def common_name_of(certificate: bytes) -> str | None:
         subject = x509.load_der_x509_certificate(certificate).subject
     except _UNREADABLE:
         return None
-    found = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(found[-1].value) if found else None
+    names = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(names[-1].value) if names else None
 
 
 def names_in(certificate: x509.Certificate) -> tuple[str, ...]:
     """Return the host names that a certificate is for; see `names_of`. Raises `ValueError` or
     another error of `cryptography` if they break the standard."""
     try:
-        found = certificate.extensions.get_extension_for_oid(
+        extension = certificate.extensions.get_extension_for_oid(
             ExtensionOID.SUBJECT_ALTERNATIVE_NAME
         ).value
     except x509.ExtensionNotFound:
         common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-        return tuple(str(it.value).lower() for it in common)
-    assert isinstance(found, x509.SubjectAlternativeName)
-    return tuple(name.lower() for name in found.get_values_for_type(x509.DNSName))
+        return tuple(str(name.value).lower() for name in common)
+    assert isinstance(extension, x509.SubjectAlternativeName)
+    return tuple(name.lower() for name in extension.get_values_for_type(x509.DNSName))
 
 
 def _content(path: Path, what: str) -> bytes:

@@ -1,7 +1,8 @@
-"""Which groups a client has begun to agree on keys by (RFC 8446 section 4.2.8).
+"""Reads from a ClientHello for which groups the client has sent key shares (RFC 8446 section
+4.2.8).
 
-It is a hint alone: who greets otherwise than this module reads, or in pieces, needs one more round
-trip, as if nothing had been read.
+The result is only a hint: a client whose ClientHello cannot be read here, or comes in pieces, needs
+one more round trip, as if nothing had been read.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ _PAIR = Struct(">HH")
 _HANDSHAKE, _CLIENT_HELLO = 22, 1
 
 LONGEST = 4 * 1024
-"""Bytes of a record that is read: real ones have 0.3 to 2 KB. Whoever fills more with empty
-extensions would have a millisecond of the loop."""
+"""Bytes of the largest record that is read: real ones have 0.3 to 2 KB. One with more, full of
+empty extensions, would take a millisecond of the loop."""
 
 
 def groups_shared(greeting: bytes) -> frozenset[int]:
-    """Return the groups that a ClientHello at the head of these bytes has keys of; none if it is
-    incomplete."""
+    """Return the groups of the key shares in the ClientHello at the head of these bytes; an empty
+    set if it is incomplete."""
     try:
         kind, length, message = _FIRST.unpack_from(greeting)
         if kind != _HANDSHAKE or message != _CLIENT_HELLO or length > LONGEST:
@@ -43,8 +44,8 @@ def groups_shared(greeting: bytes) -> frozenset[int]:
 
 
 def _entries(greeting: bytes, at: int) -> Iterator[tuple[int, int, int]]:
-    """Yield each entry of the list at this offset: its number, and where its content begins and
-    ends."""
+    """Yield the entries of the list at this offset: the number of each, and where its content
+    begins and ends."""
     end = at + 2 + int.from_bytes(greeting[at : at + 2])
     at += 2
     while at < min(end, len(greeting)):

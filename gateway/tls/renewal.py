@@ -1,4 +1,5 @@
-"""Takes new certificates, keys, authorities and lists of revoked certificates from their files.
+"""Reloads certificates, keys, authorities and lists of revoked certificates when their files
+change.
 
 A wrong file changes nothing: what was loaded before stays in force until the files are right.
 Connections that are open keep their keys; new ones get the new certificate.
@@ -18,9 +19,8 @@ from gateway.tls.sides import Side, Signs, signs_of
 
 
 class Renewal:
-    """Loads the files of all sides of a process again when they change. `sides`: by their owner,
-    such as `listener clients`, as logs and metrics name it.
-    `figures`: for metrics."""
+    """Reloads the files of all sides of a process when they change. `sides`: by their owner, such
+    as `listener clients`, as logs and metrics name it. `figures`: for metrics."""
 
     def __init__(self, sides: Mapping[str, Side]) -> None:
         self._sides = sides
@@ -32,7 +32,8 @@ class Renewal:
             self.figures.expiries[owner] = side.expiries
 
     async def run(self, look: float = LOOK) -> None:
-        """Look at the files every `look` seconds until cancelled."""
+        """Look at the files every `look` seconds, and reload those that have changed, until
+        cancelled."""
         while True:
             for owner, side in self._sides.items():
                 await self._look(owner, side)

@@ -1,4 +1,4 @@
-"""What makes TLS streams: the side of a server for a listener, and of a client for a cluster.
+"""Makes TLS streams: the server side of a listener, and the client side of a cluster.
 
 A side loads its files when it is made, and again when they change (`renewal`). Streams that are
 open keep what they began with.
@@ -28,11 +28,11 @@ from gateway.tls.greeting import X25519, groups_shared
 from gateway.tls.stream import NamedObject, Shared, TlsStream
 
 GROUPS = "X25519:P-256:P-384"
-"""The groups by which keys are agreed on."""
+"""The groups of the key exchange."""
 
 GROUP, LIKED_GROUP = "prime256v1", "X25519"
-"""Of those the two that are named alone: the one that all clients know, and the one that most begin
-with."""
+"""The two groups that are set alone, where OpenSSL can be given one only: the group that all
+clients know, and the one for which most send a key share first."""
 
 TICKETS = 1
 """Session tickets that a client gets: enough to open its next connection without a certificate."""
@@ -42,13 +42,13 @@ Signs = frozenset[Sign]
 
 
 def signs_of(files: Sequence[Path]) -> Signs:
-    """Return the signs of files: others once one has changed."""
+    """Return the signs of files (see `system.files`), which differ once a file has changed."""
     return frozenset(map(sign, files))
 
 
 class Side(Protocol):
-    """One side of TLS connections. `files`: all that it reads. `signs`: of the files in force, from
-    before they were read. `expiries`: when what they hold ends to be valid."""
+    """One side of TLS connections. `files`: all files that it reads. `signs`: of the files in
+    force, taken before they were read. `expiries`: when the content of each expires."""
 
     @property
     def files(self) -> Sequence[Path]: ...
@@ -60,16 +60,17 @@ class Side(Protocol):
     def expiries(self) -> Sequence[Expiry]: ...
 
     def load(self) -> Callable[[], None]:
-        """Read all files; return what puts them in force for new streams.
+        """Read all files; return the function that puts them in force for new streams.
 
-        Raises `ConfigurationError` where one is wrong. It waits for the disk, and may run in a
-        thread; what it returns may not.
+        Raises `ConfigurationError` if a file is wrong. Reading waits for the disk, and may run in a
+        thread; the returned function may not.
         """
         ...
 
 
 class ClientCertificates(StrEnum):
-    """Whether clients show a certificate. `OPTIONAL`: who shows none is let in without."""
+    """Whether clients show a certificate. `OPTIONAL`: clients without a certificate are admitted
+    too."""
 
     NONE = "none"
     OPTIONAL = "optional"
@@ -85,10 +86,10 @@ _VERIFICATION = {
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """The settings of a listener. `pairs`: the first is shown to clients that name no server, or
-    one that no certificate is for. `minimum`: the oldest version. `authorities`: files of those
-    that sign clients' certificates. `revocations`: files of certificates that are refused.
-    """
+    """TLS settings of a listener. `pairs`: the first is shown to clients that name no server, or
+    one that no certificate is for. `minimum`: the oldest version of TLS. `authorities`: files of
+    the authorities that sign clients' certificates. `revocations`: files of lists of revoked
+    certificates."""
 
     pairs: Sequence[KeyPair]
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
@@ -98,8 +99,9 @@ class ServerSettings:
 
 
 class ConsoleSide:
-    """Holds the TLS context for operators' browsers and tools, which speak HTTP/1.1 over it.
-    `authority`: whose certificates they must show; None: none. Raises `ConfigurationError`."""
+    """Holds the TLS context of the console, for browsers and tools that speak HTTP/1.1 over it.
+    `authority`: the file of the authority that signs their certificates; None: they show none.
+    Raises `ConfigurationError` if a file is wrong."""
 
     def __init__(self, pair: KeyPair, authority: Path | None) -> None:
         self._pair = pair
@@ -130,7 +132,7 @@ class ConsoleSide:
 
 
 class ServerSide:
-    """Makes the streams of a listener. Raises `ConfigurationError` where a file is wrong."""
+    """Makes the TLS streams of a listener. Raises `ConfigurationError` if a file is wrong."""
 
     def __init__(self, settings: ServerSettings, shared: Shared) -> None:
         self._settings = settings
@@ -156,12 +158,12 @@ class ServerSide:
         return adopt
 
     def stream(self, sock: socket.socket) -> TlsStream:
-        """Return a stream over a connected, non-blocking socket; its handshake comes first."""
+        """Return a TLS stream over a connected, non-blocking socket, before its handshake."""
         return TlsStream(sock, self._context, self._shared, None)
 
 
 def _choice_of(settings: ServerSettings) -> Callable[[bytes], ssl.SSLContext]:
-    """Return what chooses a context for a client by its greeting.
+    """Return the function that chooses a context for a client by its ClientHello.
 
     Those contexts have the first certificate, and choose another by the name that a client asks for
     (RFC 6066 section 3).
@@ -176,8 +178,10 @@ def _choice_of(settings: ServerSettings) -> Callable[[bytes], ssl.SSLContext]:
         assert isinstance(tls, NamedObject)
         tls.asked_name = name
         if name is not None:
-            found = (by_name.get(it) for it in _patterns(name.lower()))
-            tls.context = next((it for it in found if it is not None), first)
+            candidates = (by_name.get(pattern) for pattern in _patterns(name.lower()))
+            tls.context = next(
+                (candidate for candidate in candidates if candidate is not None), first
+            )
 
     first.sni_callback = choose
     if hasattr(first, "set_groups"):
@@ -214,7 +218,7 @@ def _server_context(settings: ServerSettings, pair: KeyPair) -> ssl.SSLContext:
 
 
 def _restrict_groups(context: ssl.SSLContext) -> None:
-    """Agree on keys by cheap groups alone.
+    """Allow only cheap groups in the key exchange.
 
     OpenSSL would take whatever group a client likes, among them ffdhe8192, with which a handshake
     costs 100 ms, not 1. Before Python 3.15 one group at most can be named. All clients know P-256
@@ -228,10 +232,9 @@ def _restrict_groups(context: ssl.SSLContext) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """The settings of a cluster. `authorities`: files of those that sign brokers' certificates;
-    none: those that the machine trusts. `pair`: what brokers are shown. `verify_host`: a broker's
-    certificate must be for the host that is dialled.
-    """
+    """TLS settings of a cluster. `authorities`: files of the authorities that sign brokers'
+    certificates; empty: the authorities that the machine trusts. `pair`: shown to brokers; None:
+    nothing is shown. `verify_host`: a broker's certificate must be for the host that is dialled."""
 
     authorities: Sequence[Path] = ()
     pair: KeyPair | None = None
@@ -239,7 +242,8 @@ class ClientSettings:
 
 
 class ClientSide:
-    """Makes the streams of a cluster. Raises `ConfigurationError` where a file is wrong."""
+    """Makes the TLS streams to the brokers of a cluster. Raises `ConfigurationError` if a file is
+    wrong."""
 
     def __init__(self, settings: ClientSettings, shared: Shared) -> None:
         self._settings = settings
@@ -260,8 +264,8 @@ class ClientSide:
         return adopt
 
     def stream(self, sock: socket.socket, host: str) -> TlsStream:
-        """Return a stream over a connected, non-blocking socket to `host`; its handshake comes
-        first. A dot at the end of a host is no part of its name (RFC 6066 section 3)."""
+        """Return a TLS stream over a connected, non-blocking socket to `host`, before its
+        handshake. A dot at the end of a host is no part of its name (RFC 6066 section 3)."""
         return TlsStream(sock, self._context, self._shared, host.removesuffix("."))
 
 

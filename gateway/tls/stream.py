@@ -44,12 +44,12 @@ certificates have 2 to 10; servers may list hundreds of authorities. OpenSSL kee
 greeting that does not end."""
 
 ANSWERS = 4 * 1024
-"""Bytes of answers of OpenSSL that wait for the peer to read: about a hundred, where real peers ask
-for new keys once in millions of records."""
+"""Bytes of OpenSSL's own responses that wait for the peer to read: about a hundred, where real
+peers ask for new keys once in millions of records."""
 
 
 WASTE = 32 * 1024
-"""Bytes beyond those that data excuse: a thousand KeyUpdates, which take 10 ms."""
+"""Bytes beyond those that data excuses: a thousand KeyUpdates, which take 10 ms."""
 
 EXCUSED = 4
 """Bytes of records that each byte of data excuses. The smallest frames, each in a record of its
@@ -61,7 +61,7 @@ for: records of 400 bytes have it. Otherwise one receive could take 80 ms to dec
 
 
 class Shake(Enum):
-    """What a handshake needs next: nothing, bytes of the peer, or room to send."""
+    """What a handshake needs next: nothing, bytes from the peer, or room to send."""
 
     DONE = "done"
     READS = "reads"
@@ -69,14 +69,14 @@ class Shake(Enum):
 
 
 class NamedObject(ssl.SSLObject):
-    """OpenSSL's side of a connection. `asked_name`: the server that the client asked for."""
+    """OpenSSL's object of a connection. `asked_name`: the server name that the client asked for."""
 
     asked_name: str | None = None
 
 
 class Shared:
-    """What all streams of a process share. `scratch`: a buffer for ciphertext, of `size` bytes.
-    `turn`: held for one step of a handshake."""
+    """What all TLS streams of a process share. `scratch`: a buffer for ciphertext, of `size` bytes.
+    `turn`: the lock that is held for one step of a handshake."""
 
     __slots__ = ("scratch", "size", "turn")
 
@@ -87,10 +87,10 @@ class Shared:
 
 
 class TlsStream:
-    """One side of a TLS connection. `tls`: between `incoming` and `outgoing`.
+    """One side of a TLS connection over a socket; implements `RecordStream`.
 
-    `buffered`, `receives_on`, `sends_on`: see `RecordStream`. OpenSSL reads without sending, since
-    there is no renegotiation, so each direction waits for its own readiness.
+    OpenSSL reads without sending, since there is no renegotiation, so each direction waits for its
+    own readiness.
     """
 
     __slots__ = (
@@ -121,8 +121,9 @@ class TlsStream:
         shared: Shared,
         host: str | None,
     ) -> None:
-        """`host`: the server, whose certificate a client verifies; None: this is the server.
-        `context`: that of a client, or what returns that of a server for its client's greeting."""
+        """`host`: the server whose certificate a client verifies; None: this is the server.
+        `context`: a client's context; or a function that returns a server's context for its
+        client's first bytes."""
         self._sock = sock
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -144,7 +145,7 @@ class TlsStream:
     # -- the handshake -----------------------------------------------------------------------
 
     def shake(self) -> Shake:
-        """Take a step of the handshake, and return what comes next.
+        """Take a step of the handshake, and return what it needs next.
 
         Raises `OSError` (as `ssl.SSLError` is) if the handshake fails; the peer is sent the alert
         that says why.
@@ -190,7 +191,7 @@ class TlsStream:
 
     @property
     def turn(self) -> trio.Lock:
-        """Return what is held for one step of a handshake."""
+        """Return the lock that is held for one step of a handshake."""
         return self._shared.turn
 
     @property

@@ -1,7 +1,7 @@
-"""The records as schemas of a topic: Avro definitions, by which JSON messages are described.
+"""Avro schemas of the records, which describe the JSON messages of a topic.
 
 A field that may be left out is a union with null whose default is null. Such fields can be added
-and left out by later versions: brokers find both compatible, in each direction.
+and left out by later versions: to brokers both versions are compatible, in each direction.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gateway.usage.records import Identity
 
 NAMESPACE = "gateway.usage"
-"""Of the names of records."""
+"""The namespace of the names of records."""
 
 _PLAIN: dict[type[inspect.Type], str] = {
     inspect.IntType: "long",
@@ -25,22 +25,22 @@ _PLAIN: dict[type[inspect.Type], str] = {
 
 
 def definition(kind: type[Identity]) -> dict[str, Any]:
-    """Return the definition of a kind of records."""
+    """Return the Avro schema of a kind of records, as a dict to be encoded as JSON."""
     return _record(inspect.type_info(kind))
 
 
 def _record(kind: inspect.Type) -> dict[str, Any]:
     assert isinstance(kind, inspect.StructType)
-    fields = [_field(it) for it in kind.fields]
+    fields = [_field(field) for field in kind.fields]
     name = kind.cls.__name__
     return {"type": "record", "name": name, "namespace": NAMESPACE, "fields": fields}
 
 
 def _field(field: inspect.Field) -> dict[str, Any]:
-    found = _type(field.type)
+    avro_type = _type(field.type)
     if field.default is NODEFAULT and field.default_factory is NODEFAULT:
-        return {"name": field.encode_name, "type": found}
-    union = found if isinstance(found, list) else ["null", found]
+        return {"name": field.encode_name, "type": avro_type}
+    union = avro_type if isinstance(avro_type, list) else ["null", avro_type]
     return {"name": field.encode_name, "type": union, "default": None}
 
 
@@ -49,7 +49,7 @@ def _type(kind: inspect.Type) -> Any:
         case inspect.Metadata():
             return _type(kind.type)
         case inspect.UnionType():
-            others = [it for it in kind.types if not isinstance(it, inspect.NoneType)]
+            others = [member for member in kind.types if not isinstance(member, inspect.NoneType)]
             return ["null", *map(_type, others)]
         case inspect.ListType():
             return {"type": "array", "items": _type(kind.item_type)}

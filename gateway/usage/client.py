@@ -1,4 +1,4 @@
-"""Topics of records, by the client library of their protocol: writing to them, and reading.
+"""Writes records to topics and reads them, with the client library of the topics' protocol.
 
 This is the one module that imports that library. It brings 20 MB and threads of its own, which a
 process that serves clients must not have: only the shipper and commands import this module.
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from gateway.usage.shipment import Brief
 
 Proof = tuple[str, bytes]
-"""A method to authenticate, and what is shown by it."""
+"""A method of authentication, and the credential that it sends."""
 
 OPERATION = 10
-"""Seconds in which brokers must answer, over reconnections. To open a topic takes up to some."""
+"""Seconds in which brokers must respond, over reconnections. To open a topic takes up to some."""
 
 CONFIRMED = 15_000
 """Milliseconds in which a batch must be confirmed, over reconnections of the library."""
@@ -44,24 +44,25 @@ file which is sent twice is cut the same way: brokers that drop repeats know a b
 record alone, and would drop a longer one with all that is new in it."""
 
 CUT = "1"
-"""Part of the names of producers; another way to cut needs another one."""
+"""Part of the names of producers. If batches are ever cut in another way, this must change too."""
 
 TAKEN_AT_ONCE, LARGEST_TAKEN = 50_000, 32 << 20
-"""Messages and bytes of a batch that is taken from a topic: what a process holds of it."""
+"""Most messages and bytes of a batch that is taken from a topic, which a process keeps in
+memory."""
 
 _QUEUE = 500
-"""Messages that brokers send ahead of what is taken. Each may have some megabytes."""
+"""Messages that brokers send before they are taken. Each may have some megabytes."""
 
 _QUIET = 10_000
-"""Milliseconds without a message after which there is none before the end that is not acknowledged.
-Brokers send what they have at once, and do not say that they have nothing. What one that stalls for
-longer has stays unacknowledged, for the next time."""
+"""Milliseconds without a message after which no unacknowledged one is left before the end. Brokers
+send their messages at once, and do not report that they have none. The messages of a broker that
+stalls for longer stay unacknowledged, for the next time."""
 
 _NEVER = 3_600_000
 """Milliseconds after which the library ends a batch."""
 
 _LARGEST_BATCH = 4 << 20
-"""Bytes at which it does: more than `LARGEST` and the longest line."""
+"""Bytes after which the library ends a batch: more than `LARGEST` and the longest line."""
 
 _BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",
@@ -73,8 +74,9 @@ _BUNDLES = (
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Brokers. `ca_file`: None: the authorities that this machine trusts. `certificate`: its file
-    and that of its key, to be shown to brokers."""
+    """How to connect to brokers. `url`: their service URL. `ca_file`: trusted authorities; None:
+    those of this machine. `certificate`: the files of the client's certificate and key.
+    `verify_host`: whether the broker's name is checked against its certificate."""
 
     url: str
     ca_file: str | None = None
@@ -83,13 +85,14 @@ class Service:
 
 
 def service_of(brief: Brief) -> Service:
-    """Return the brokers that a brief names."""
+    """Return the service that a shipper's brief names."""
     pair = (brief.certificate_file, brief.key_file) if brief.certificate_file else None
     return Service(brief.url, brief.ca_file or None, pair, brief.verify_host)
 
 
 class Client:
-    """A connection to brokers. `proof`: returns what to show; a token may change.
+    """A client of brokers. `proof`: returns the credential, for each connection, as a token may
+    change.
 
     Methods raise `UnavailableError`.
     """
@@ -112,8 +115,8 @@ class Client:
             raise _unavailable(error) from None
 
     def send(self, topic: str, kind: type[Identity], producer: str, rows: Iterable[Row]) -> None:
-        """Send records, and return when all are confirmed. `producer`: a name that no other process
-        uses; its records have growing numbers."""
+        """Send records to a topic, and return when brokers have confirmed all. `kind`: of the
+        records. `producer`: a name that no other process uses; the `seq` of its rows must grow."""
         _LOG.clear()
         try:
             opened = self._client.create_producer(
@@ -136,8 +139,8 @@ class Client:
             raise _unavailable(error) from None
 
     def read(self, topic: str) -> Iterator[bytes]:
-        """Yield the messages of a topic, partition by partition, from the first one that is kept
-        to the last."""
+        """Yield the payloads of a topic's messages, partition by partition, from the first message
+        that brokers keep to the last."""
         try:
             for part in self._client.get_topic_partitions(topic):
                 reader = self._client.create_reader(part, pulsar.MessageId.earliest)
@@ -148,10 +151,11 @@ class Client:
             raise _unavailable(error) from None
 
     def take(self, topic: str, subscription: str) -> Iterator[list[bytes]]:
-        """Yield the messages that a subscription has not acknowledged, in batches, partition by
-        partition, up to the last one as of when its turn comes. A batch is acknowledged when the
-        next one is asked for, or the end. There is a subscription from the first time on, beginning
-        with the first message that is kept; one process at a time may use it."""
+        """Yield the payloads of messages that a subscription has not acknowledged, in batches.
+        Partitions are read in turn, each up to its last message when its turn comes. A batch is
+        acknowledged when the iterator is asked for the next one. The first call creates the
+        subscription, which begins with the first message that brokers keep; one process at a time
+        may use it."""
         _LOG.clear()
         try:
             for part in self._client.get_topic_partitions(topic):
@@ -162,16 +166,17 @@ class Client:
                     initial_position=pulsar.InitialPosition.Earliest,
                     receiver_queue_size=_QUEUE,
                 )
-                found = _unacknowledged(consumer)
-                for batch in batches(found, _size, TAKEN_AT_ONCE, LARGEST_TAKEN):
-                    yield [it.data() for it in batch]
+                messages = _unacknowledged(consumer)
+                for batch in batches(messages, _size, TAKEN_AT_ONCE, LARGEST_TAKEN):
+                    yield [message.data() for message in batch]
                     consumer.acknowledge_cumulative(batch[-1])
                 consumer.close()  # which sends what is acknowledged
         except pulsar.PulsarException as error:
             raise _unavailable(error) from None
 
     def partitions(self, topic: str) -> int:
-        """Return how many partitions a topic has; 1 where it has none, or may be made."""
+        """Return the number of a topic's partitions; 1 if the topic is not partitioned, or can be
+        created."""
         _LOG.clear()
         try:
             return len(self._client.get_topic_partitions(topic))
@@ -185,51 +190,51 @@ class Client:
 
 
 class _Log:
-    """The log of the library, in memory: to most errors it has a word of its own to say, and
-    connections that are refused it calls a timeout. There is one for all its clients."""
+    """The log of the library, in memory. Its lines explain most errors better than its exceptions,
+    which call a refused connection a timeout. All clients of the process share one."""
 
     def __init__(self) -> None:
         self._file = os.memfd_create("client.log") if hasattr(os, "memfd_create") else None
         self.path = os.devnull if self._file is None else f"/proc/self/fd/{self._file}"
 
     def clear(self) -> None:
-        """Forget all lines."""
+        """Remove all lines."""
         if self._file is not None:
             os.ftruncate(self._file, 0)
 
     def last(self) -> str:
-        """Return what the last line about a connection says, one of something wrong if there is
-        such, and forget all; empty: there is none."""
+        """Return the text of the last line about a connection, preferably of a warning or error;
+        empty without one. Removes all lines."""
         if self._file is None:
             return ""
         log = os.pread(self._file, _LARGEST_LOG, 0).decode(errors="replace")
         self.clear()
-        told = list(_TELLING.finditer(log))
-        wrong = [it for it in told if it["level"] != "INFO"]
-        return next((it["text"][:_LONGEST_REASON] for it in reversed(wrong or told)), "")
+        lines = list(_TELLING.finditer(log))
+        wrong = [line for line in lines if line["level"] != "INFO"]
+        return next((line["text"][:_LONGEST_REASON] for line in reversed(wrong or lines)), "")
 
 
 _TELLING = re.compile(
     r" (?P<level>INFO|WARN|ERROR) .* ClientConnection:\d+ \| "
     r"(?P<text>(?!.*(Connection closed with|Connected to|(Create|Destroyed) )).*)"
 )
-"""Lines about a connection that say more than that it is there or is not."""
+"""Lines about a connection, except those which say only that it was opened or closed."""
 
 _LARGEST_LOG, _LONGEST_REASON = 1 << 20, 300
-"""Bytes of the log that are looked at, and characters of a line that are told."""
+"""Bytes of the log that are read, and characters of a line that are reported."""
 
 _LOG = _Log()
 
 
 class _Described(JsonSchema):  # type: ignore[misc, unused-ignore]
-    """The schema of messages that are encoded already."""
+    """The schema of messages whose payload is encoded already."""
 
     def __init__(self, kind: type[Identity]) -> None:
         self._kind = kind
         super().__init__(self)
 
     def schema(self) -> dict[str, Any]:
-        """Return the definition, as records of the library do."""
+        """Return the Avro schema, as the library's own records do."""
         return definition(self._kind)
 
     def encode(self, obj: bytes) -> bytes:
@@ -252,7 +257,8 @@ class _Receipts:
             self._changed.notify()
 
     def wait(self, number: int) -> None:
-        """Wait for so many."""
+        """Wait until a number of receipts came. Raises `UnavailableError` if one is an error, or
+        does not come in time."""
         with self._changed:
             came = self._changed.wait_for(lambda: self._number >= number, 2 * CONFIRMED / 1000)
             if self._failed is not None or not came:
@@ -329,15 +335,15 @@ def _authentication(proof: Callable[[], Proof], service: Service) -> pulsar.Auth
 
 
 def _token(proof: Callable[[], Proof]) -> str:
-    """Return the token of now, for which a thread of the library asks at each connection. Brokers
-    refuse what is no text."""
+    """Return the current token, for a thread of the library at each connection. Brokers refuse a
+    token that is not text."""
     return proof()[1].decode(errors="replace")
 
 
 def trusted() -> str | None:
-    """Return the file of the authorities that this machine trusts; None: those of the library."""
+    """Return the file of the authorities that this machine trusts; None: use the library's own."""
     own = ssl.get_default_verify_paths().cafile  # that of SSL_CERT_FILE comes first
-    return next((it for it in (own, *_BUNDLES) if it and Path(it).exists()), None)
+    return next((file for file in (own, *_BUNDLES) if file and Path(file).exists()), None)
 
 
 def _unavailable(error: Exception) -> UnavailableError:

@@ -1,4 +1,4 @@
-"""`gateway usage FOLDER`: sums of the records in a folder or topic, as a table or as CSV."""
+"""`gateway usage FOLDER`: sums up the records in a folder or topic, as a table or as CSV."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FIELDS = (
     *("op", "proto", "listener", "cluster", "tenant", "namespace", "topic", "partition"),
     *("subscription", "principal", "auth_method", "client_net", "client_lib", "client_id", "gw"),
 )
-"""By which sums can be made."""
+"""Fields by which records can be summed up."""
 
 SUMS = ("msgs", "entries", "bytes_wire", "throttle_ms", "refused", "open_ms")
 
@@ -32,7 +32,8 @@ Read = Callable[[Ledger], Iterable[Usage]]
 
 
 def run(read: Read, by: Sequence[str], form: str) -> int:
-    """Print the sums; return the exit status: 1 if records are missing."""
+    """Print the sums of all records; return the exit status: 1 if records are missing or
+    unreadable, else 0. `by`: fields. `form`: csv or table."""
     ledger = Ledger()
     rows = [(*by, *SUMS), *sums(read(ledger), by)]
     if form == "csv":
@@ -43,16 +44,16 @@ def run(read: Read, by: Sequence[str], form: str) -> int:
 
 
 def sums(records: Iterable[Usage], by: Sequence[str]) -> list[Row]:
-    """Return a row of texts for each value of the fields: these, and the sums. Sorted by bytes,
-    most first."""
-    found: dict[Row, list[int]] = {}
+    """Return a row of texts for each combination of values of the fields `by`: the values, then the
+    sums `SUMS`. The row with most bytes comes first."""
+    totals: dict[Row, list[int]] = {}
     for record in records:
         key = tuple(str(getattr(record, name) or "") for name in by)
-        row = found.setdefault(key, [0] * len(SUMS))
+        row = totals.setdefault(key, [0] * len(SUMS))
         for at, name in enumerate(SUMS):
             row[at] += getattr(record, name)
     size = SUMS.index("bytes_wire")
-    ordered = sorted(found.items(), key=lambda it: (-it[1][size], it[0]))
+    ordered = sorted(totals.items(), key=lambda item: (-item[1][size], item[0]))
     return [(*key, *map(str, row)) for key, row in ordered]
 
 
@@ -70,18 +71,19 @@ def _table(rows: Sequence[Row], texts: int) -> list[str]:
 
 def _report(ledger: Ledger) -> int:
     missing = ledger.missing()
-    told = [f"{ledger.records} records"]
+    parts = [f"{ledger.records} records"]
     if ledger.repeated:
-        told.append(f"{ledger.repeated} repeated")
+        parts.append(f"{ledger.repeated} repeated")
     if ledger.unreadable:
-        told.append(f"{ledger.unreadable} unreadable")
-    told += [f"{number} missing of {gw} {boot}" for (gw, boot), number in missing.items()]
-    sys.stderr.write("; ".join(told) + "\n")
+        parts.append(f"{ledger.unreadable} unreadable")
+    parts += [f"{number} missing of {gw} {boot}" for (gw, boot), number in missing.items()]
+    sys.stderr.write("; ".join(parts) + "\n")
     return 1 if missing or ledger.unreadable else 0
 
 
 def of_folder(folder: Path) -> Read:
-    """Return what reads a folder. Raises `ConfigurationError`."""
+    """Return a function that reads the records in a folder. Raises `ConfigurationError` if there
+    are none."""
     if not (folder / "usage").is_dir():
         raise ConfigurationError(
             f"{folder}: has no usage records; name the folder that usage.folder names"
@@ -90,8 +92,8 @@ def of_folder(folder: Path) -> Read:
 
 
 def of_topic(url: str, token_file: Path | None, ca_file: Path | None) -> Read:
-    """Return what reads a topic, by its URL; see `topic_of`. Raises `ConfigurationError`, and so
-    does the reading."""
+    """Return a function that reads the records in a topic. `url`: see `topic_of`. Both this
+    function and the returned one raise `ConfigurationError`."""
     brokers, topic = topic_of(url)
     from gateway.usage import topics
 
@@ -107,8 +109,8 @@ def of_topic(url: str, token_file: Path | None, ca_file: Path | None) -> Read:
 def taken_of_topic(
     url: str, subscription: str, token_file: Path | None, ca_file: Path | None
 ) -> Iterator[list[bytes]]:
-    """Yield the messages of a topic that a subscription has not acknowledged, in batches; see
-    `topics.take`. Raises `ConfigurationError`."""
+    """Yield the payloads of messages that a subscription of a topic has not acknowledged, in
+    batches; see `topics.take`. `url`: see `topic_of`. Raises `ConfigurationError`."""
     brokers, topic = topic_of(url)
     from gateway.usage import topics
 
@@ -117,8 +119,8 @@ def taken_of_topic(
 
 
 def topic_of(url: str) -> tuple[str, str]:
-    """Return the URL of brokers and the name of a topic, by the URL of brokers with the topic as
-    path. Raises `ConfigurationError`."""
+    """Split a URL whose path is a topic; return the URL of the brokers and the name of the topic.
+    Raises `ConfigurationError`."""
     scheme, _, rest = url.partition("://")
     brokers, _, path = rest.partition("/")
     plugin, topic = protocols.plugin_of(url), f"persistent://{path}"
@@ -130,7 +132,7 @@ def topic_of(url: str) -> tuple[str, str]:
 
 @contextmanager
 def _reading(url: str) -> Iterator[None]:
-    """Explain why a topic cannot be read."""
+    """Turn the errors of reading a topic into `ConfigurationError`."""
     try:
         yield
     except (UnavailableError, OSError) as error:
@@ -139,9 +141,10 @@ def _reading(url: str) -> Iterator[None]:
 
 
 def command(options: argparse.Namespace) -> int:
-    """Run the command as its options say."""
+    """Run `gateway usage` with parsed options; return the exit status. Raises
+    `ConfigurationError`."""
     source, by = str(options.source), options.by.split(",")
-    unknown = [it for it in by if it not in FIELDS]
+    unknown = [field for field in by if field not in FIELDS]
     if unknown:
         raise ConfigurationError(
             f"--by {unknown[0]}: is no field; one or more of {', '.join(FIELDS)}"

@@ -1,4 +1,4 @@
-"""What the broker has confirmed of a producer's frames.
+"""Computes which messages and bytes of a producer the broker has confirmed.
 
 An account counts frames, messages and bytes as they pass to the broker, and receipts as these come
 back, in the order of the frames. Bills are on receipts, so a look at the account must tell how many
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
     from gateway.wire.account import Account
 
 MOST_MARKS = 32
-"""Marks of one producer whose receipts do not come. Beyond it the newest is replaced."""
+"""Most marks of one producer that wait for receipts. Beyond it the newest is replaced."""
 
 
 class Counts(NamedTuple):
-    """Counts of an account at one moment."""
+    """Frames, messages and bytes that an account has counted up to one moment."""
 
     frames: int = 0
     messages: int = 0
     bytes: int = 0
 
     def minus(self, earlier: Counts) -> Counts:
-        """Return what was counted since."""
+        """Return the counts since an earlier moment."""
         return Counts(*(now - before for now, before in zip(self, earlier, strict=True)))
 
 
 def passed(account: Account) -> Counts:
-    """Return what has passed to the broker, or to the consumer."""
+    """Return the counts of all that has passed to the broker, or to the consumer."""
     return Counts(account.frames, account.messages, account.bytes)
 
 
 class Confirming:
-    """Follows one producer."""
+    """Computes the confirmed counts of one producer, from regular looks at its account."""
 
     __slots__ = ("_confirmed", "_marks")
 
@@ -47,7 +47,7 @@ class Confirming:
         self._marks: deque[Counts] = deque()
 
     def confirmed(self, account: Account) -> Counts:
-        """Return what is confirmed by now."""
+        """Return the counts that are confirmed by now."""
         now = passed(account)
         marks = self._marks
         if account.receipts >= now.frames:
@@ -63,12 +63,15 @@ class Confirming:
         return self._confirmed
 
     def last(self, account: Account) -> Counts:
-        """Return what is confirmed of a producer that has ended. No receipt comes any more."""
+        """Return the confirmed counts of a producer that has ended, for which no receipt comes any
+        more."""
         confirmed = self.confirmed(account)
         extra = account.receipts - confirmed.frames
         if extra <= 0 or not self._marks:
             return confirmed
         following = self._marks[0].minus(confirmed)
         shares = (count * extra // following.frames for count in following)
-        self._confirmed = Counts(*(it + share for it, share in zip(confirmed, shares, strict=True)))
+        self._confirmed = Counts(
+            *(number + share for number, share in zip(confirmed, shares, strict=True))
+        )
         return self._confirmed

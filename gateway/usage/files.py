@@ -6,17 +6,17 @@
 The second is open: its name begins with a dot, and readers leave it out. Each append is a gzip
 member of its own, so a file whose process was killed is whole up to the last append that was
 written, and closing it needs no more room on a full disk. The process holds a lock on its open file
-(`flock`); whoever finds one without a lock, as any gateway does at its start, cuts off what is
-incomplete and closes it.
+(`flock`). A gateway that finds an open file without a lock, at its start, cuts off the incomplete
+end and closes the file.
 
-A closed file that a topic has got (`outbox`) has a marker beside it, an empty file that readers
-leave out too: `.edge-1-5f0c…-000000000001-000000000360.jsonl.gz.sent`.
+A closed file whose records were sent to a topic (`outbox`) has a marker beside it, an empty file
+that readers leave out too: `.edge-1-5f0c…-000000000001-000000000360.jsonl.gz.sent`.
 
 A file is closed by its age and its size. It is synced before it gets its name, so a file with a
 name is whole after a crash of the machine too. The folders are of the time of closing; the records
 have their own times.
 
-All functions here block, and belong to a thread.
+All functions here block, so they must run in a thread.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OPEN = f"{SUFFIX}.tmp"
 SENT = f"{SUFFIX}.sent"
 
 GATEWAY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,70}")
-"""Names of gateways, as configured or of hosts, with the number of a worker."""
+"""A gateway's name, as configured or the host's, with the number of a worker."""
 
 _CLOSED = re.compile(
     rf"(?P<gw>{GATEWAY.pattern})-(?P<boot>[0-9a-f]{{16}})-(?P<first>\d{{12}})-(?P<last>\d{{12}})"
@@ -51,7 +51,7 @@ _CLOSED = re.compile(
 _OPENED = re.compile(rf"\.(?P<head>{GATEWAY.pattern}-[0-9a-f]{{16}})-\d{{12}}")
 
 _LEVEL = 6
-"""Of compression: 15 to 25 MB/s, a tenth of the size."""
+"""The level of compression: 15 to 25 MB/s, to a tenth of the size."""
 
 _GZIP = 16 + zlib.MAX_WBITS
 
@@ -59,13 +59,13 @@ _PIECE = 1 << 16
 """Bytes of a file that are read at a time."""
 
 MOST_FILES = 100_000
-"""Closed files of one stream that are kept: their names are remembered, at 300 bytes each."""
+"""Most closed files of one stream: their names are kept in memory, at 300 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """When files are closed, in seconds and compressed bytes, and how many bytes of closed files
-    are kept."""
+    """Bounds of files. `after`: seconds after which a file is closed. `size`: compressed bytes at
+    which it is closed. `kept`: bytes of closed files, beyond which the oldest are removed."""
 
     after: float = 60.0
     size: int = 64 << 20
@@ -85,8 +85,9 @@ class _Open:
 
 
 class Stream:
-    """The files of one kind of record, of one process. `is_sent`: a topic gets them too. Methods
-    raise `OSError`."""
+    """The files that one process writes of one kind of records. `gw`: the process's name. `boot`:
+    that of this run. `is_sent`: whether the records are sent to a topic too. Methods raise
+    `OSError`."""
 
     def __init__(
         self,
@@ -109,18 +110,22 @@ class Stream:
         self._size = 0  # bytes of closed files
 
     def begin(self) -> None:
-        """Make the folder, close files of processes that were killed, and find closed ones."""
+        """Create the folder, close the files of processes that were killed, and find this gateway's
+        closed files."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(self.folder.glob(f".*{OPEN}")):
             recover(path)
-        own = (it for it in closed_files(self.folder) if (n := name_of(it)) and n.gw == self._gw)
+        own = (
+            file for file in closed_files(self.folder) if (n := name_of(file)) and n.gw == self._gw
+        )
         for path in sorted(own, key=_age):
             with suppress(FileNotFoundError):
                 self._keep(path, path.stat().st_size)
         self._drop_oldest()
 
     def append(self, lines: bytes | bytearray, first: int, last: int, now: float) -> None:
-        """Append whole lines, with the records from `first` to `last`. `now`: since 1970."""
+        """Append lines to the open file. `first`, `last`: the numbers of the first and last record
+        in them. `now`: seconds since 1970."""
         if self._open is None:
             self._open = self._create(first, now)
         opened = self._open
@@ -139,13 +144,13 @@ class Stream:
         self.close_old(now)
 
     def close_old(self, now: float) -> None:
-        """Close the open file if it is old or large enough."""
+        """Close the open file if it is old or large enough. `now`: seconds since 1970."""
         opened = self._open
         if opened is not None and (now >= opened.until or opened.size >= self._closing.size):
             self.close(now)
 
     def close(self, now: float) -> None:
-        """Close the open file, if there is one."""
+        """Close the open file, if there is one. `now`: seconds since 1970."""
         opened, self._open = self._open, None
         if opened is None:
             return
@@ -199,8 +204,8 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """What the name of a closed file says: of which process it is, and its first and last
-    record."""
+    """The parts of a closed file's name. `gw`, `boot`: the process that wrote it, and its run.
+    `first`, `last`: the numbers of its first and last record."""
 
     gw: str
     boot: str
@@ -209,29 +214,30 @@ class FileName:
 
 
 def name_of(path: Path) -> FileName | None:
-    """Return what a file's name says; None: it is not that of a closed file."""
-    found = _CLOSED.fullmatch(path.name.removesuffix(SUFFIX))
-    if found is None or not path.name.endswith(SUFFIX):
+    """Return the parts of a closed file's name; None for any other file."""
+    match = _CLOSED.fullmatch(path.name.removesuffix(SUFFIX))
+    if match is None or not path.name.endswith(SUFFIX):
         return None
-    return FileName(found["gw"], found["boot"], int(found["first"]), int(found["last"]))
+    return FileName(match["gw"], match["boot"], int(match["first"]), int(match["last"]))
 
 
 def marker_of(path: Path) -> Path:
-    """Return the path of the marker of a closed file; see above."""
+    """Return the path of the marker which shows that a closed file was sent to a topic."""
     return path.with_name(f".{path.name.removesuffix(SUFFIX)}{SENT}")
 
 
 def closed_files(folder: Path) -> Iterator[Path]:
-    """Yield the closed files of a stream, of all gateways."""
+    """Yield the paths of all closed files in the folder of a stream, of all gateways."""
     for path in folder.glob(f"dt=*/hr=*/*{SUFFIX}"):
         if name_of(path) is not None:
             yield path
 
 
 def recover(path: Path) -> Path | None:
-    """Close a file that its process left open; None: there is nothing in it, or a process has it.
+    """Close a file that a killed process left open, and return its new path; None if the file is
+    empty, or a process still has it open.
 
-    Two processes may try at once: the lock decides.
+    Several processes may try at once: the file's lock decides.
     """
     named = _OPENED.fullmatch(path.name.removesuffix(OPEN))
     if named is None:
@@ -268,7 +274,7 @@ class _Whole:
 
 
 def _whole_part(descriptor: int) -> _Whole | None:
-    found: _Whole | None = None
+    whole: _Whole | None = None
     with os.fdopen(os.dup(descriptor), "rb") as file:
         file.seek(0)
         for size, lines in _members(file):
@@ -278,8 +284,8 @@ def _whole_part(descriptor: int) -> _Whole | None:
                 last = json.loads(end.rpartition(b"\n")[2] or begin)["seq"]
             except (ValueError, LookupError, TypeError):
                 break
-            found = _Whole(size, first if found is None else found.first, last)
-    return found
+            whole = _Whole(size, first if whole is None else whole.first, last)
+    return whole
 
 
 def _members(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -306,7 +312,7 @@ def _members(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
 def _rename(
     descriptor: int, path: Path, head: str, numbers: _Open | _Whole, closed_at: float
 ) -> Path:
-    """Give a file its name for ever, in the folder of the hour."""
+    """Give a closed file its final name, in the folder of the hour."""
     os.fsync(descriptor)
     when = time.gmtime(closed_at)
     folder = path.parent / time.strftime("dt=%Y-%m-%d", when) / time.strftime("hr=%H", when)
@@ -332,7 +338,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 def _age(path: Path) -> tuple[str, str, float]:
-    """Order files by when they were closed."""
+    """Return a key that sorts files by when they were closed."""
     with suppress(FileNotFoundError):
         return path.parent.parent.name, path.parent.name, path.stat().st_mtime
     return path.parent.parent.name, path.parent.name, 0.0

@@ -1,4 +1,4 @@
-"""The sums of one interval: what was used by each key, until a record of it is written."""
+"""The sums of one interval: the use of each key, until a record of it is written."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
 MOST_KEYS = 100_000
 """Keys of one interval. Clients choose most parts of a key, and each takes some 700 bytes until its
-record is written; what is used by further keys is counted as use by `__other__`."""
+record is written. The use of further keys is counted under `__other__`."""
 
 
 ENDED_AT_ONCE = 1000
-"""Keys whose second is ended in a row."""
+"""Keys whose second is ended before other tasks run."""
 
 
 class Key(NamedTuple):
-    """Who used what: the fields that a record identifies its sums by. None: not known, or none."""
+    """What sums are kept by: the client, the topic and the operation, as in a record. None:
+    unknown, or not there."""
 
     operation: str
     protocol: str | None
@@ -38,17 +39,16 @@ class Key(NamedTuple):
     client_id: str | None = None
 
     def folded(self) -> Key:
-        """Return the key of all further use of this tenant."""
+        """Return the key under which this tenant's use is counted if there are too many keys."""
         topic = None if self.topic is None else others_of(self.topic.tenant)
         return Key(*self[:4], topic, principal=OTHER)
 
 
 class Sums:
-    """What one key used. `sent`: of producers, what passed to the broker; `counts`: what is
-    billed. `peak_messages`, `peak_bytes`: the most in one second. `held`: most bytes that waited.
-    `open`: producers, consumers or connections that were open at some time. `milliseconds`: for
-    which connections were open, summed up.
-    """
+    """The use of one key in an interval. `frames`, `messages`, `bytes`: what is billed. `sent_…`:
+    what passed, to the broker or to consumers. `peak_…`: the most that passed in one second.
+    `held`: the most bytes that waited. `open`: producers, consumers or connections that were open
+    at some time. `milliseconds`: for which connections were open, summed up."""
 
     __slots__ = (
         "_second_bytes",
@@ -77,29 +77,29 @@ class Sums:
         self.waits: dict[str, tuple[int, float]] = {}
 
     def bill(self, more: Counts) -> None:
-        """Add what is billed."""
+        """Add counts that are billed."""
         self.frames += more.frames
         self.messages += more.messages
         self.bytes += more.bytes
 
     def send(self, more: Counts) -> None:
-        """Add what passed in this second."""
+        """Add counts that passed in this second."""
         self.sent_messages += more.messages
         self.sent_bytes += more.bytes
         self._second_messages += more.messages
         self._second_bytes += more.bytes
 
     def hold(self, size: int) -> None:
-        """Add bytes that wait in this second."""
+        """Add bytes that wait for allowance in this second."""
         self._second_held += size
 
     def wait(self, rule: str, more: Waited) -> None:
-        """Add waits for a rule."""
+        """Add waits for the allowance of a rule."""
         times, seconds = self.waits.get(rule, (0, 0.0))
         self.waits[rule] = times + more.times, seconds + more.seconds
 
     def end_second(self) -> None:
-        """Take the peaks of a second that is over."""
+        """End a second: update the peaks from it, and begin another."""
         self.peak_messages = max(self.peak_messages, self._second_messages)
         self.peak_bytes = max(self.peak_bytes, self._second_bytes)
         self.held = max(self.held, self._second_held)
@@ -107,7 +107,7 @@ class Sums:
 
 
 class Interval:
-    """The sums of all keys in one interval. `most`: keys of their own."""
+    """The sums of all keys in one interval. `most`: keys that have sums of their own."""
 
     def __init__(self, most: int = MOST_KEYS) -> None:
         self._most = most
@@ -118,19 +118,20 @@ class Interval:
         return len(self._sums)
 
     def of(self, key: Key) -> Sums:
-        """Return the sums of a key, to add to."""
-        found = self._sums.get(key)
-        if found is None:
+        """Return the sums of a key, for the caller to add to."""
+        sums = self._sums.get(key)
+        if sums is None:
             if len(self._sums) >= self._most:
                 key = key.folded()
-                found = self._sums.get(key)
-            if found is None:
-                found = self._sums[key] = Sums()
-        self._touched[id(found)] = found
-        return found
+                sums = self._sums.get(key)
+            if sums is None:
+                sums = self._sums[key] = Sums()
+        self._touched[id(sums)] = sums
+        return sums
 
     def end_second(self) -> Iterator[None]:
-        """End a second, for the peaks. Yields between parts of less than a millisecond."""
+        """End a second, which updates all peaks. Yields between parts of less than a
+        millisecond."""
         touched, self._touched = self._touched, {}
         for number, sums in enumerate(touched.values(), 1):
             sums.end_second()
@@ -138,7 +139,7 @@ class Interval:
                 yield
 
     def drain(self) -> Iterator[tuple[Key, Sums]]:
-        """Yield all keys with their sums, after the end of the last second, and forget them one by
-        one: to free 10,000 at once takes 8 ms."""
+        """Yield all keys with their sums, and remove each. Freeing 10,000 at once would take 8 ms.
+        Call it after the last second has ended."""
         while self._sums:
             yield self._sums.popitem()

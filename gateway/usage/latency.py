@@ -1,4 +1,4 @@
-"""What the histograms of latencies counted in an interval: they grow for ever, records tell parts.
+"""The parts of latency histograms that belong to one interval. Histograms grow for ever.
 
 Histograms of intervals, gateways and tenants can be added up, bucket by bucket; quantiles cannot.
 """
@@ -16,8 +16,9 @@ WHATS = ("send", "own", "lookup", "first_message")
 
 
 class Counted(NamedTuple):
-    """Durations of one kind in an interval. `counts`: by bucket, the last of those above all
-    bounds. `tenant`: None for connecting, which has none yet."""
+    """Durations of one kind in an interval. `tenant`: None for connecting, which has none yet.
+    `what`: the kind, `connect` or one of `WHATS`. `counts`: by bucket; the last one counts
+    durations above all bounds. `seconds`: the sum of all durations."""
 
     listener: str
     tenant: str | None
@@ -27,22 +28,22 @@ class Counted(NamedTuple):
 
 
 class Latencies:
-    """Remembers what was told of each histogram. `sources`: by listener."""
+    """Remembers the last reported counts of each histogram. `sources`: histograms by listener."""
 
     def __init__(self, sources: Mapping[str, ListenerLatencies]) -> None:
         self._sources = sources
-        self._told: dict[tuple[str, str | None, str], tuple[list[int], float]] = {}
+        self._reported: dict[tuple[str, str | None, str], tuple[list[int], float]] = {}
 
     def take(self) -> Iterator[Sequence[Counted]]:
-        """Yield what was counted since the last time, of each histogram that counted something:
-        those of a listener, and then of each tenant, which may be none."""
+        """Yield the durations since the last call, of histograms that have some: first those of a
+        listener, then of each of its tenants. A sequence may be empty."""
         for listener, latencies in self._sources.items():
             yield tuple(self._new(listener, None, "connect", latencies.connect))
-            for tenant, its in tuple(latencies.tenants.items()):
+            for tenant, histograms in tuple(latencies.tenants.items()):
                 yield [
                     counted
                     for what in WHATS
-                    for counted in self._new(listener, tenant, what, getattr(its, what))
+                    for counted in self._new(listener, tenant, what, getattr(histograms, what))
                 ]
 
     def _new(
@@ -50,9 +51,9 @@ class Latencies:
     ) -> Iterator[Counted]:
         key = listener, tenant, what
         counts, seconds = list(histogram.counts), histogram.seconds
-        before, seconds_before = self._told.get(key, ([0] * len(counts), 0.0))
+        before, seconds_before = self._reported.get(key, ([0] * len(counts), 0.0))
         if counts == before:
             return
-        self._told[key] = counts, seconds
-        came = [now - old for now, old in zip(counts, before, strict=True)]
-        yield Counted(listener, tenant, what, came, seconds - seconds_before)
+        self._reported[key] = counts, seconds
+        added = [now - old for now, old in zip(counts, before, strict=True)]
+        yield Counted(listener, tenant, what, added, seconds - seconds_before)

@@ -1,11 +1,12 @@
 """Reads the accounts of producers and consumers once a second, for the records of an interval.
 
-Scanners count on the accounts and know nothing of records. The meter is the books' watcher: it
-remembers for each open account what it has read, and each look adds what is new to the sums of the
-account's key. An account that closes is read a last time, so its share of the interval stays.
+Scanners count on the accounts and know nothing of records. The meter is told of accounts that open
+and close. It remembers the counts that it has read of each open account, and each look adds the
+difference to the sums of the account's key. An account that closes is read a last time, so its
+share of the interval stays.
 
 A look at an account on which nothing happened compares four numbers. A second's looks are a
-generator, which lets others run in between.
+generator, which lets other tasks run in between.
 """
 
 from __future__ import annotations
@@ -30,12 +31,13 @@ LOOKS_AT_ONCE = 200
 OPERATIONS = {Action.PRODUCE: "send", Action.CONSUME: "deliver"}
 
 IPV4_PREFIX, IPV6_PREFIX = 24, 48
-"""Prefix lengths of networks that records name instead of addresses: those of one site."""
+"""Prefix lengths of the networks that records name instead of addresses: those of one site."""
 
 
 @lru_cache(maxsize=4096)
 def network_of(host: str) -> str:
-    """Return the network of a client's address; of a text that is no address, the text."""
+    """Return the network of a client's address, like `192.0.2.0/24`; a text that is not an address
+    is returned as it is."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -45,9 +47,9 @@ def network_of(host: str) -> str:
 
 
 class Naming:
-    """How records name clients. `principals`: what replaces a principal; `clients`: what replaces
-    an address, None: records name none. `client_ids`: records have the names that clients give
-    themselves."""
+    """How records name clients. `principals`: returns what replaces a principal; None: principals
+    stay. `clients`: returns what replaces an address; None: records have no address. `client_ids`:
+    whether records have the names that clients give themselves."""
 
     def __init__(
         self,
@@ -61,17 +63,18 @@ class Naming:
         self._client_ids = client_ids
 
     def principal(self, caller: Caller) -> str | None:
-        """Return the principal for a record."""
+        """Return the principal of a client as records name it; None without one."""
         if caller.principal is None or self._principals is None:
             return caller.principal
         return self._principals(caller.principal)
 
     def client(self, caller: Caller) -> str | None:
-        """Return where the client is, for a record."""
+        """Return the address or network of a client as records name it; None without one."""
         return None if caller.host is None or self._clients is None else self._clients(caller.host)
 
     def client_id(self, caller: Caller) -> str | None:
-        """Return the name that the client gives itself, for a record of what was used."""
+        """Return the name that a client gives itself, for usage records; None if these have
+        none."""
         return caller.client_id if self._client_ids else None
 
 
@@ -80,7 +83,7 @@ _NO_WAITS: dict[str, Waited] = {}
 
 
 class _Followed:
-    """What was read of one account."""
+    """The counts that were read of one account."""
 
     __slots__ = (
         "account",
@@ -106,7 +109,7 @@ class _Followed:
 
 
 class Meter:
-    """Follows the accounts of all books, and the connections of all listeners."""
+    """Adds up the use of all accounts and connections by key, for the records of an interval."""
 
     def __init__(self, naming: Naming | None = None, interval: Interval | None = None) -> None:
         self._naming = Naming() if naming is None else naming
@@ -115,34 +118,36 @@ class Meter:
         self._followed: dict[Account, _Followed] = {}
         self._connections: dict[Key, _Connections] = {}
 
-    # -- what others tell --------------------------------------------------------------------
+    # -- events --------------------------------------------------------------------
 
     def opened(self, account: Account) -> None:
-        """Follow an account."""
+        """Begin to read an account."""
         self._followed[account] = _Followed(account)
 
     def closed(self, account: Account) -> None:
-        """Read an account a last time."""
+        """Read an account a last time, and forget it."""
         followed = self._followed.pop(account)
         self._read(followed, is_last=True)
 
     def connected(self, caller: Caller, now: float) -> Key:
-        """Count an open connection; return the key to count its end by. `now`: monotonic."""
+        """Count an open connection; return the key for `disconnected`. `now`: monotonic seconds."""
         key = self._connection_key(caller)
-        found = self._connections.get(key)
-        if found is None:
-            found = self._connections[key] = _Connections(now)
-        found.change(1, now)
+        connections = self._connections.get(key)
+        if connections is None:
+            connections = self._connections[key] = _Connections(now)
+        connections.change(1, now)
         return key
 
     def disconnected(self, key: Key, now: float) -> None:
-        """Count the end of a connection."""
+        """Count the end of a connection. `key`: as `connected` returned it. `now`: monotonic
+        seconds."""
         self._connections[key].change(-1, now)
 
     # -- looks -------------------------------------------------------------------------------
 
     def look(self) -> Iterator[None]:
-        """Read all open accounts, and end a second. Yields between parts of about a millisecond."""
+        """Read all open accounts, and end a second of the interval. Yields between parts of about a
+        millisecond."""
         # A list of all: accounts open and close between two parts.
         all_followed = list(self._followed.values())
         for begin in range(0, len(all_followed), LOOKS_AT_ONCE):
@@ -159,14 +164,15 @@ class Meter:
         yield from self._interval.end_second()
 
     def take(self, now: float) -> Interval:
-        """Return the interval that ends now, and begin another."""
-        for key in [key for key, it in self._connections.items() if it.settle(now)]:
-            found = self._connections[key]
+        """Return the sums of the interval that ends now, and begin another. `now`: monotonic
+        seconds."""
+        for key in [key for key, known in self._connections.items() if known.settle(now)]:
+            connections = self._connections[key]
             sums = self._interval.of(key)
-            sums.milliseconds += found.take()
-            sums.open += found.most
-            found.most = found.open
-            if not found.open:
+            sums.milliseconds += connections.take()
+            sums.open += connections.most
+            connections.most = connections.open
+            if not connections.open:
                 del self._connections[key]
         for _ in self._interval.end_second():  # of what closed since the last look
             pass
@@ -250,7 +256,8 @@ class _Connections:
         self.most = max(self.most, self.open)
 
     def settle(self, now: float) -> bool:
-        """Add the time since the last change. Return whether there is something to tell."""
+        """Add the time since the last change. Return whether connections were open in this
+        interval."""
         self._seconds += self.open * (now - self._changed_at)
         self._changed_at = now
         return self.most > 0

@@ -1,8 +1,8 @@
-"""The files that a topic is still to get: closed ones of this gateway, without a marker.
+"""Finds the files that must still be sent to topics: this gateway's closed ones without a marker.
 
-A marker is an empty file beside the file that was sent, and says so to whoever looks later, after a
-crash too. It goes when its file goes: `files` removes both, and what a pipeline took alone is found
-here. Files without a marker are sent again, and records are known by their identity.
+A marker is an empty file beside a file that was sent, so that this is known after a crash too. It
+is removed with its file: `files` removes both, and if a pipeline took the file alone, the marker is
+removed here. Files without a marker may be sent again; readers recognize records by their identity.
 
 All functions here block.
 """
@@ -27,7 +27,8 @@ that are made in the same tick of a file system's clock do not change it; NFS ke
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A closed file that was not sent. `stream`: its kind of records."""
+    """A closed file that was not sent yet. `stream`: the kind of its records. `name`: the parts of
+    its name."""
 
     path: Path
     stream: str
@@ -35,25 +36,27 @@ class Parcel:
 
     @property
     def records(self) -> int:
-        """Return how many records the file has, if none was dropped."""
+        """Return the number of the file's records, if none was dropped."""
         return self.name.last - self.name.first + 1
 
     @property
     def hour(self) -> tuple[str, str]:
-        """Return when the file was closed, to be compared."""
+        """Return the day and hour in which the file was closed, as texts in sorting order."""
         return self.path.parent.parent.name, self.path.parent.name
 
 
 @dataclass(slots=True)
 class _Hour:
-    """A folder as it was read last. `changed`: its time, in nanoseconds."""
+    """A folder as it was last read. `changed`: when it was last changed, in nanoseconds since
+    1970."""
 
     changed: int
     parcels: Sequence[Parcel]
 
 
 class Outbox:
-    """The unsent files of a gateway, those of its workers included (`edge-1-w2`)."""
+    """The unsent files of a gateway, those of its workers (`edge-1-w2`) included. `folder`: that of
+    all records. `streams`: kinds of records that are sent."""
 
     def __init__(self, folder: Path, gateway: str, streams: Iterable[str]) -> None:
         self._folder = folder
@@ -62,23 +65,23 @@ class Outbox:
         self._hours: dict[Path, _Hour] = {}
 
     def waiting(self, now: float) -> list[Parcel]:
-        """Return all files to send: of each process in the order of its records, and processes in
-        the order in which their first file was closed. `now`: seconds since 1970. Raises `OSError`.
-        """
-        found: list[Parcel] = []
+        """Return all files to send: those of each process in the order of its records, and
+        processes by when their first file was closed. `now`: seconds since 1970. Raises
+        `OSError`."""
+        parcels: list[Parcel] = []
         hours: dict[Path, _Hour] = {}
         for stream in self._streams:
             for folder in (self._folder / stream).glob("dt=*/hr=*"):
                 with suppress(FileNotFoundError, NotADirectoryError):
                     hour = self._read(folder, stream)
-                    found += hour.parcels
+                    parcels += hour.parcels
                     if now - hour.changed / 1e9 > SETTLED:
                         hours[folder] = hour
         self._hours = hours
-        return _ordered(found)
+        return _ordered(parcels)
 
     def mark(self, parcel: Parcel) -> None:
-        """Remember that a file was sent. Raises `OSError`."""
+        """Write the marker of a file that was sent. Raises `OSError`."""
         with suppress(FileNotFoundError):  # a pipeline has taken all of its hour
             marker_of(parcel.path).touch()
 
@@ -87,13 +90,13 @@ class Outbox:
         known = self._hours.get(folder)
         if known is not None and known.changed == changed:
             return known
-        names = {it.name for it in folder.iterdir()}
+        names = {file.name for file in folder.iterdir()}
         _drop_orphans(folder, names)
         return _Hour(changed, list(self._parcels(folder, stream, names)))
 
     def _parcels(self, folder: Path, stream: str, names: set[str]) -> Iterator[Parcel]:
-        for it in names:
-            path = folder / it
+        for file_name in names:
+            path = folder / file_name
             name = name_of(path)
             if name and self._own.fullmatch(name.gw) and marker_of(path).name not in names:
                 yield Parcel(path, stream, name)
@@ -101,19 +104,19 @@ class Outbox:
 
 def _drop_orphans(folder: Path, names: set[str]) -> None:
     """Remove markers whose files are gone."""
-    for it in names:
-        if it.endswith(SENT) and it[1:].removesuffix(SENT) + SUFFIX not in names:
-            (folder / it).unlink(missing_ok=True)
+    for file_name in names:
+        if file_name.endswith(SENT) and file_name[1:].removesuffix(SENT) + SUFFIX not in names:
+            (folder / file_name).unlink(missing_ok=True)
 
 
 def _ordered(parcels: list[Parcel]) -> list[Parcel]:
     began: dict[tuple[str, str, str], tuple[str, str]] = {}
-    for it in parcels:
-        run = (it.stream, it.name.gw, it.name.boot)
-        began[run] = min(began.get(run, it.hour), it.hour)
+    for parcel in parcels:
+        run = (parcel.stream, parcel.name.gw, parcel.name.boot)
+        began[run] = min(began.get(run, parcel.hour), parcel.hour)
 
-    def place(it: Parcel) -> tuple[tuple[str, str], str, str, str, int]:
-        run = (it.stream, it.name.gw, it.name.boot)
-        return (began[run], *run, it.name.first)
+    def place(parcel: Parcel) -> tuple[tuple[str, str], str, str, str, int]:
+        run = (parcel.stream, parcel.name.gw, parcel.name.boot)
+        return (began[run], *run, parcel.name.first)
 
     return sorted(parcels, key=place)

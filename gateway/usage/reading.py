@@ -1,4 +1,4 @@
-"""Reads files of records: all that a folder has, and whether any are missing.
+"""Reads all records of a folder, and finds out whether any are missing.
 
 Lines that cannot be read are counted and left out. Records that come twice, as after a file was
 copied, are left out the second time.
@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONGEST_LINE = 1 << 20
-"""Bytes of a line that is read. Records have some 500, and topics up to a few thousand."""
+"""Most bytes of a line. Records have some 500; names of topics up to a few thousand."""
 
 _Record = TypeVar("_Record", bound=Identity)
 
 
 @dataclass(slots=True)
 class Ledger:
-    """What was read. `unreadable`: lines, and files that are torn. `repeated`: records."""
+    """Counts of what was read. `records`: without repeated ones. `unreadable`: lines that cannot be
+    decoded, and truncated files. `repeated`: records that came again."""
 
     records: int = 0
     unreadable: int = 0
@@ -36,7 +37,7 @@ class Ledger:
     _seen: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
     def note(self, record: Identity) -> bool:
-        """Note a record; return whether it is the first of its identity."""
+        """Note a record; return False if a record of the same identity came before."""
         seen = self._seen.setdefault((record.gw, record.boot), set())
         if record.seq in seen:
             self.repeated += 1
@@ -46,19 +47,20 @@ class Ledger:
         return True
 
     def missing(self) -> dict[tuple[str, str], int]:
-        """Return how many records before the last of each process are missing, where some are."""
-        found = {it: max(seen) - len(seen) for it, seen in self._seen.items()}
-        return {it: number for it, number in found.items() if number}
+        """Return the number of missing records by process (`gw`, `boot`): gaps before its last
+        record. Processes without gaps are left out."""
+        gaps = {process: max(seen) - len(seen) for process, seen in self._seen.items()}
+        return {process: number for process, number in gaps.items() if number}
 
 
 def usage(folder: Path, ledger: Ledger | None = None) -> Iterator[Usage]:
-    """Yield the usage records in a folder, in the order of its files. `folder`: the one that is
-    configured."""
+    """Yield the usage records in a folder, in the order of its files, each once. `folder`: the one
+    that `usage.folder` names. `ledger`: counts what is read."""
     return _read(folder / "usage", msgspec.json.Decoder(Usage), ledger or Ledger())
 
 
 def events(folder: Path, ledger: Ledger | None = None) -> Iterator[Event]:
-    """Yield the records of events in a folder."""
+    """Yield the event records in a folder, as `usage` yields usage records."""
     return _read(folder / "events", msgspec.json.Decoder(Event), ledger or Ledger())
 
 
@@ -84,8 +86,8 @@ def _decoded(line: bytes, decoder: msgspec.json.Decoder[_Record], ledger: Ledger
 
 
 def lines_of(path: Path, ledger: Ledger) -> Iterator[bytes]:
-    """Yield the lines of a file: all, or up to where it is torn. Raises `OSError` if the disk does
-    not give them."""
+    """Yield the lines of a file; of a truncated file, those before its end. Raises `OSError` if the
+    disk fails. `ledger`: counts truncated files."""
     try:
         with gzip.open(path) as file:
             while line := file.readline(LONGEST_LINE):

@@ -1,8 +1,8 @@
-"""Writes usage records and events: encodes them as lines, and hands the lines to their files.
+"""Writes usage records and events: encodes them as lines, and passes the lines to their files.
 
-`Recording` is the one task of all of it: it looks at the accounts each second, and at the end of
-each interval writes records of what was used. Encoding is done here, in slices; compressing and
-writing in a thread (`writing`).
+`Recording` is the one task for all records. It reads the accounts each second, and writes usage
+records at the end of each interval. Records are encoded here, in slices; a thread compresses and
+writes them (`writing`).
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RECORDS_AT_ONCE = 200
 """Records that are encoded between two steps of other tasks: 1 ms."""
 
 TENANTS_AT_ONCE = 50
-"""Tenants whose latencies are looked at, and encoded, between two steps of other tasks: 1 ms."""
+"""Tenants whose latencies are read and encoded between two steps of other tasks: 1 ms."""
 
 SECOND = 1.0
 
@@ -51,8 +51,10 @@ causes thousands of failures a second, each of 300 bytes."""
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`gw`: name of this process among all gateways. `interval`: seconds of a record. `waiting`:
-    bytes of records that may wait for the disk. `sent`: kinds of records that topics get too."""
+    """Settings of recording. `gw`: name of this process among all gateways. `interval`: seconds of
+    a record. `closing`: when files are closed. `events`: whether events are recorded. `waiting`:
+    most bytes of records that wait for the disk. `sent`: kinds of records that are sent to topics
+    too."""
 
     folder: Path
     gw: str
@@ -64,13 +66,13 @@ class Settings:
 
 
 def new_boot() -> str:
-    """Return a name for this run of a process, which no other run has."""
+    """Return a random name for this run of a process, in 16 hexadecimal digits."""
     return secrets.token_hex(8)
 
 
 def pseudonyms(key: bytes) -> Callable[[str], str]:
-    """Return what replaces principals by names that nobody without the key can turn back, the same
-    in all processes that have the key."""
+    """Return a function that replaces a principal by a keyed hash (BLAKE2b). Processes with the
+    same key make the same names, which cannot be turned back without the key."""
 
     def replace(principal: str) -> str:
         digest = blake2b(principal.encode(errors="replace"), key=key[:64], digest_size=12)
@@ -80,7 +82,7 @@ def pseudonyms(key: bytes) -> Callable[[str], str]:
 
 
 class Lines:
-    """Numbers and encodes the records of one stream, and hands them to its files."""
+    """Numbers and encodes the records of one stream, and passes them to its files."""
 
     def __init__(self, stream: Stream, worker: Worker, figures: StreamFigures) -> None:
         self._stream = stream
@@ -92,11 +94,11 @@ class Lines:
         self._lines = bytearray()
 
     def begin(self) -> None:
-        """Make the files ready."""
+        """Have the thread prepare the files; see `files.Stream.begin`."""
         self._worker.put(Work(self._stream.begin))
 
     def add(self, make: Callable[[int], Usage | Event]) -> None:
-        """Add the record that is made for a number."""
+        """Add the record that `make` returns for its number in the stream."""
         record = make(self._next)
         try:
             line = self._encode(record)
@@ -108,7 +110,8 @@ class Lines:
         self._lines += b"\n"
 
     def flush(self, now: float) -> None:
-        """Hand the records to the files, and have these closed that are old. `now`: since 1970."""
+        """Pass all added records to the files, and have old files closed. `now`: seconds since
+        1970."""
         lines, self._lines = self._lines, bytearray()
         first, self._first = self._first, self._next
         if not lines:
@@ -120,7 +123,8 @@ class Lines:
             dropped()
 
     def finish(self, now: float) -> None:
-        """Hand over what is left, and have the file closed."""
+        """Pass all added records to the files, and have the open file closed. `now`: seconds since
+        1970."""
         self.flush(now)
         self._worker.put(Work(partial(self._stream.close, now)))
 
@@ -138,7 +142,8 @@ def _repaired(record: Usage | Event) -> Usage | Event:
 
 
 class Events:
-    """Writes a record of each event; see `telemetry.witness.Witness`. `most`: of one interval."""
+    """Writes a record of each event, as a `telemetry.witness.Witness`. `most`: events of one
+    interval; further ones are counted in one record."""
 
     def __init__(
         self,
@@ -158,22 +163,22 @@ class Events:
         self._written = self._suppressed = 0  # in this interval
 
     def opened(self, connection: int, caller: Caller) -> None:
-        """Write that a connection was opened."""
+        """Write a record of an opened connection."""
         self._write("connected", connection=connection, **self._client(caller))
 
-    def ended(self, it: Ended) -> None:
-        """Write that a connection ended, or that its client was not authenticated."""
-        failed = it.reason is EndReason.AUTHENTICATION_FAILED
+    def ended(self, end: Ended) -> None:
+        """Write a record of a connection that ended, or whose client was not authenticated."""
+        failed = end.reason is EndReason.AUTHENTICATION_FAILED
         self._write(
             "unauthenticated" if failed else "ended",
-            connection=it.connection,
-            reason=it.reason.value,
-            open_ms=round(it.seconds * 1000),
-            **({} if it.caller is None else self._client(it.caller)) | {"listener": it.listener},
+            connection=end.connection,
+            reason=end.reason.value,
+            open_ms=round(end.seconds * 1000),
+            **({} if end.caller is None else self._client(end.caller)) | {"listener": end.listener},
         )
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
-        """Write that a right was denied."""
+        """Write a record of a denied right."""
         topic = subject.topic
         named = {}
         if topic is not None:
@@ -189,7 +194,7 @@ class Events:
         )
 
     def end_interval(self) -> None:
-        """Begin another interval, and write how many events were left out of this one."""
+        """End an interval; if events were left out of it, write a record with their number."""
         suppressed, self._written, self._suppressed = self._suppressed, 0, 0
         if suppressed:
             self._write("suppressed", number=suppressed)
@@ -218,8 +223,9 @@ class Events:
 
 
 class Recording:
-    """Writes the records of a process. It is the witness of connections, and `meter` watches the
-    books. `clock`: monotonic seconds; `wall_clock`: since 1970."""
+    """Writes the records of a process, as a `telemetry.witness.Witness`. `meter`: must be told of
+    accounts that open and close. `boot`: name of this run, by default a new one. `clock`: monotonic
+    seconds. `wall_clock`: seconds since 1970."""
 
     def __init__(
         self,
@@ -250,7 +256,7 @@ class Recording:
         self._began, self._began_at = clock(), wall_clock()
 
     def time(self, histograms: Mapping[str, ListenerLatencies]) -> None:
-        """Write records of these histograms too, by listener."""
+        """Write records of latencies too. `histograms`: by listener."""
         self._latencies = Latencies(histograms)
 
     def _lines(self, stream: str) -> Lines:
@@ -268,28 +274,28 @@ class Recording:
     # -- a witness ---------------------------------------------------------------------------
 
     def opened(self, connection: int, caller: Caller) -> None:
-        """See `telemetry.witness.Witness`."""
+        """Count an open connection, and write a record of the event if these are recorded."""
         self._open[connection] = self.meter.connected(caller, self._clock())
         if self._events is not None:
             self._events.opened(connection, caller)
 
-    def ended(self, it: Ended) -> None:
-        """See `telemetry.witness.Witness`."""
-        key = self._open.pop(it.connection, None)
+    def ended(self, end: Ended) -> None:
+        """Count the end of a connection, and write a record of the event if these are recorded."""
+        key = self._open.pop(end.connection, None)
         if key is not None:
             self.meter.disconnected(key, self._clock())
         if self._events is not None:
-            self._events.ended(it)
+            self._events.ended(end)
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
-        """See `telemetry.witness.Witness`."""
+        """Write a record of a denied right, if events are recorded."""
         if self._events is not None:
             self._events.denied(subject, right, rule, shadow=shadow)
 
     # -- the task ----------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Write records until cancelled. `finish` must follow."""
+        """Write records until cancelled. Call `finish` afterwards."""
         self._usage.begin()
         if self._event_lines is not None:
             self._event_lines.begin()
@@ -304,8 +310,8 @@ class Recording:
                 ends_at = self._next_end()
 
     def finish(self) -> None:
-        """Write all that is left, and close the files. Takes milliseconds; with a slow disk, up to
-        `writing.PATIENCE`."""
+        """Write the records of the last interval, and close the files. Takes milliseconds; with a
+        slow disk, up to `writing.PATIENCE` seconds."""
         for _ in self.meter.look():
             pass
         for _ in self._end_interval():

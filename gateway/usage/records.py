@@ -1,7 +1,7 @@
-"""The records in files: one for each key and interval, and one for each single event.
+"""The records in files: `Usage` for each key and interval, and `Event` for each single event.
 
-Both are versioned. A reader may meet fields that it does not know; a field changes its meaning only
-with `VERSION`. `docs/usage.schema.json` is generated from these classes.
+Both are versioned. Readers must accept unknown fields; a field changes its meaning only with
+`VERSION`. `docs/usage.schema.json` is generated from these classes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gateway.usage.latency import Counted
 
 VERSION = 1
-"""Of the schema."""
+"""The version of the schema."""
 
 Count = Annotated[int, Meta(ge=0)]
 Operation = Literal["send", "deliver", "connect", "latency"]
@@ -26,7 +26,7 @@ What = Literal["connect", "send", "own", "lookup", "first_message"]
 
 
 class Identity(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """The fields by which a record is known, and by which the loss of some is seen."""
+    """The fields that identify a record. Gaps in `seq` show that records were lost."""
 
     v: Annotated[int, Meta(description="Version of the schema.")]
     gw: Annotated[str, Meta(description="Name of the gateway; of one of its workers.")]
@@ -184,11 +184,11 @@ class Event(Identity, omit_defaults=True, kw_only=True):
 
 
 STREAMS: dict[str, type[Usage | Event]] = {"usage": Usage, "events": Event}
-"""Kinds of records, by the folder of their files."""
+"""The kinds of records, by the name of their stream, which is the folder of their files."""
 
 
 class Span(NamedTuple):
-    """An interval of one process; see `Identity` and `Usage`."""
+    """An interval of one process; the fields are those of `Usage`."""
 
     gw: str
     boot: str
@@ -197,9 +197,10 @@ class Span(NamedTuple):
 
 
 def usage_of(key: Key, sums: Sums, span: Span, seq: int) -> Usage:
-    """Return the record of a key."""
+    """Return the usage record of one key. `sums`: its use in the interval `span`. `seq`: the
+    record's number."""
     topic = key.topic
-    waits = sorted(sums.waits.items(), key=lambda it: (-it[1][1], it[0]))
+    waits = sorted(sums.waits.items(), key=lambda item: (-item[1][1], item[0]))
     throttles = [Wait(rule, times, round(s * 1000)) for rule, (times, s) in waits if times]
     operation: Operation = key.operation  # type: ignore[assignment]
     return Usage(
@@ -232,8 +233,8 @@ def usage_of(key: Key, sums: Sums, span: Span, seq: int) -> Usage:
         peak_bytes_1s=sums.peak_bytes,
         refused=sums.refused,
         errors=sums.errors,
-        throttle_count=sum(it.count for it in throttles),
-        throttle_ms=sum(it.ms for it in throttles),
+        throttle_count=sum(wait.count for wait in throttles),
+        throttle_ms=sum(wait.ms for wait in throttles),
         throttles=throttles,
         held_bytes_max=sums.held,
         clients=sums.open,
@@ -242,7 +243,8 @@ def usage_of(key: Key, sums: Sums, span: Span, seq: int) -> Usage:
 
 
 def latency_of(counted: Counted, span: Span, seq: int) -> Usage:
-    """Return the record of a histogram."""
+    """Return the usage record of a histogram's durations in the interval `span`. `seq`: the
+    record's number."""
     what: What = counted.what  # type: ignore[assignment]
     return Usage(
         v=VERSION,
@@ -262,7 +264,7 @@ def latency_of(counted: Counted, span: Span, seq: int) -> Usage:
 
 
 def schemas() -> dict[str, object]:
-    """Return the JSON Schema of both kinds of records."""
+    """Return one JSON Schema for both kinds of records."""
     (usage, event), components = msgspec.json.schema_components([Usage, Event])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

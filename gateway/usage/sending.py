@@ -1,4 +1,4 @@
-"""Sends the files of an outbox, one after the other, by whatever can send records."""
+"""Sends the files of an outbox to their topics, one after the other, through a `Sender`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class UnavailableError(Exception):
-    """A topic cannot be written or read now. The text says why."""
+    """A topic cannot be written or read now. The text gives the reason."""
 
 
 class Row(NamedTuple):
-    """A record to send: `line` as in its file, `time_ms` since 1970. Records with the same `key`
-    stay in order."""
+    """A record to send. `seq`: its number in the stream. `key`: records with the same key stay in
+    order. `time_ms`: milliseconds since 1970. `line`: the record as in its file."""
 
     seq: int
     key: str
@@ -33,19 +33,19 @@ class Row(NamedTuple):
 
 
 class Sender(Protocol):
-    """What sends records. Methods raise `UnavailableError`."""
+    """A connection that sends records to topics. Methods raise `UnavailableError`."""
 
     def send(self, topic: str, kind: type[Identity], producer: str, rows: Iterable[Row]) -> None:
-        """Send records, and return when all are confirmed. `producer`: a name that no other process
-        uses; its records have growing numbers."""
+        """Send records to a topic, and return when brokers have confirmed all. `kind`: of the
+        records. `producer`: a name that no other process uses; the `seq` of its rows must grow."""
 
     def close(self) -> None:
-        """Give the connection up, without waiting for anybody."""
+        """Close the connection, without waiting for brokers."""
 
 
 class Sending:
-    """Sends files, and marks those that were sent. `topics`: by stream. `connect`: returns a new
-    connection; raises `UnavailableError`."""
+    """Sends files, and marks each file that was sent. `topics`: by stream. `connect`: returns a new
+    connection, or raises `UnavailableError`. `report`: takes each report to the gateway."""
 
     def __init__(
         self,
@@ -59,13 +59,15 @@ class Sending:
         self._connect = connect
         self._report = report
         self._sender: Sender | None = None
-        self._told: Waiting | None = None
+        self._reported: Waiting | None = None
 
     def send_all(self, now: float) -> bool:
-        """Send all that waits; return False if something could not be sent. `now`: since 1970."""
+        """Send all files of the outbox; return False if one could not be sent. `now`: seconds since
+        1970."""
         try:
             parcels = self._outbox.waiting(now)
-            left = {stream: sum(it.stream == stream for it in parcels) for stream in self._topics}
+            streams = [parcel.stream for parcel in parcels]
+            left = {stream: streams.count(stream) for stream in self._topics}
             self._tell(left)
             for parcel in parcels:
                 self._send(parcel)
@@ -79,7 +81,7 @@ class Sending:
         return True
 
     def close(self) -> None:
-        """Give the connection up."""
+        """Close the connection, if there is one."""
         sender, self._sender = self._sender, None
         if sender is not None:
             sender.close()
@@ -99,13 +101,13 @@ class Sending:
 
     def _tell(self, left: Mapping[str, int]) -> None:
         waiting = Waiting(dict(left))
-        if waiting != self._told:
+        if waiting != self._reported:
             self._report(waiting)
-            self._told = waiting
+            self._reported = waiting
 
 
 class _Head(msgspec.Struct):
-    """What a message says of its record without being read."""
+    """The fields of a record that become properties of its message."""
 
     seq: int
     gw: str
@@ -118,7 +120,7 @@ _DECODE = msgspec.json.Decoder(_Head).decode
 
 
 class _Rows:
-    """The records of a file. `number`: of those that were read."""
+    """The records of a file. `number`: how many were read."""
 
     def __init__(self, path: Path, ledger: Ledger) -> None:
         self._path = path

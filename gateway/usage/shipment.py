@@ -1,8 +1,8 @@
-"""What a gateway and its shipper say to each other: one JSON object a line, in both directions.
+"""The messages between a gateway and its shipper: one JSON object a line, in both directions.
 
-The gateway speaks first: a `Brief`, then a `Shown` each time that its credential changes. All of it
-goes through the standard input of the shipper, so that no secret is on a command line or in an
-environment. The end of that input is the end of the gateway.
+The gateway sends a `Brief` first, then a `Shown` each time that its credential changes, through the
+shipper's standard input, so that no secret is on a command line or in an environment. When that
+input ends, the gateway has ended. The shipper sends reports through its standard output.
 """
 
 from __future__ import annotations
@@ -12,16 +12,17 @@ import base64
 import msgspec
 
 LONGEST = 1 << 20
-"""Bytes of a line: a credential has thousands, and names of topics hundreds."""
+"""Most bytes of a line: a credential has thousands, and names of topics hundreds."""
 
 
 class Message(msgspec.Struct, tag=True):
-    """A line."""
+    """A message between a gateway and its shipper, which is one line."""
 
 
 class Brief(Message):
-    """What to send where. `gateway`: whose files. `topics`: by stream. `url`: of the brokers.
-    Files of TLS are empty if there are none."""
+    """Tells the shipper which files to send where. `folder`, `gateway`: the files of this gateway
+    in this folder. `topics`: by stream. `url`: the brokers' service URL. `ca_file`,
+    `certificate_file`, `key_file`: empty without TLS."""
 
     folder: str
     gateway: str
@@ -34,47 +35,48 @@ class Brief(Message):
 
 
 class Shown(Message):
-    """The credential to show to brokers from now on. `data`: in base64."""
+    """Tells the shipper which credential to send to brokers from now on. `method`: of
+    authentication. `data`: the credential in base64."""
 
     method: str
     data: str
 
     @classmethod
     def of(cls, method: str, data: bytes) -> Shown:
-        """Return the credential as text."""
+        """Return the message for a credential; `data` is encoded in base64."""
         return cls(method, base64.b64encode(data).decode())
 
     @property
     def secret(self) -> bytes:
-        """Return the data."""
+        """Return the credential's decoded data."""
         return base64.b64decode(self.data)
 
 
 class Finish(Message):
-    """Send what is there now, and end."""
+    """Tells the shipper to send all closed files, and then to end."""
 
 
 class Sent(Message):
-    """A file was sent: so many records of a stream."""
+    """Reports that a file was sent. `records`: how many it had."""
 
     stream: str
     records: int
 
 
 class Waiting(Message):
-    """So many files of each stream are to be sent."""
+    """Reports how many files wait to be sent. `files`: their number by stream."""
 
     files: dict[str, int]
 
 
 class Away(Message):
-    """Nothing could be sent; it is tried again."""
+    """Reports that files could not be sent. The shipper will try again."""
 
     reason: str
 
 
 class Unreadable(Message):
-    """A file cannot be read from some place on."""
+    """Reports that some records of a file cannot be read. `file`: its path."""
 
     file: str
 
@@ -87,5 +89,5 @@ REPORTS: msgspec.json.Decoder[Report] = msgspec.json.Decoder(Report)
 
 
 def line_of(message: Message) -> bytes:
-    """Return a message as a line."""
+    """Return a message as a line of JSON, with its line feed."""
     return msgspec.json.encode(message) + b"\n"

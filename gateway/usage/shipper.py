@@ -1,7 +1,7 @@
 """`python -m gateway.usage.shipper`: sends closed files of records to their topics, for a gateway.
 
-It is told what to do by its standard input, and reports by its standard output (`shipment`). When
-its gateway is killed the input ends, and so does this process.
+The process gets its orders from standard input, and writes reports to standard output (`shipment`).
+When its gateway is killed, the input ends, and so does this process.
 """
 
 from __future__ import annotations
@@ -26,18 +26,19 @@ if TYPE_CHECKING:
     from gateway.usage.shipment import Report
 
 LOOK = 2.0
-"""Seconds between two looks for closed files: one `stat` for each hour that is kept, so 0.2 % of a
-core for a week."""
+"""Seconds between two looks for closed files. Each takes one `stat` for each hour whose files are
+kept: 0.2 % of a core for a week."""
 
 FIRST, AT_MOST = 1.0, 30.0
-"""Seconds after a failure, and after many."""
+"""Seconds until the next attempt after one failure, and after many."""
 
 NICENESS = 19
 """Gives the data path priority on a shared core."""
 
 
 class Inbox:
-    """What the gateway has said last, which a thread reads."""
+    """The gateway's last orders, which a thread reads from `source`. `finish`: set when the gateway
+    wants the process to end."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
@@ -46,7 +47,7 @@ class Inbox:
         self.finish = threading.Event()
 
     def brief(self) -> Brief:
-        """Return the first line, and have a thread read the others."""
+        """Return the first order, and start a thread that reads the others."""
         line = self._source.readline(LONGEST)
         if not line:
             _end()
@@ -56,7 +57,8 @@ class Inbox:
         return brief
 
     def proof(self) -> Proof:
-        """Return what to show to brokers; wait until the gateway has something."""
+        """Return the method and data of the credential for brokers; wait until the gateway has sent
+        one."""
         self._shown.wait()
         return self._proof
 
@@ -72,7 +74,7 @@ class Inbox:
 
 
 def main() -> None:
-    """Send files until the gateway says otherwise."""
+    """Send files until the gateway orders the end, or ends itself."""
     os.nice(NICENESS)
     # A supervisor may signal all processes of a service: this one ends when its gateway says so.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -93,7 +95,7 @@ def main() -> None:
 
 
 def _own_output() -> BinaryIO:
-    """Return the standard output, and have everybody else who writes there write nowhere."""
+    """Return the standard output; what other code writes there is discarded from now on."""
     out = os.fdopen(os.dup(1), "wb")
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -102,20 +104,20 @@ def _own_output() -> BinaryIO:
 
 
 def _is_alone(brief: Brief, inbox: Inbox, report: Callable[[Report], None]) -> bool:
-    """Wait until no other process sends these files, as that of a gateway which drains; return
-    False if that takes too long."""
+    """Wait until no other process sends these files, such as the shipper of a gateway that drains;
+    return False if the gateway ends the process before."""
     lock = os.open(
         Path(brief.folder) / f".{brief.gateway}.shipper", os.O_WRONLY | os.O_CREAT, 0o640
     )
-    told = False
+    is_reported = False
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
-            if not told:
+            if not is_reported:
                 report(Away("another process sends these files"))
-            told = True
+            is_reported = True
         if inbox.finish.wait(LOOK):
             return False
 
@@ -137,7 +139,8 @@ def _work(brief: Brief, inbox: Inbox, report: Callable[[Report], None]) -> None:
 
 
 def _end() -> NoReturn:
-    """End the process, whatever its threads do: those of the library may wait for brokers."""
+    """End the process without waiting for its threads: those of the library may wait for
+    brokers."""
     os._exit(0)
 
 

@@ -1,4 +1,6 @@
-"""The gateway's side of its shipper: starts and restarts it, tells it what to show, hears of it."""
+"""The gateway's side of its shipper: starts and restarts it, sends it credentials, reads
+reports.
+"""
 
 from __future__ import annotations
 
@@ -34,15 +36,17 @@ if TYPE_CHECKING:
 SHIPPER = "gateway.usage.shipper"
 
 PATIENCE = 5.0
-"""Seconds for the last files at the end of the process: to find, open and fill a topic takes one,
-and what is left goes with the next start. Supervisors wait for some 10 beyond the grace period."""
+"""Seconds for the last files at the end of the process. To find, open and fill a topic takes one;
+files that are left are sent after the next start. Supervisors wait for some 10 beyond the grace
+period."""
 
 LOOK = 1.0
-"""Seconds between two looks at the credential, each of which takes microseconds."""
+"""Seconds between two checks whether the credential has changed. Each takes microseconds."""
 
 
 class Shipping:
-    """The shipper of a gateway. `credential`: returns what to show to brokers now."""
+    """Runs the shipper of a gateway. `credential`: returns the current credential for brokers.
+    `program`: the shipper's command line. `patience`: seconds for the last files at the end."""
 
     def __init__(
         self,
@@ -63,8 +67,8 @@ class Shipping:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def during(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Keep a shipper running while `work` does, and have it finish then: send all files that
-        are closed, as far as that takes little time."""
+        """Keep a shipper running while `work` runs. Then let it send all closed files, for
+        `patience` seconds at most."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run)
             await work()
@@ -78,10 +82,10 @@ class Shipping:
             back_off = BackOff()
             while True:
                 began = trio.current_time()
-                told = await self._run_process()
+                outcome = await self._run_process()
                 if self._finishing.is_set():
                     return
-                self._log.warning("usage_shipper_ended", **told)
+                self._log.warning("usage_shipper_ended", **outcome)
                 with trio.move_on_after(back_off.after(trio.current_time() - began)):
                     await self._finishing.wait()
                 self.figures.restarts += 1
@@ -89,7 +93,7 @@ class Shipping:
             self._ended.set()
 
     async def _run_process(self) -> dict[str, object]:
-        """Run one process to its end. Return the log fields that tell how it ended."""
+        """Run one process to its end. Return the log fields that say how it ended."""
         try:
             process = await trio.lowlevel.open_process(
                 self._program,
@@ -115,7 +119,7 @@ class Shipping:
         return {"reason": "it was not understood"}
 
     async def _converse(self, process: trio.Process) -> None:
-        """Tell and hear until the process has nothing more to say."""
+        """Send orders and read reports until the process closes its output."""
         assert process.stdin is not None
         assert process.stdout is not None
         async with process.stdin, process.stdout, trio.open_nursery() as nursery:
@@ -136,7 +140,7 @@ class Shipping:
             pass  # it has ended, which is heard
 
     async def _show(self, to: trio.abc.SendStream, before: Shown | None) -> Shown | None:
-        """Tell of the credential if it is another one than before."""
+        """Send the credential if it has changed; return the one that the process has now."""
         now = self._credential()
         if isinstance(now, Denial):
             return before

@@ -1,8 +1,8 @@
-"""Reads records from topics that gateways sent them to, as `reading` does from folders.
+"""Reads the records that gateways have sent to topics, as `reading` does from folders.
 
 `usage` and `events` read from the first message that the topic keeps to its last one, and end
-there; `take` reads what a subscription has not acknowledged. All raise `UnavailableError` if the
-brokers do not answer or refuse.
+there; `take` reads the messages that a subscription has not acknowledged. All raise
+`UnavailableError` if the brokers do not respond, or refuse.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ _Record = TypeVar("_Record", bound=Identity)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach brokers. `token_file`: None: they ask for no token. `ca_file`: None: the
-    authorities that this machine trusts."""
+    """Credentials and trust towards brokers. `token_file`: None: no token is sent. `ca_file`:
+    trusted authorities; None: those of this machine."""
 
     token_file: Path | None = None
     ca_file: Path | None = None
 
     def proof(self) -> Proof:
-        """Return the token of now. Raises `OSError`."""
+        """Return the method and data of the current credential: the token in its file, or `none`.
+        Raises `OSError`."""
         if self.token_file is None:
             return "none", b""
         return "token", self.token_file.read_bytes().strip()
@@ -43,22 +44,23 @@ class Access:
 def usage(
     url: str, topic: str, ledger: Ledger | None = None, access: Access | None = None
 ) -> Iterator[Usage]:
-    """Yield the usage records of a topic. `url`: of the brokers."""
+    """Yield the usage records of a topic, each once. `url`: of the brokers. `ledger`: counts what
+    is read."""
     return _read(url, topic, msgspec.json.Decoder(Usage), ledger or Ledger(), access or Access())
 
 
 def events(
     url: str, topic: str, ledger: Ledger | None = None, access: Access | None = None
 ) -> Iterator[Event]:
-    """Yield the records of events of a topic."""
+    """Yield the event records of a topic, as `usage` yields usage records."""
     return _read(url, topic, msgspec.json.Decoder(Event), ledger or Ledger(), access or Access())
 
 
 def take(
     url: str, topic: str, subscription: str, access: Access | None = None
 ) -> Iterator[list[bytes]]:
-    """Yield the messages of a topic that a subscription has not acknowledged, in batches; see
-    `Client.take`. Raises `OSError` where the token cannot be read."""
+    """Yield the payloads of messages that a subscription of a topic has not acknowledged, in
+    batches; see `Client.take`. Raises `OSError` if the token cannot be read."""
     client = _client(url, access or Access())
     try:
         yield from client.take(topic, subscription)

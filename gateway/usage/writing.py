@@ -1,4 +1,4 @@
-"""Compresses, writes and syncs files in a thread, in order, because these block.
+"""Does work that blocks in a thread, in order: compressing, writing and syncing files.
 
 The thread ends when there is nothing left to do. A process with a second thread pays for it in each
 system call of the event loop, and an interval's records take milliseconds.
@@ -24,8 +24,8 @@ MOST_WAITING = 64 << 20
 
 
 class Work:
-    """One piece of work. `size`: bytes that it keeps in memory. `failed`: what to do if it raises
-    `OSError`."""
+    """One piece of work. `do`: is called in the thread. `size`: bytes that it keeps in memory.
+    `failed`: is called if `do` raises `OSError`."""
 
     __slots__ = ("do", "failed", "size")
 
@@ -38,7 +38,7 @@ class Work:
 
 
 class Worker:
-    """A queue of work, up to `most` bytes, and the thread that does it."""
+    """A queue of work, and the thread that does it in order. `most`: bytes that may wait."""
 
     def __init__(self, most: int = MOST_WAITING) -> None:
         self._most = most
@@ -49,7 +49,7 @@ class Worker:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     def put(self, work: Work) -> bool:
-        """Queue work. Return False, and do nothing, if too much waits already."""
+        """Queue work and return True; if too many bytes wait, return False and do not queue it."""
         with self._lock:
             if work.size and self._size and self._size + work.size > self._most:
                 return False
@@ -60,7 +60,8 @@ class Worker:
         return True
 
     def close(self, patience: float = PATIENCE) -> bool:
-        """Wait until everything is done, for at most `patience` seconds; return whether it is."""
+        """Wait until all work is done, for at most `patience` seconds; return whether it is
+        done."""
         until = time.monotonic() + patience
         with self._lock:
             if self._waiting and self._thread is None:

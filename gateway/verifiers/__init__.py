@@ -1,7 +1,7 @@
-"""The ways to verify a client that take more than memory: keys that are fetched, slow hashes.
+"""Authentication that takes more than memory: files of users, fetched keys, slow hashes.
 
 - `tokens`: JSON Web Tokens, with the keys of all issuers
-- `changing`: the key set of one issuer, kept fresh
+- `changing`: the key set of one issuer, fetched again and again
 - `passwords`: names and passwords by an htpasswd file
 - `scram`: passwords that clients prove without showing them
 - `signatures`: what clients sign with their passwords, and tokens that stand for that
@@ -21,23 +21,23 @@ if TYPE_CHECKING:
     from gateway.telemetry.figures import AgentFigures, IssuerFigures
 
 Log = Callable[..., object]
-"""Called with an event that an operator wants to know, and its values by name."""
+"""Called with an event for operators, and its values by name."""
 
 
 _SECRET = 32
-"""Bytes that nobody guesses."""
+"""Bytes, so 256 random bits, which nobody guesses."""
 
 
 def fresh_secret() -> bytes:
-    """Return a new secret."""
+    """Return a new secret of 32 random bytes."""
     return os.urandom(_SECRET)
 
 
 @dataclass(slots=True)
 class Needs:
-    """What the verifiers of a process need from it, and give it. `tasks`: run as long as it does.
-    `issuers`: figures by the issuer of tokens, for metrics. `agent`: those of the policy agent.
-    `secret`: random, the same in all workers of a gateway."""
+    """What verifiers need from their process, and what they add to it. `tasks`: to run as long as
+    the process does. `issuers`: figures for metrics, by the issuer of tokens. `agent`: those of the
+    policy agent. `secret`: random, the same in all workers of a gateway."""
 
     log: Log
     tasks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
@@ -62,7 +62,8 @@ _EXTRAS = {
 
 
 def explained(missing: ModuleNotFoundError) -> Exception:
-    """Return the error to raise if a package cannot be imported, with what to install if known."""
+    """Return the error to raise for a package that cannot be imported: a `ConfigurationError` that
+    names the extra to install, if it is known."""
     extra = _EXTRAS.get(missing.name or "")
     if extra is None:
         return missing

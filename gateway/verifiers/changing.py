@@ -1,9 +1,9 @@
 """The keys of an issuer, which changes them while tokens of the old ones are still valid.
 
-A key set comes from a file or from the issuer's server, is fetched again from time to time, and at
-once if a token names a key that it lacks: but never within `SHORTEST_PAUSE` of the last time, since
-anybody can name keys. One task fetches, and all who wait for a key wait for it. While that fails,
-the keys that are known stay in use.
+A key set comes from a file or from the issuer's server. It is fetched again from time to time, and
+at once if a token names a key that it lacks: but never within `SHORTEST_PAUSE` of the last time,
+since anybody can name keys. One task fetches, and all connections that need a key wait for it.
+While fetching fails, the known keys stay in use.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ PAUSE = 300.0
 """Seconds after which a set is fetched again. Issuers announce keys hours before they use them."""
 
 SHORTEST_PAUSE = 5.0
-"""Seconds between two fetches. A token with a new key waits so long at the most, which is half of
-a client's patience."""
+"""Seconds between two fetches. A token with a new key waits so long at most, which is half of the
+time that a client waits."""
 
 FIRST_BACK_OFF, LONGEST_BACK_OFF = 1.0, 60.0
 """Seconds after a failed fetch, and after many."""
@@ -33,7 +33,8 @@ Fetch = Callable[[], Awaitable[bytes]]
 
 
 class ChangingKeys:
-    """A key set that its issuer changes. `name`: of the issuer. `fetch`: bounds its own time."""
+    """A key set that is fetched again and again. `name`: the issuer's. `fetch`: returns the set,
+    and bounds its own time. `pause`: seconds between two fetches."""
 
     def __init__(
         self, name: str, fetch: Fetch, figures: IssuerFigures, log: Log, pause: float = PAUSE
@@ -44,46 +45,48 @@ class ChangingKeys:
         self._log = log
         self._pause = pause
         self._keys: KeySet = ()
-        self._asked = trio.Event()
+        self._requested = trio.Event()
         self._fetched = trio.Event()
         self._error: str | None = None
 
     def adopt(self, keys: KeySet) -> None:
-        """Verify by these keys from now on."""
+        """Use these keys from now on."""
         self._keys = keys
         self._figures.keys = len(keys)
 
     # -- see `KeySource` ---------------------------------------------------------------------
 
     def of(self, id: str | None) -> Sequence[TokenKey]:
-        """See `KeySource`. A key without an id may be any."""
+        """Return the keys that may verify a token with this key id; a key without an id may verify
+        any."""
         return [key for known, key in self._keys if id is None or known in (None, id)]
 
     def may_gain(self, id: str | None) -> bool:
-        """See `KeySource`."""
+        """Return whether no known key could have this id, so that a fetch might bring one."""
         return not self.of(id)
 
     async def renew(self) -> bool:
-        """See `KeySource`."""
-        self._asked.set()
+        """Have the keys fetched once more, and wait for that; return whether it succeeded."""
+        self._requested.set()
         await self._fetched.wait()
         return self._error is None
 
     # -- fetching ----------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Fetch the keys now, later again, and when they are asked for, until cancelled."""
+        """Fetch the keys at once, after each pause, and whenever `renew` is called, until
+        cancelled."""
         back_off = FIRST_BACK_OFF
         while True:
             earliest = trio.current_time() + SHORTEST_PAUSE
-            self._asked = trio.Event()
+            self._requested = trio.Event()
             await self._renew()
             if self._error is None:
                 pause, back_off = self._pause, FIRST_BACK_OFF
             else:
                 pause, back_off = back_off, min(2 * back_off, LONGEST_BACK_OFF)
             with trio.move_on_after(pause):
-                await self._asked.wait()
+                await self._requested.wait()
                 await trio.sleep_until(earliest)
 
     async def _renew(self) -> None:

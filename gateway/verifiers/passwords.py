@@ -1,9 +1,9 @@
 """Verifies names and passwords by an htpasswd file (method `basic`).
 
-A slow hash is what protects a stolen file, and what a flood of guesses would use to keep everybody
-else waiting. So hashes are computed in threads, `AT_ONCE` at a time, and a right password is
-remembered by a keyed hash of it: clients reconnect often, and only their first time is slow. The
-key is drawn by each process and never leaves it. A wrong password is not remembered.
+A slow hash protects a stolen file, and a flood of guesses would use it to keep all other clients
+waiting. So hashes are computed in threads, `AT_ONCE` at a time, and a right password is remembered
+by a keyed hash of it: clients reconnect often, and only their first time is slow. The key is drawn
+by each process and never leaves it. A wrong password is not remembered.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ WRONG = Denial(Refusal.UNAUTHENTICATED, "name or password not accepted")
 
 
 def make_verifier(settings: model.Basic, needs: Needs) -> PasswordVerifier:
-    """Return the verifier of a configured method. Raises `ConfigurationError`."""
+    """Return the verifier for these settings. Raises `ConfigurationError`."""
     return PasswordVerifier(settings.htpasswd_file, needs.log)
 
 
 class PasswordVerifier:
-    """Verifies by the users in a file, which is read again when it changes.
+    """Verifies passwords by the hashes in a file, which is read again when it changes.
 
     Raises `ConfigurationError` if the file is wrong at the start; later the last good one counts.
     """
@@ -55,7 +55,8 @@ class PasswordVerifier:
     def verify(
         self, data: bytes, _now_wall: float, _certificate: bytes | None = None
     ) -> Verified | Denial | Unsettled:
-        """Return the principal of `name:password`."""
+        """Return the principal of `name:password`, a denial, or `Unsettled` if that takes a slow
+        hash."""
         users = self._file.current()
         name, colon, password = data.partition(b":")
         if not colon or len(password) > LONGEST_PASSWORD or b"\0" in password:
@@ -69,8 +70,9 @@ class PasswordVerifier:
     async def verify_slowly(
         self, user: str, hash: str | None, password: bytes
     ) -> Verified | Denial:
-        """Do the same by computing the hash. For a user that is not known the hash of another one
-        is computed, so that the time does not tell who is known."""
+        """Compute the slow hash of a password; return the principal, or a denial if it is wrong.
+        For an unknown user the hash of another user is computed, so that the time does not tell
+        which users there are."""
         known = hash or next(iter(self._file.users.values()))
         check = partial(is_right, known, password)
         right = await trio.to_thread.run_sync(check, limiter=self._turns)
@@ -82,14 +84,14 @@ class PasswordVerifier:
         return Verified(user, None)
 
     def _trace(self, hash: str, password: bytes) -> bytes:
-        """Return what stands for a password of a user; another one once the file has another
-        hash."""
+        """Return a keyed hash of a user's password, which differs once the file has another hash of
+        the user."""
         said = hash.encode() + b"\0" + password
         return hashlib.blake2b(said, key=self._key, digest_size=32).digest()
 
 
 class Unsettled:
-    """A password that takes a slow hash."""
+    """A password whose slow hash is not computed yet."""
 
     def __init__(
         self, verifier: PasswordVerifier, user: str, hash: str | None, password: bytes
@@ -98,5 +100,5 @@ class Unsettled:
         self._shown = user, hash, password
 
     async def outcome(self) -> Verified | Denial:
-        """Return the principal, if the password is right."""
+        """Compute the hash; return the principal, or a denial if the password is wrong."""
         return await self._verifier.verify_slowly(*self._shown)

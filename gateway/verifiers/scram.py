@@ -1,7 +1,7 @@
 """Verifies passwords that clients prove without showing them (method `scram`).
 
 The protocol's core computes what proves a password, which is fast, from the secret that this
-verifier returns for a name. Nobody is believed who merely names the method.
+verifier returns for a name. A client that merely names the method is refused.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ WRONG = Denial(Refusal.UNAUTHENTICATED, "name or password not accepted")
 
 
 def make_verifier(settings: model.Scram, needs: Needs) -> ScramVerifier:
-    """Return the verifier of a configured method. Raises `ConfigurationError`."""
+    """Return the verifier for these settings. Raises `ConfigurationError`."""
     return ScramVerifier(settings.credentials_file, needs.secret, needs.log)
 
 
 class ScramVerifier:
-    """Verifies by the users in a file, which is read again when it changes. `key`: makes up what is
-    said of others.
+    """Verifies users by the secrets in a file, which is read again when it changes. `key`: makes up
+    secrets of unknown users.
 
     Raises `ConfigurationError` if the file is wrong at the start; later the last good one counts.
     """
@@ -42,17 +42,18 @@ class ScramVerifier:
     def verify(
         self, _data: bytes, _now_wall: float, _certificate: bytes | None = None
     ) -> Verified | Denial:
-        """Refuse: a credential that one client could show, another one could repeat."""
+        """Return a denial: a credential that one client could show, another one could repeat."""
         return WRONG
 
     def secret(self, user: str, mechanism: str) -> ScramSecret:
-        """Return what verifies a user, or what looks alike."""
+        """Return the secret of a user; of an unknown user a made-up one, which no password fits."""
         users, phantoms = self._file.current()
         made_up = phantoms.secret(user, mechanism)  # always, so that no time tells who is known
         return users.get((user, mechanism), made_up)
 
     def proven(self, secret: ScramSecret, *, right: bool) -> Verified | Denial:
-        """Return the principal of a secret, if it is still the user's."""
+        """Return the principal of a secret that a client has proved to know (`right`). Return a
+        denial if it has not, or if the file has another secret of the user now."""
         users, _ = self._file.current()
         is_known = users.get((secret.user, secret.mechanism)) == secret
         return Verified(secret.user, None) if right and is_known else WRONG

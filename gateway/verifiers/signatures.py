@@ -1,5 +1,6 @@
-"""Verifies the signatures of TubeMQ's users, and makes tokens that replace them (the method
-`signature` of `identity`). `gateway.identity.signature` defines both.
+"""Verifies signatures of TubeMQ's users, and issues tokens that replace them (method `signature`).
+
+`gateway.identity.signature` defines both.
 """
 
 from __future__ import annotations
@@ -27,20 +28,21 @@ one."""
 
 
 class Known(NamedTuple):
-    """The users of a file. `by_short`: their names by `signature.short`."""
+    """The users of a file. `users`: passwords by name. `by_short`: names by their hash
+    (`signature.short`)."""
 
     users: Users
     by_short: Mapping[int, tuple[str, ...]]
 
 
 def make_verifier(settings: model.Signature, needs: Needs) -> SignatureVerifier:
-    """Return the verifier of a configured method. Raises `ConfigurationError`."""
+    """Return the verifier for these settings. Raises `ConfigurationError`."""
     return SignatureVerifier(settings.users_file, settings.window, needs.log)
 
 
 class SignatureVerifier:
-    """Verifies by the users in a file, which is read again when it changes. `window`: seconds by
-    which the time that a client has signed may differ from the gateway's.
+    """Verifies signatures by the passwords in a file, which is read again when it changes.
+    `window`: seconds by which the time that a client has signed may differ from the gateway's.
 
     Raises `ConfigurationError` if the file is wrong at the start; later the last good one counts.
     """
@@ -52,7 +54,8 @@ class SignatureVerifier:
     def verify(
         self, data: bytes, now_wall: float, _certificate: bytes | None = None
     ) -> Verified | Denial:
-        """Return the principal of a signature, a text or a number, and when a text expires."""
+        """Return the principal of a signature or a token, or a denial; of a token that is a text,
+        also when it expires. `data`: what the client shows."""
         known = self._file.current()
         if data.startswith(NUMBER_SHOWN):
             return self._by_number(known, data, now_wall)
@@ -82,8 +85,8 @@ class SignatureVerifier:
         return WRONG
 
     def tokens(self, data: bytes, client: str, now_wall: float) -> Tokens | None:
-        """Make new tokens for the client with this id. `data`: the signature or text that it has
-        shown, and that was accepted. Return None if the user is no longer in the file."""
+        """Return new tokens for the client with this id; None if the user is no longer in the file.
+        `data`: the signature or text that the client has shown, and that was accepted."""
         shown = signature.read(data.decode(errors="replace"))
         users = self._file.current().users
         if shown is None or shown.user not in users:

@@ -20,7 +20,8 @@ FILE_PAUSE = 10.0
 
 
 def make_verifier(settings: model.Token, needs: Needs) -> Issuers:
-    """Return the verifier of a configured method. Raises `ConfigurationError`."""
+    """Return the verifier for these settings, with the keys of all issuers. Raises
+    `ConfigurationError`."""
     verifiers = {
         issuer.issuer: TokenVerifier(
             _source(issuer, needs),
@@ -47,8 +48,8 @@ def _source(issuer: model.Issuer, needs: Needs) -> KeySource | list[TokenKey]:
 
 
 def keys_of(issuer: model.Issuer) -> tuple[str, Fetch]:
-    """Return what to call an issuer, and what fetches its keys from its server. Raises
-    `ConfigurationError`."""
+    """Return an issuer's name for logs and metrics, and the function that fetches its keys from its
+    server. Raises `ConfigurationError`."""
     from gateway.remote.fetching import Fetcher  # only if needed, as its HTTP takes 60 ms
 
     fetcher = Fetcher(issuer.ca_file)

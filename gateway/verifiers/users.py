@@ -18,8 +18,9 @@ Users = TypeVar("Users")
 
 
 class UserFile(Generic[Users]):
-    """The users in a file. `what`: what its errors begin with. `read`: returns the users of a
-    content, and raises `ConfigurationError` if it is wrong.
+    """The users in a file, which is read again when it changes. `what`: how its errors begin.
+    `read`: returns the users in the content of the file, and raises `ConfigurationError` if it is
+    wrong.
 
     Raises `ConfigurationError` if the file is wrong at the start; later the last good one counts.
     `users`: those of the last look.
@@ -36,7 +37,7 @@ class UserFile(Generic[Users]):
         self.users = self._load()
 
     def current(self) -> Users:
-        """Return the users as the file has them now."""
+        """Return the users; read the file again first if it has changed."""
         now = sign(self._path)
         if now != self._sign:
             self._sign = now

@@ -10,7 +10,7 @@ from gateway.wire.subject import NOBODY, Subject
 
 
 class Action(StrEnum):
-    """What a client may be admitted to do."""
+    """The actions to which clients are admitted, and which rules can limit."""
 
     PRODUCE = "produce"
     CONSUME = "consume"
@@ -19,8 +19,8 @@ class Action(StrEnum):
 
 
 class Right(StrEnum):
-    """What a client may do with a topic. `LOOKUP`: find it, and learn that it is there.
-    `ADMINISTER`: what only brokers and administrators do."""
+    """The rights that rules grant on a topic. `LOOKUP`: find the topic, and learn that it exists.
+    `ADMINISTER`: requests that only brokers and administrators send."""
 
     LOOKUP = "lookup"
     PRODUCE = "produce"
@@ -33,25 +33,25 @@ ENDLESS = 1 << 62
 
 
 class Patience(NamedTuple):
-    """How many messages and bytes of an account may wait before more are refused."""
+    """The most messages and bytes of an account that may wait before further frames are refused."""
 
     messages: float
     bytes: float
 
 
 class Waited(NamedTuple):
-    """How often an account waited for the allowance of one rule, and its seconds in all."""
+    """The number of times that an account waited under one rule, and the seconds in total."""
 
     times: int
     seconds: float
 
     def minus(self, earlier: Waited) -> Waited:
-        """Return what came since."""
+        """Return the waits since an earlier state of the same account."""
         return Waited(self.times - earlier.times, self.seconds - earlier.seconds)
 
 
 class Waits:
-    """The waits of one account, or of many, by the id of the rule that had no allowance."""
+    """The finished waits of one account, or of several, by the id of the rule that caused them."""
 
     __slots__ = ("_began", "_rule", "by_rule")
 
@@ -61,17 +61,17 @@ class Waits:
         self._began = 0.0
 
     def begin(self, rule: str, now: float) -> None:
-        """Begin a wait for a rule. `now`: monotonic seconds, as everywhere here."""
+        """Begin a wait for allowance under a rule. `now`: seconds of the monotonic clock."""
         self._rule, self._began = rule, now
 
     def end(self, now: float) -> None:
-        """End the wait that was begun, if there is one."""
+        """End the current wait, if there is one, and count it."""
         if self._rule is not None:
             self._add(self._rule, Waited(1, max(0.0, now - self._began)))
             self._rule = None
 
     def add(self, other: Waits) -> None:
-        """Add what another has ended."""
+        """Add the finished waits of another account."""
         for rule, waited in other.by_rule.items():
             self._add(rule, waited)
 
@@ -102,7 +102,7 @@ class _Counters:
 
     @property
     def held(self) -> bool:
-        """Return whether no allowance is left."""
+        """Return whether no allowance is left, of messages or of bytes."""
         return self.messages >= self.messages_ceiling or self.bytes >= self.bytes_ceiling
 
 
@@ -127,16 +127,18 @@ class Account(Counters):
     than the allowance passes and leaves debt. A lease raises the ceilings, and `hold` sets them to
     the counters. An account without limits has ceilings that it never reaches.
 
-    `asked`: messages that a consumer has asked for in advance.
+    `asked`: messages that a consumer has requested in advance.
     `id`: id of the producer or consumer in its session, which sets it. `messages` counts each
     message of a batch, `surplus` the messages beyond the first of each frame. `queued`: bytes that
     wait for allowance. `damaged`: frames with a wrong checksum, if checksums are verified.
-    `ends`: where the topic's partitions end, see `Services.ends`; None where they have no offsets.
-    `errors`: frames that the broker answered with an error, which is a receipt here. `redelivered`:
-    frames that the broker says it has delivered before. `generation`: generation of the rules that
-    admitted the account. `patience`: None if no frame is refused. `refused`: frames that were.
-    `waits`: None before the first. The scanner writes counts, policy writes ceilings and waits, the
-    plane writes `queued`, and telemetry reads all.
+    `ends`: end offsets of the topic's partitions, see `Services.ends`; None where they have none.
+    `errors`: frames to which the broker responded with an error; `receipts` counts them too.
+    `redelivered`: frames that the broker marked as delivered before. `generation`: generation of
+    the rules that admitted the account. `patience`: bounds of the frames that wait; None if no
+    frame is refused. `refused`: number of refused frames. `waits`: None before the first wait.
+
+    The scanner writes counts, policy writes ceilings and waits, the plane writes `queued`, and
+    telemetry reads all.
     """
 
     __slots__ = (
@@ -172,7 +174,7 @@ class Account(Counters):
 
     @property
     def frames(self) -> int:
-        """Return the number of passed frames; derived, so that the scanner adds nothing for it."""
+        """Return the number of passed frames, which the scanner need not count by itself."""
         return self.messages - self.surplus
 
     @property
@@ -182,17 +184,17 @@ class Account(Counters):
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether frames of this account wait, and none may pass now."""
+        """Return whether frames of this account are queued, and none of them may pass now."""
         return self.held and self.queued > 0
 
     @property
     def outstanding(self) -> int:
-        """Return the number of frames that passed to the broker and have no receipt yet."""
+        """Return the number of in-flight frames: passed to the broker, and without a receipt."""
         return self.frames - self.receipts
 
     @property
     def wanted(self) -> int:
-        """Return how many messages a consumer has asked for and not got yet."""
+        """Return how many messages a consumer has requested and not received yet."""
         return max(0, self.asked - self.messages)
 
     def count(self, messages: int) -> None:
@@ -201,23 +203,23 @@ class Account(Counters):
         self.surplus += messages - 1
 
     def begin_wait(self, rule: str, now: float) -> None:
-        """Note that frames begin to wait for the allowance of a rule. `now`: monotonic seconds."""
+        """Begin a wait of this account's frames under a rule. `now`: monotonic seconds."""
         if self.waits is None:
             self.waits = Waits()
         self.waits.begin(rule, now)
 
     def end_wait(self, now: float) -> None:
-        """Note that the wait has ended."""
+        """End the current wait, if there is one. `now`: monotonic seconds."""
         if self.waits is not None:
             self.waits.end(now)
 
     def hold(self) -> None:
-        """Take the whole allowance away. Debt stays."""
+        """Remove the whole allowance: no ceiling stays above its counter. Debt stays."""
         self.messages_ceiling = min(self.messages_ceiling, self.messages)
         self.bytes_ceiling = min(self.bytes_ceiling, self.bytes)
 
     def grant(self, messages: int = ENDLESS, size: int = ENDLESS) -> None:
-        """Raise the ceilings by these amounts. Debt stays."""
+        """Raise the ceilings by a number of messages, and by `size` bytes. Debt stays."""
         self.messages_ceiling = _raised(self.messages_ceiling, messages)
         self.bytes_ceiling = _raised(self.bytes_ceiling, size)
 

@@ -52,7 +52,7 @@ Schemes = Mapping[str, Scheme]
 
 
 def parse_url(text: str, schemes: Schemes) -> Address:
-    """Read `scheme://host`, `scheme://host:port` or `scheme://[IPv6 address]:port`.
+    """Return the address of a URL: `scheme://host[:port]` or `scheme://[IPv6 address][:port]`.
 
     Raises `ValueError`. Its text does not repeat `text`, which may hold a password.
     """
@@ -66,9 +66,10 @@ def parse_url(text: str, schemes: Schemes) -> Address:
 
 
 def parse_address(text: str, default_port: int | None = None) -> Address:
-    """Read `host:port` or `[IPv6 address]:port`; without `default_port` the port is required.
+    """Return the address in `host:port` or `[IPv6 address]:port`.
 
-    Raises `ValueError` as `parse_url` does.
+    `default_port`: the port of a text without one; None: a port is required. Raises `ValueError` as
+    `parse_url` does.
     """
     host, port = parse_host_port(text)
     port = default_port if port is None else port
@@ -78,7 +79,7 @@ def parse_address(text: str, default_port: int | None = None) -> Address:
 
 
 def parse_host_port(text: str) -> tuple[str, int | None]:
-    """Read a host, which may be empty, and a port, which may be 0 or missing (None).
+    """Return host and port of a text. The host may be empty; the port may be 0, or None: missing.
 
     Raises `ValueError` as `parse_url` does.
     """

@@ -1,5 +1,5 @@
-"""What the openings of connections have in common, in any protocol: bounds and limits that a client
-meets before a broker is dialled, and why there is no connection."""
+"""Admission of new connections, for all protocols: the bounds and limits that are checked before a
+broker is dialled, and the reasons of refused connections."""
 
 from __future__ import annotations
 
@@ -26,30 +26,34 @@ SILENCES = {
     Refusal.TIMEOUT: EndReason.HANDSHAKE_TIMEOUT,
     Refusal.TOO_MANY: EndReason.FRAME_TOO_LARGE,
 }
-"""Why a connection ends on which no frame came; in all other cases the client has closed it."""
+"""The end reason if the awaited frame did not arrive, by the kind of denial; otherwise the client
+has closed the connection."""
 
 UNDIALLED = {
     Refusal.TARGET: EndReason.TARGET_REFUSED,
     Refusal.TIMEOUT: EndReason.DIAL_TIMEOUT,
 }
-"""Why a connection ends whose broker was not reached; in all other cases there is no broker."""
+"""The end reason if dialling the broker failed, by the kind of denial; otherwise `NO_BROKER`."""
 
 
 class Guest(Protocol):
-    """A client whose connection is being opened; see the `Client` of each protocol."""
+    """A client whose connection is being opened: the `Client` of each protocol."""
 
     subject: Subject
     quota: Quota
     slot: Slot | None
 
     def leave(self) -> None:
-        """Give back what the connection has of the process's bounds."""
+        """Give back the connection's slot and its quota of the memory budget."""
 
 
 def admit(services: Services, guest: Guest, size: int, pair: Opening) -> Opening:
-    """Go on with the opening `pair` once there is room for the client (`size` bytes of the budget),
-    a place for its connection, and rules let it connect. A client that gets no pair gives all of
-    that back; otherwise its session does at its end."""
+    """Admit a client, then continue with the opening `pair`; return its outcome, or a `Refused`.
+
+    Admission takes `size` bytes of the memory budget and a slot for the connection, and waits until
+    rate limits let the client connect. A refused client gives back what it took; the session of an
+    opened pair does so at its end.
+    """
     if not guest.quota.fits(size):
         return Refused(EndReason.OUT_OF_MEMORY, detail="no room for another connection")
     guest.quota.take(size)
@@ -71,26 +75,26 @@ def admit(services: Services, guest: Guest, size: int, pair: Opening) -> Opening
 
 
 def pace(services: Services, client: Subject) -> Generator[Step, StepResult, Denial | None]:
-    """Wait until rules let the client connect; return why they never do, None if they did."""
+    """Wait until rate limits let a client connect. Return None then, or the denial of a rule."""
     if Action.CONNECT not in services.paced:
         return None
-    found = services.wait(Action.CONNECT, client)
-    while isinstance(found, Again):
-        yield Wait(found.seconds)
-        found = services.wait(Action.CONNECT, client, found)
-    if isinstance(found, Denial):
-        return found
-    if found:
-        yield Wait(found)
+    wait = services.wait(Action.CONNECT, client)
+    while isinstance(wait, Again):
+        yield Wait(wait.seconds)
+        wait = services.wait(Action.CONNECT, client, wait)
+    if isinstance(wait, Denial):
+        return wait
+    if wait:
+        yield Wait(wait)
     return None
 
 
 def silent(denial: StepResult) -> Refused:
-    """Return the refusal of a client that did not send what was awaited."""
+    """Return the `Refused` of a client that did not send a frame. `denial`: result of `Receive`."""
     assert isinstance(denial, Denial)
     return Refused(SILENCES.get(denial.refusal, EndReason.CLIENT_CLOSED), detail=denial.text)
 
 
 def undialled(denial: Denial) -> Refused:
-    """Return the refusal of a client whose broker was not reached."""
+    """Return the `Refused` of a client without a broker. `denial`: result of `Dial`."""
     return Refused(UNDIALLED.get(denial.refusal, EndReason.NO_BROKER), detail=denial.text)

@@ -17,7 +17,8 @@ SIZE = 512 * 1024 * 1024
 
 
 class Budget:
-    """`size`: bytes that all connections of a process may take; `taken`: bytes that they have."""
+    """The memory budget of a process. `size`: bytes that all connections may take; `taken`: bytes
+    that they have taken."""
 
     __slots__ = ("_of_address", "size", "taken")
 
@@ -32,7 +33,7 @@ class Budget:
         return own <= self.size - self.taken - size
 
     def add(self, address: str, size: int) -> None:
-        """Add `size` bytes, which may be negative, to the count of an address."""
+        """Add `size` bytes, which may be negative, to the count of an address and to `taken`."""
         self.taken += size
         own = self._of_address.get(address, 0) + size
         if own:
@@ -42,7 +43,8 @@ class Budget:
 
 
 class Quota:
-    """The part of a budget that one connection has. `address`: of its client (see `holder`)."""
+    """The bytes of a budget that one connection has taken, which count for the holder of its
+    client's address (see `holder`)."""
 
     __slots__ = ("_address", "_budget", "taken")
 
@@ -56,7 +58,7 @@ class Quota:
         return self._budget.fits(self._address, size)
 
     def take(self, size: int) -> None:
-        """Take `size` bytes. Ask `fits` first, unless the bytes were only just given back."""
+        """Take `size` bytes. Call `fits` first, unless as many bytes were only just given back."""
         self.taken += size
         self._budget.add(self._address, size)
 

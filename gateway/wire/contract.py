@@ -182,15 +182,15 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Postpone:
-    """Offer the stop frame again at a time of the monotonic clock, or at `Resume`; read nothing of
-    its direction before."""
+    """Offer the stop frame to the session again at a time of the monotonic clock, or at `Resume`.
+    Its direction is not read before."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Offer the stop frame of a direction now that was postponed, if there is one."""
+    """Offer the postponed stop frame of a direction to the session now, if there is one."""
 
     direction: Direction
 
@@ -221,7 +221,7 @@ class Later:
 @dataclass(frozen=True, slots=True)
 class Prolong:
     """Let the pair live on until a time of the monotonic clock, at which the client's newer
-    credential expires; `math.inf`: for ever."""
+    credential expires; `math.inf`: without end."""
 
     until: float
 
@@ -240,7 +240,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Queue the stop frame under its account. `frame`: queue these bytes in its place."""
+    """Queue the stop frame, or `frame` in its place, until the account has allowance."""
 
     account: Account
     frame: bytes = b""
@@ -248,7 +248,8 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Send this to the client once all earlier frames of the account have their receipts."""
+    """Send `data`, a synthetic response, to the client once all earlier frames of the account have
+    their receipts."""
 
     account: Account
     data: bytes
@@ -256,7 +257,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """Call `Holding.delivered` when this account next gets allowance."""
+    """Call `Holding.delivered` at the next grant of allowance to this account."""
 
     account: Account
 
@@ -319,7 +320,7 @@ class Receive:
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """Wait for so many bytes, at most 4096. Result: these, which stay unread; or a `Denial`."""
+    """Wait for `count` bytes, at most 4096, and leave them unread. Result: these, or a `Denial`."""
 
     peer: Peer
     count: int
@@ -327,7 +328,7 @@ class Peek:
 
 @dataclass(frozen=True, slots=True)
 class Transmit:
-    """Send bytes. Result: None; a peer that is gone is noticed at the next `Receive`."""
+    """Send bytes. Result: None, even if the peer is gone, which the next `Receive` reports."""
 
     peer: Peer
     data: bytes
@@ -337,7 +338,8 @@ class Transmit:
 class Wait:
     """Wait `seconds`, or until the conversation's deadline if that is earlier. Result: None.
 
-    `yields`: an opening that waits so may give way to others, as one whose client is silent does.
+    `yields`: meanwhile the opening may be cancelled in favour of newer ones, like an opening whose
+    client is silent.
     """
 
     seconds: float
@@ -348,8 +350,8 @@ class Wait:
 class Dial:
     """Connect to a broker; any healthy one if `target` is None. Result: `Dialled` or `Denial`.
 
-    `principal`: the client's name, which the broker may be told of; None: not known, or told
-    before.
+    `principal`: the client's name, which the PROXY header to the broker may state; None: not known,
+    or stated before.
     """
 
     target: Address | None = None
@@ -358,7 +360,7 @@ class Dial:
 
 @dataclass(frozen=True, slots=True)
 class Dialled:
-    """A broker connection. `fresh`: it is new; a pooled one was opened with CONNECT before."""
+    """A broker connection. `fresh`: the connection is new; a pooled one has been opened before."""
 
     address: Address
     fresh: bool = True
@@ -366,11 +368,11 @@ class Dialled:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Wait for the response to a question about the client that memory does not hold, such as a key
-    to fetch. Result: the response, if it has one; a `Denial` at the conversation's deadline.
+    """Wait for a decision about the client that takes more than memory, such as fetching a key.
+    Result: the result of `response`; a `Denial` at the conversation's deadline.
 
-    `response`: asks. Whoever wants to keep others out can cause it at will, so a client of whom it
-    is asked gives way to others as one that keeps silent does.
+    `response`: makes the decision. Clients can cause such waits at will, so meanwhile the opening
+    may be cancelled in favour of newer ones, like an opening whose client is silent.
     """
 
     response: Callable[[], Awaitable[Principal | Denial | None]]
@@ -404,7 +406,7 @@ Opening = Generator[Step, StepResult, Opened | Refused]
 def settled(
     response: Principal | Denial | Settle,
 ) -> Generator[Step, StepResult, Principal | Denial]:
-    """Return a response about a client; wait for it if it is not settled."""
+    """Return the principal or denial of a client; wait for it if `response` is a `Settle`."""
     if not isinstance(response, Settle):
         return response
     result = yield response
@@ -418,7 +420,7 @@ masked), its size in bytes, and the decision about it."""
 
 
 class Entry(Protocol):
-    """The way into a protocol on one listener."""
+    """The entry of a protocol on one listener: it opens connections."""
 
     def frame_length(self, head: bytes | bytearray) -> int:
         """Return the size of a frame from its first bytes; 0: more bytes are needed."""
@@ -433,16 +435,15 @@ class Entry(Protocol):
         ...
 
     def describe(self, direction: Direction, frame: bytes) -> str:
-        """Return a description of a frame that went this way, which may be cut, with secrets
-        masked."""
+        """Return a description of a frame, which may be truncated, with secrets masked."""
         ...
 
 
 class Job(Protocol):
-    """Work that must wait for others: a conversation whose outcome is bytes for the session.
+    """A conversation beside an open pair. Its outcome, bytes or a denial, goes to the session.
 
     `patience`: seconds that the job may take. `failed`: outcome if the conversation fails. `late`:
-    outcome if it takes longer.
+    outcome if the conversation takes longer.
     """
 
     @property
@@ -463,8 +464,8 @@ class Job(Protocol):
 class Scanner(Protocol):
     """Scans one direction of one pair: walks chunks, counts frames, halts at stop frames.
 
-    `owed`: bytes of a passing frame that have not arrived yet; 0 at a frame border. `skips`: those
-    of them that pass without a look at them, which costs nothing.
+    `owed`: bytes of a passing frame that have not arrived yet; 0 at a frame border. `skips`: how
+    many of them pass without being scanned.
     `stop`: length of the stop frame at the offset that `scan` returned; 0 without one. It may be
     the head of a longer frame, whose rest is owed once the head is decided.
     """
@@ -479,11 +480,12 @@ class Scanner(Protocol):
     def stop(self) -> int: ...
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
-        """Return the offset up to which `chunk[start:end]` may go on as it is.
+        """Return the offset up to which `chunk[start:end]` may go on.
 
-        Beyond it lies a stop frame (`stop` > 0; its end may not have arrived), or a header, or a
-        part that is read at once, which the chunk's end cuts and which must be offered again with
-        the bytes that follow. A scanner may write into what it passes, where the length stays.
+        Bytes beyond that offset are either a stop frame (`stop` > 0; its end may not have arrived),
+        or a part that is only read whole, such as a header, and that the chunk's end truncates: the
+        caller offers it again with the bytes that follow. A scanner may overwrite bytes that pass,
+        but never changes their number.
 
         Raises `PeerError` if the bytes violate the protocol. `owed` stays unchanged then, because
         the plane sends a farewell only at a frame border.
@@ -492,11 +494,10 @@ class Scanner(Protocol):
 
 
 class Holding(Protocol):
-    """The part of a session that lets frames wait for allowance, for protocols whose clients can
-    wait. All others answer a frame beyond its limit, or pause the connection.
+    """The part of a session that queues frames until they have allowance, for protocols whose
+    clients can wait. Other sessions respond to a frame beyond its limit, or pause the connection.
 
-    `given_up`: seconds after which clients have given up on a frame that waits; `math.inf` if they
-    never do.
+    `given_up`: seconds after which a client gives up on a frame that waits; `math.inf`: never.
     """
 
     @property
@@ -504,20 +505,22 @@ class Holding(Protocol):
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
         """Return the offset up to which `chunk[start:end]` holds whole frames that must wait behind
-        the stop frame of this held account, as far as that is cheap to tell; `start` if it is not.
+        the stop frame of this held account. Return `start` without such frames, or if looking for
+        them is not cheap.
         """
         ...
 
     def delivered(self, now: float) -> Effects | None:
-        """Return the effects of a delivery to the client or of a grant: requests to the broker that
-        may go now, and pauses of a direction that sends too much. None: no account waits for either
-        event, and none is about to get too much.
+        """Return the effects of a delivery to the client or of a grant: requests that may now go to
+        the broker, and a pause of a direction that brings too much. None: no account waits for
+        either event, and none is about to get too much.
         """
         ...
 
     def reset(self, account: Account) -> Effects | None:
-        """Take one step of making the client open the producer of this account again; None: no step
-        is left. The producer's held frames are discarded, and the client sends them again.
+        """Return the effects of the next step of making the client open the producer of this
+        account again; None: no step is left. The producer's queued frames are discarded, and the
+        client sends them again.
         """
         ...
 
@@ -527,8 +530,8 @@ class Session(Protocol):
 
     `caller`: the client. `collected_bound`: bytes of the largest stop frame that may be held in
     memory. `expires_at`: wall-clock time at which the client's credential expires; None: never.
-    `holding`: None if no frame waits for allowance. `stopwatch`: None if nobody reads how long the
-    client waits. `idle`: seconds without a byte after which the pair ends, for protocols whose
+    `holding`: None if no frame waits for allowance. `stopwatch`: None if latencies are not
+    measured. `idle`: seconds without a byte after which the pair ends, for protocols whose
     peers send nothing while they have nothing to say; None: as the plane is set, which also ends a
     pair if only one of its peers is silent.
     """
@@ -556,8 +559,8 @@ class Session(Protocol):
 
     @property
     def moves_at(self) -> float | None:
-        """Return the wall-clock time before which the client must be moved, because the broker ends
-        the pair when the gateway's own credential expires; None: it does not."""
+        """Return the wall-clock time at which the broker ends the pair, because the gateway's own
+        credential expires; the client must be moved before. None: there is no such time."""
         ...
 
     @property
@@ -570,22 +573,25 @@ class Session(Protocol):
         ...
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """Decide one whole stop frame. Raises `PeerError` if it violates the protocol."""
+        """Return the effects that decide one whole stop frame. Raises `PeerError` if the frame
+        violates the protocol."""
         ...
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
-        """Close the producer or consumer of this account, which rules do not allow any more, and
-        nothing else of the pair. `denial`: the response if the client asks for it again.
+        """Return the effects that close the producer or consumer of this account, because rules no
+        longer allow it; the rest of the pair stays open. `denial`: the response if the client asks
+        to open it again.
         """
         ...
 
     def expiring(self, now: float) -> Effects:
-        """Ask the client for a newer credential, as its own is about to expire. None of the effects
-        if the protocol or the client cannot be asked."""
+        """Return the effects that ask the client for reauthentication, because its credential is
+        about to expire; none if the protocol or the client does not support that."""
         ...
 
     def leave(self, now: float) -> Effects | None:
-        """Take one step of moving the client to another gateway; None: no step is left."""
+        """Return the effects of the next step of moving the client to another gateway; None: no
+        step is left."""
         ...
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
@@ -593,5 +599,5 @@ class Session(Protocol):
         ...
 
     def close(self) -> bool:
-        """Give back some accounts of a pair that is over. Call this again while it returns True."""
+        """Release some accounts of a pair that is over. Call this again while it returns True."""
         ...

@@ -1,4 +1,4 @@
-"""Find the holder of an address, for memory that is divided among addresses.
+"""The holder of a client's address, for memory that is divided among addresses.
 
 The holder of an IPv6 address mostly has its whole network, because providers hand out 2⁶⁴
 addresses or more at a time. If each address had its own part, one sender could take many parts.

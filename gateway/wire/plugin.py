@@ -19,7 +19,7 @@ from gateway.wire.subject import TopicName
 
 
 class Mode(StrEnum):
-    """Who authenticates clients, and which credential the broker gets; see docs/architecture.md."""
+    """Who authenticates clients, gateway or broker, and which credential the broker gets."""
 
     PASS_THROUGH = "pass-through"
     VERIFY = "verify"
@@ -49,8 +49,9 @@ class FrameBounds:
     text: int = 4096
 
     def collected_from(self, broker: int) -> int:
-        """Return the largest stop frame, in bytes, if the broker allows frames of `broker` bytes.
-        One frame gets no more memory than all frames together, whatever the broker allows."""
+        """Return the bound of a stop frame, in bytes, at a broker that allows frames of `broker`
+        bytes. Whatever the broker allows, one frame gets no more memory than all frames together.
+        """
         return max(self.collected, min(broker, self.all_collected))
 
     @property
@@ -64,12 +65,12 @@ class EntrySettings:
     """The settings of one listener's entry.
 
     `proxies`: principals of other gateways, which may act for their clients. `chained`: the brokers
-    are another gateway, which gets the names back that it gave. `limited`: rules may limit clients.
-    `unknown_pass`: commands unknown to this version pass. `checksums`: verify the checksums of
-    messages. `hides_client_metrics`: brokers do not learn what clients measure. `tls`: clients
-    connect with TLS. `brokers_tls`: a broker's address with TLS is preferred. `shows_passwords`:
-    the gateway's own password may be shown to brokers without TLS. `version`: the version of the
-    gateway that brokers get. `budget`: memory of all sessions of the process together.
+    are another gateway, to which its own advertised names are passed back. `limited`: rules may
+    limit clients. `unknown_pass`: commands unknown to this version pass. `checksums`: verify the
+    checksums of messages. `hides_client_metrics`: brokers do not get the metrics of clients. `tls`:
+    clients connect with TLS. `brokers_tls`: a broker's TLS address is preferred. `shows_passwords`:
+    the gateway's own password may go to brokers without TLS. `version`: the version of the gateway
+    that brokers get. `budget`: memory of all sessions of the process together.
     """
 
     services: Services
@@ -102,29 +103,30 @@ COMMON = frozenset(
         *("clusters.credential.basic.username", "clusters.credential.basic.password_file"),
     )
 )
-"""Settings of listeners and clusters that each protocol has, those of a part if it has the part."""
+"""Settings of listeners and clusters that every protocol has; the settings of a part, such as
+`clusters.credential`, if the protocol has the part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """One protocol.
+    """The description of one protocol.
 
     `name`: the value of `protocol` of its listeners. `schemes`: URL schemes of its brokers.
     `topic_schemes`: URL schemes that name topics, never hosts. `read_topic`: returns the parts of a
     topic's name; None: the text is not a name. `actions`: actions of clients that rules may limit.
-    `settings`: settings of listeners and clusters that it has beside `COMMON`; any other is refused
-    where its value is not the default. `setting=value` is a value that not every protocol has.
-    `instead`: of such settings, why they mean nothing here, and what to do instead.
-    `under_tls`: methods of `identity` that clients are offered under TLS alone. `masks`: nothing
-    that is not known passes, whatever `unknown` says, as peers agree on versions first, or nobody
-    could say where an unknown request names brokers.
-    `enter`: makes the entry of one listener; it imports the protocol's modules.
-    `checks`: name of the module with the doctor's checks of its brokers (`gateway.doctor.checks`).
-    `numbers_brokers`: brokers have ids, and clients reach each at an address of its own, which a
-    listener advertises; otherwise by a name in the protocol. `groups_apart`: a consumer names its
-    group, which rules call a subscription, without a topic, and topics without it; so does a
-    producer with its transactional id. `tells_largest`: a client is told how large a message may
-    be when it connects.
+    `settings`: settings of listeners and clusters that the protocol has beside `COMMON`; any other
+    is refused if its value is not the default. `setting=value` is a value that not every protocol
+    has. `instead`: texts for some refused settings: why the setting has no meaning in this
+    protocol, and what to do instead. `under_tls`: methods of `identity` that are offered to clients
+    under TLS alone. `masks`: unknown requests never pass, whatever `unknown` says, because peers
+    agree on versions first, or because it is not known where such requests name brokers. `enter`:
+    makes the entry of one listener; it imports the protocol's modules. `checks`: name of the module
+    with the doctor's checks of its brokers (`gateway.doctor.checks`). `numbers_brokers`: brokers
+    have ids, and clients reach each at an address of its own, which a listener advertises;
+    otherwise by a name in the protocol. `groups_apart`: requests that name a consumer group, which
+    rules call a subscription, name no topic, and those with topics no group; likewise those with a
+    producer's transactional id. `tells_largest`: a client is told how large a message may be when
+    it connects.
     """
 
     name: str
@@ -143,5 +145,5 @@ class Plugin:
     tells_largest: bool = False
 
     def why_not(self, setting: str) -> str:
-        """Return why a setting means nothing in this protocol, and what to do instead."""
+        """Return why a setting has no meaning in this protocol, and what to do instead."""
         return self.instead.get(setting, f"{self.name} has nothing of the kind; leave it out")

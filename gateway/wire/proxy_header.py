@@ -1,23 +1,23 @@
-"""Reads and makes the headers of the PROXY protocol, by which a proxy says who its client is.
+"""Decodes and encodes headers of the PROXY protocol, by which a proxy passes on client addresses.
 
 Theory of operation
 ===================
 A proxy that does not speak the protocol of its clients (a load balancer, HAProxy) opens a
 connection of its own for each client, so all clients seem to have the proxy's address. Therefore
 it sends a header first, once and before anything else, TLS included: the address of the client,
-and the address that the client connected to. Nobody answers it.
+and the address that the client connected to. The header has no response.
 
 - **Version 1** is a line: `PROXY TCP4 10.0.0.1 10.0.0.2 40000 6650\\r\\n`. `UNKNOWN` in place of
   `TCP4` or `TCP6` says nothing about the client.
 - **Version 2** is binary: a signature of 12 bytes, one byte of version and command, one of address
   family and transport, a length in two bytes; behind it as many bytes, which are the addresses and
-  then values (type, length in two bytes, content). The command `LOCAL` says that the proxy itself
+  then TLVs (type, length in two bytes, content). The command `LOCAL` says that the proxy itself
   is the client, for example to look whether the server is alive.
 
-Whoever reads a header takes it out of a stream whose other bytes belong to another reader, and may
-not take one byte more. `size_of` says from the first bytes how long the header is. While it cannot
-say, all these bytes belong to the header: no line has ended, or the length has not come. So a
-reader may always take what it has looked at, up to that size, and wait for more.
+The bytes behind a header belong to another parser, so the parser of the header must not consume
+one of them. `size_of` tells the header's length from its first bytes. While it cannot, all bytes
+so far belong to the header: its line has not ended, or its length has not arrived. So a parser may
+always consume the bytes that it has examined, up to that size, and wait for more.
 
 Source: "The PROXY protocol, versions 1 & 2", W. Tarreau, HAProxy Technologies, 2020/03/05
 (`doc/proxy-protocol.txt` of HAProxy); the sections are those of that document.
@@ -45,32 +45,32 @@ LONGEST_LINE = 107
 
 LONGEST_REST = 2048
 """Bytes of the longest part of version 2 behind its first 16. The two longest addresses take 216,
-and proxies add some hundred: a name has at most 255, an id 128 (section 2.2)."""
+and the TLVs of proxies some hundred: a name has at most 255, an id 128 (section 2.2)."""
 
 LONGEST = 16 + LONGEST_REST
 """Bytes of the longest header."""
 
 LOCAL, PROXY = 0x20, 0x21
-"""Version 2 with one of its commands (section 2.2)."""
+"""The byte of version and command: version 2 with `LOCAL` or `PROXY` (section 2.2)."""
 
 AUTHORITY = 0x02
-"""Type of a value: the host that the client asked for, by its TLS server name (section 2.2.2)."""
+"""Type of a TLV: the host that the client asked for, by its TLS server name (section 2.2.2)."""
 
 CHECKSUM = 0x03
-"""Type of a value: a CRC32C of the header (section 2.2.3)."""
+"""Type of a TLV: a CRC32C of the header (section 2.2.3)."""
 
 NOTHING = 0x04
-"""Type of a value that only fills up (section 2.2.4)."""
+"""Type of a TLV that is only padding (section 2.2.4)."""
 
 SSL = 0x20
-"""Type of a value: how the client spoke TLS (section 2.2.6)."""
+"""Type of a TLV: the client's TLS session (section 2.2.6)."""
 
 SSL_VERSION, SSL_COMMON_NAME = 0x21, 0x22
-"""Types of values inside the one of type SSL (section 2.2.6)."""
+"""Types of TLVs inside the TLV of type SSL (section 2.2.6)."""
 
 PRINCIPAL = 0xE0
-"""Type of a value: the name of the client as the gateway verified it. The first of the types that
-are free for everybody's own use (section 2.2.8)."""
+"""Type of a TLV: the client's principal as the gateway verified it. The first of the types for
+private use (section 2.2.8)."""
 
 _WITH_TLS, _CERTIFICATE_NOW, _CERTIFICATE_BEFORE = 0x01, 0x02, 0x04  # section 2.2.6
 
@@ -100,19 +100,20 @@ _UNSPECIFIED = LINE + b"UNKNOWN"
 
 
 class HeaderError(PeerError):
-    """The bytes are no header of the PROXY protocol, or a wrong one."""
+    """Bytes that are not a header of the PROXY protocol, or a malformed one."""
 
 
 class Value(NamedTuple):
-    """A value of version 2. `type`: AUTHORITY, SSL, ..."""
+    """A TLV of version 2. `type`: AUTHORITY, SSL, ..."""
 
     type: int
     content: bytes
 
 
 class Header(NamedTuple):
-    """What a header says. `source`: the client's address. `destination`: the address that it
-    connected to. None: the header leaves both to the connection's own addresses.
+    """A decoded header. `source`: the client's address. `destination`: the address that the client
+    connected to. Both None: the connection's own addresses count. `values`: the TLVs, without
+    checksum and padding.
     """
 
     source: Address | None = None
@@ -127,8 +128,8 @@ _SAYS_NOTHING = Header()
 
 
 def size_of(head: bytes | bytearray) -> int:
-    """Return the size of a header from its first bytes; 0: more bytes are needed, and all of these
-    belong to it. Raises `HeaderError`."""
+    """Return the size of a header in bytes, from its first bytes. 0: more bytes are needed, and all
+    bytes so far belong to the header. Raises `HeaderError`."""
     if SIGNATURE.startswith(head[: len(SIGNATURE)]):
         return _size_of_binary(head)
     if LINE.startswith(head[: len(LINE)]):
@@ -153,7 +154,7 @@ def _size_of_line(head: bytes | bytearray) -> int:
 
 
 def read(header: bytes) -> Header:
-    """Read a whole header. Raises `HeaderError`."""
+    """Decode a whole header. Raises `HeaderError` if it is malformed or truncated."""
     if not header or size_of(header) != len(header):
         raise HeaderError("a PROXY header is incomplete")
     if header.startswith(SIGNATURE):
@@ -207,8 +208,8 @@ def _read_binary(header: bytes) -> Header:
 
 
 def _address(host: IPv4Address | IPv6Address, port: int) -> Address:
-    """Return an address. One of IPv4 in the form of IPv6 (RFC 4291 section 2.5.5.2), as proxies
-    write it beside one of IPv6, is its client's all the same: rules name IPv4 networks."""
+    """Return an address; an IPv4-mapped one (RFC 4291 section 2.5.5.2), which proxies write beside
+    an IPv6 address, becomes IPv4, because rules name IPv4 networks."""
     if isinstance(host, IPv6Address) and host.ipv4_mapped is not None:
         host = host.ipv4_mapped
     return Address(str(host), port)
@@ -233,7 +234,7 @@ def _values(header: bytes, start: int) -> Iterator[Value]:
 
 
 def _is_intact(header: bytes, at: int, length: int) -> bool:
-    """Return whether the checksum at a place is that of the header with zeros in its place."""
+    """Return whether the checksum at an offset is that of the header with zeros in its place."""
     if length != _CRC.size:
         return False
     from crc32c import crc32c  # which takes a megabyte, where no proxy is trusted; see `load`
@@ -243,7 +244,8 @@ def _is_intact(header: bytes, at: int, length: int) -> bool:
 
 
 def load() -> None:
-    """Import what reading needs. A connection must not: it may have the last descriptor."""
+    """Import the module that checksums need before any connection: a connection that has the last
+    file descriptor could not."""
     import crc32c  # noqa: F401
 
 
@@ -251,9 +253,9 @@ def load() -> None:
 
 
 class Tls(NamedTuple):
-    """How a client spoke TLS. `version`: such as `TLSv1.3`. `certificate`: it has shown one, which
-    was verified; `now`: on this connection, and not before a session that it resumed.
-    `common_name`: of that certificate.
+    """The TLS session of a client. `version`: such as `TLSv1.3`. `certificate`: the client has
+    shown a certificate, which was verified. `now`: it did so on this connection, not on an earlier
+    one whose session it resumed. `common_name`: of the certificate.
     """
 
     version: str
@@ -263,7 +265,7 @@ class Tls(NamedTuple):
 
     @property
     def value(self) -> Value:
-        """Return what a header says of it (section 2.2.6)."""
+        """Return the TLV that describes the session (section 2.2.6)."""
         flags = _WITH_TLS
         if self.certificate:
             flags |= _CERTIFICATE_BEFORE | (_CERTIFICATE_NOW if self.now else 0)
@@ -276,12 +278,12 @@ class Tls(NamedTuple):
 
 
 LOCAL_HEADER = _FIXED.pack(SIGNATURE, LOCAL, 0, 0)
-"""The header of a connection that is for no client."""
+"""The header of a connection of the gateway's own, such as a health check: it names no client."""
 
 
 def made(header: Header) -> bytes:
-    """Return a header of version 2. Values that would make it longer than readers like this one
-    accept are left out, since a part of a name would be another name."""
+    """Encode a header in version 2; `LOCAL_HEADER` without addresses. TLVs that would make it
+    longer than `LONGEST` are left out whole, because a truncated name would be another name."""
     if header.source is None or header.destination is None:
         return LOCAL_HEADER
     family, addresses = _packed(header.source, header.destination)
@@ -293,8 +295,8 @@ def made(header: Header) -> bytes:
 
 
 def _packed(source: Address, destination: Address) -> tuple[int, bytes]:
-    """Return the family and both addresses; of different families, both as addresses of IPv6."""
-    hosts = [ip_address(it.host.partition("%")[0]) for it in (source, destination)]
+    """Return the family and both encoded addresses; those of different families both as IPv6."""
+    hosts = [ip_address(address.host.partition("%")[0]) for address in (source, destination)]
     ports = source.port, destination.port
     if all(isinstance(host, IPv4Address) for host in hosts):
         return _TCP4, _PORTS[_TCP4].pack(hosts[0].packed, hosts[1].packed, *ports)

@@ -1,4 +1,4 @@
-"""The job that asks others whether a client may use topics."""
+"""The job that has a policy agent decide whether a client may use topics."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _UNKNOWN = Denial(Refusal.NOT_READY, "whether this client may do this is not kno
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """See `contract.Job`. `asks`: asks each question; who knows the response keeps it for a
-    while."""
+    """See `contract.Job`. `asks`: functions that each ask the policy agent one question, and keep
+    the decision in memory for a while."""
 
     asks: tuple[Callable[[], Awaitable[None]], ...]
 

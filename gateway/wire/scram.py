@@ -1,6 +1,6 @@
-"""What SCRAM makes of passwords, and what is kept of them (RFC 5802, RFC 7677; KIP-84).
+"""SCRAM's keys of a password, and the secret that verifies a user (RFC 5802, RFC 7677; KIP-84).
 
-Who verifies clients keeps it; a protocol compares it with what they prove.
+The verifiers of clients keep the secrets; a protocol compares a secret with a client's proof.
 """
 
 from __future__ import annotations
@@ -11,19 +11,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 SCRAM_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-"""By mechanism of SCRAM: its hash (RFC 7677, KIP-84). Those of SHA-1 are left out as too weak."""
+"""The hash of each SCRAM mechanism (RFC 7677, KIP-84). SHA-1 is left out as too weak."""
 
 
 LEAST_ITERATIONS = 4096
-"""Of SCRAM, by RFC 7677 and Kafka. A broker that wants fewer wants to find a password out."""
+"""Least iterations, by RFC 7677 and Kafka. A broker that asks for fewer may be after a password."""
 
 MOST_ITERATIONS = 100_000
-"""They take 60 ms by SHA-256 and 130 ms by SHA-512, in which nobody else is served. Kafka's brokers
-want 4,096 to 16,384."""
+"""Most iterations. They take 60 ms with SHA-256 and 130 ms with SHA-512, and block the process.
+Kafka's brokers ask for 4,096 to 16,384."""
 
 
 class ScramKeys(NamedTuple):
-    """The keys that a password makes (RFC 5802 section 3). `client`: who has it can log in."""
+    """The keys of a password (RFC 5802 section 3): ClientKey, which is enough to log in, StoredKey
+    and ServerKey."""
 
     client: bytes
     stored: bytes
@@ -34,7 +35,7 @@ class ScramKeys(NamedTuple):
 
 
 def scram_keys(mechanism: str, password: bytes, salt: bytes, iterations: int) -> ScramKeys:
-    """Return the keys of a password, which takes 0.6 to 1.3 µs for each iteration.
+    """Return the keys of a password. This takes 0.6 to 1.3 µs for each iteration.
 
     The password is taken as it is, without SASLprep: Kafka's brokers and clients do not prepare it
     either.
@@ -48,8 +49,8 @@ def scram_keys(mechanism: str, password: bytes, salt: bytes, iterations: int) ->
 
 @dataclass(frozen=True, slots=True)
 class ScramSecret:
-    """What is known of a user's password, for one mechanism of SCRAM: enough to verify who has it,
-    not enough to log in with. Nothing tells whether such a user exists."""
+    """A user's secret for one SCRAM mechanism: enough to verify a client that has the password, not
+    enough to log in. The secret of an unknown user is made up, and looks the same."""
 
     user: str
     mechanism: str

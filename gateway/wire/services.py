@@ -15,9 +15,8 @@ from gateway.wire.subject import Caller, Subject, TopicName
 
 
 class Again(NamedTuple):
-    """No response yet: ask again in so many seconds. Nothing is counted until then.
-
-    `since`: time of the first question, by the clock of `Services`.
+    """The result of `Services.wait` if it is not known yet: call it again after `seconds`. Nothing
+    is counted until then. `since`: time of the first call, by the clock of `Services`.
     """
 
     seconds: float
@@ -25,8 +24,8 @@ class Again(NamedTuple):
 
 
 class Undecided(NamedTuple):
-    """Whether a client has a right is not known here. `ask`: asks who knows it; `forbid` knows it
-    then for a while."""
+    """An authorization that is not decided in memory. `ask`: asks the policy agent; after that
+    `Services.forbid` knows the decision for a while."""
 
     ask: Callable[[], Awaitable[None]]
 
@@ -40,31 +39,31 @@ class Tokens(NamedTuple):
 
 
 NUMBER_SHOWN = b"\0"
-"""The first byte of a credential that is the number of a token. The number (8 bytes) and the id of
-the client follow."""
+"""The first byte of a credential's data that holds the number of a token. The number (8 bytes) and
+the id of the client follow."""
 
 
 class Slot(Protocol):
-    """The place of one connection among those that its client may have."""
+    """One of the connections that a client, or an address, may have at a time."""
 
     def leave(self) -> None:
-        """Give the place back."""
+        """Give the slot back."""
         ...
 
 
 class LookupOutcome(StrEnum):
     """The outcome of one topic lookup of a client."""
 
-    CONNECT = "connect"  # answered with an advertised name
+    CONNECT = "connect"  # the response is an advertised name
     FAILED = "failed"  # refused by the broker
     REFUSED = "refused"  # refused by the gateway
 
 
 class LookupTimes(NamedTuple):
-    """When a lookup came and was answered, in seconds; both are the same if no broker was asked.
+    """The times of a lookup's request and response, in seconds; the same if no broker was asked.
 
-    `subject`: its client and topic. `proven`: a broker knows the topic, so that its tenant is none
-    that the client invented.
+    `subject`: its client and topic. `proven`: a broker knows the topic, so that the client has not
+    invented its tenant.
     """
 
     subject: Subject
@@ -74,37 +73,38 @@ class LookupTimes(NamedTuple):
 
 
 class Services(Protocol):
-    """The methods that sessions call. All return at once, from memory; slow work is a `Job`."""
+    """The methods of identity, policy and brokers that sessions call. All return at once, from
+    memory; slow work is a `Job`."""
 
     def authenticate(
         self, credential: Credential, certificate: bytes | None = None
     ) -> Principal | Denial | Settle:
-        """Return who shows a credential, and perhaps a TLS certificate (DER). Only a `Settle` takes
-        longer."""
+        """Return the principal of a credential, and perhaps of a TLS certificate (DER); a `Denial`
+        if the client is refused; a `Settle` if the decision takes longer."""
         ...
 
     @property
     def methods(self) -> Collection[str]:
-        """Return the methods by which clients are verified; none if brokers do it."""
+        """Return the methods by which the gateway verifies clients; none if brokers verify them."""
         ...
 
     def scram(self, user: str, mechanism: str) -> ScramSecret:
-        """Return what verifies a user's password by a mechanism of SCRAM; of a user that is not
-        known something that looks alike. Call this only if `scram` is one of `methods`."""
+        """Return the secret that verifies a user by a SCRAM mechanism; of an unknown user, one that
+        is made up. Call this only if `scram` is one of `methods`."""
         ...
 
     def scram_ended(self, secret: ScramSecret, *, right: bool) -> Principal | Denial:
-        """Return who has shown by SCRAM to know a password, and count it. `right`: what was shown
-        fits the secret, which `scram` returned."""
+        """Return the principal of a client after SCRAM, or a denial, and count either. `right`: the
+        client's proof fits the secret, which `scram` returned."""
         ...
 
     def tokens(self, credential: Credential, client: str) -> Tokens | None:
-        """Make tokens for the client with this id, which has shown an accepted credential of the
-        method `signature`. Return None if the user is gone since."""
+        """Return new tokens for the client with this id, whose credential of the method `signature`
+        was accepted; None if the user is gone since."""
         ...
 
     def complete(self, caller: Caller) -> Caller:
-        """Return the caller with the names of its listener and cluster."""
+        """Return the caller with the names of its listener and cluster added."""
         ...
 
     def left(self, principal: Principal) -> float:
@@ -112,8 +112,7 @@ class Services(Protocol):
         ...
 
     def credential(self, principal: str | None = None) -> Credential | Denial:
-        """Return the credential that brokers are shown: the gateway's own, or what they know this
-        client by."""
+        """Return the credential for brokers: the gateway's own, or the one kept for `principal`."""
         ...
 
     @property
@@ -127,135 +126,139 @@ class Services(Protocol):
         ...
 
     def setback(self, host: str) -> float:
-        """Count a failed authentication of an address; return the seconds that its response
-        waits."""
+        """Count a failed authentication of an address; return the seconds to delay its response."""
         ...
 
     def slot(self, subject: Subject) -> Slot | Denial:
-        """Return the place of an authenticated client, or why there is none for it."""
+        """Return a slot for an authenticated client's connection; a denial if all are taken."""
         ...
 
     @property
     def guarded(self) -> bool:
-        """Return whether clients need rights."""
+        """Return whether requests of clients have to be authorized."""
         ...
 
     def forbid(self, right: Right, subject: Subject) -> Denial | Undecided | None:
-        """Return why a client may not do something, and count it; None: it may."""
+        """Authorize a client's use of a topic. Return None if it is allowed; `Undecided` if the
+        policy agent must be asked; otherwise the denial, which is counted."""
         ...
 
     def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
-        """Return the test of topics on which a client has a right, for many at once; nothing is
-        counted."""
+        """Return a function that tells whether a client has the right on a topic, for use with many
+        topics. Nothing is counted."""
         ...
 
     def forbid_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
-        """Return why a client may not do something to some topic of a namespace, and count it;
-        None: it may to each. `place`: any topic of the namespace, whose name has no part in it."""
+        """Authorize a client on all topics of a namespace. Return None if it has the right on each;
+        otherwise the denial, which is counted. `place`: any topic of the namespace."""
         ...
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None
     ) -> float | Again | Denial:
-        """Count the action now, and return the seconds after which the subject may do it; a denial
-        if the wait would be too long.
+        """Count an action under the rate limits. Return the seconds after which the subject may do
+        it; `Again` if that is not known yet; a denial if the wait would be too long.
 
-        `again`: the last response, if the same question is asked again.
+        `again`: the `Again` of the last call for the same action.
         """
         ...
 
     def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
-        """Open an account under the subject's limits, or refuse.
+        """Open an account under the subject's limits; return it, or a denial.
 
         `again`: the producer or consumer was open before, and the broker may still have it.
         """
         ...
 
     def wants(self, account: Account) -> bool:
-        """Return whether a frame of this account, which has no allowance, may pass now. If not,
-        this frame and all frames behind it wait for a grant."""
+        """Return whether a frame of this account, which has no allowance, may pass after all. If
+        not, the frame and all frames behind it wait for a grant."""
         ...
 
     def is_in_debt(self, account: Account) -> bool:
-        """Return whether a limit of this account, or the account's share of it, is in debt by more
-        than a second of its rate: no frame should pass without allowance then. Calling this does
-        not make the account wait."""
+        """Return whether a limit of this account, or the account's share of a limit, is in debt by
+        more than a second of its rate, so that no frame should pass without allowance. This call
+        does not make the account wait."""
         ...
 
     def due_in(self, account: Account) -> float:
-        """Return the seconds until this account has allowance, about; 0: it has some."""
+        """Return about how many seconds pass until this account has allowance; 0: it has some."""
         ...
 
     def burst(self, account: Account) -> Burst:
-        """Return what may come at once at the account's limits while nobody uses them; less where
-        so many share a limit that all of it together would be more than the limit may owe."""
+        """Return the messages and bytes that may come at once under the account's limits while no
+        other account uses them; less if many accounts share a limit, because all their bursts
+        together must not exceed the debt that the limit allows."""
         ...
 
     def release(self, account: Account) -> None:
-        """Give back the account of a producer or consumer that is gone; its counts stay."""
+        """Close the account of a producer or consumer that is gone; its counts stay."""
         ...
 
     def advertise(self, broker: Address) -> Address | Denial:
-        """Return the address that stands for a broker towards clients."""
+        """Return the advertised address, which stands for a broker towards clients."""
         ...
 
     def advertise_node(self, node: int, broker: Address) -> Address:
-        """Return the address at which clients reach the broker with this id, and learn where it
-        is; for protocols whose brokers have ids."""
+        """Return the address at which clients reach the broker with this id, and remember the
+        broker's own address; for protocols whose brokers have ids."""
         ...
 
     def reached(self, origin: Origin) -> int | None:
-        """Return the id of the broker that a client wants, by where it connected; None: any."""
+        """Return the id of the broker that a client wants, by the address and the TLS server name
+        that it connected to; None: any broker."""
         ...
 
     def broker(self, node: int) -> Address | None:
-        """Return where the broker with this id is; None: nobody has said it yet."""
+        """Return the address of the broker with this id; None: not known yet."""
         ...
 
     def alias(self, broker: Address) -> Address | Denial:
-        """Return an address for a broker that no client knows yet; used when this gateway stops."""
+        """Return an alias of a broker: an address that no client knows yet. For a gateway that
+        drains."""
         ...
 
     def migrated(self, broker: Address) -> Address | Denial:
-        """Return the gateway of the other cluster to which a topic migrated with this broker."""
+        """Return the gateway's address for another cluster, to which a topic migrated. `broker`:
+        the other cluster's broker, as the migration names it."""
         ...
 
     def open(self, name: str) -> Address | Denial:
-        """Return the broker that an advertised name or an alias names."""
+        """Return the address of the broker behind an advertised name or an alias."""
         ...
 
     def clean(self, text: str) -> str:
-        """Return the text without the addresses of brokers."""
+        """Return a text without the broker addresses in it."""
         ...
 
     @property
     def timed(self) -> bool:
-        """Return whether anybody reads how long clients wait."""
+        """Return whether the latencies of clients are measured."""
         ...
 
     def latencies(self, subject: Subject, *, proven: bool) -> Latencies:
-        """Return where the durations of a client with a topic are counted, if they are read.
+        """Return the object that counts the durations of a client with a topic, by tenant.
 
-        `proven`: a broker knows the topic, so that its tenant is none that the client invented.
+        `proven`: a broker knows the topic, so that the client has not invented its tenant.
         """
         ...
 
     def looked_up(self, outcome: LookupOutcome, times: LookupTimes | None = None) -> None:
-        """Count the outcome of a lookup, and its duration if it is known and read (`timed`)."""
+        """Count the outcome of a lookup, and its duration if `times` is given and `timed` holds."""
         ...
 
     def answered_by_error(self, request: str, code: int) -> None:
-        """Count an error of a broker's response. `request`: the kind of request, as the protocol
-        names it; `code`: the protocol's number of the error."""
+        """Count a broker's response that is an error. `request`: the kind of request, as the
+        protocol names it; `code`: the protocol's number of the error."""
         ...
 
     def ends(self, topic: TopicName) -> dict[int, int]:
-        """Return the ends of a topic's partitions, by partition. Sessions put the offset into it
-        that a broker names as an end; for protocols whose partitions have offsets."""
+        """Return the end offsets of a topic's partitions, by partition. Sessions write into this
+        dict the end that a broker names; for protocols whose partitions have offsets."""
         ...
 
     def committed(self, group: str, topic: TopicName, partition: int, offset: int) -> None:
-        """Keep the offset that a group has committed of a partition."""
+        """Keep the offset that a group has committed for a partition."""
         ...
 
     def deleted(self, group: str) -> None:
@@ -263,5 +266,5 @@ class Services(Protocol):
         ...
 
     def redirected(self) -> None:
-        """Count a lookup answer that named another broker to ask."""
+        """Count a lookup response that redirects to another broker."""
         ...

@@ -1,4 +1,4 @@
-"""Times what clients wait for: receipts of their frames, first messages.
+"""Measures clients' latencies: of the receipts of frames, and of the first messages of consumers.
 
 Theory of operation
 ===================
@@ -7,15 +7,15 @@ are taken of chunks: all frames of a chunk came together, and all receipts of a 
 
 Looking at the producers of a connection takes 1 µs of a chunk, mostly for memory that is not in the
 processor's caches: 6 % of a wake-up. So one chunk is timed in each `PACE`. Where fewer come, each
-is. Otherwise chance draws the chunk among those to come of all connections, whatever is in them and
-however long the last ones took (`Sampler`). Of each producer it draws a frame of that chunk, which
-stands for all frames of the chunk, and of as many chunks as were skipped. So averages and quantiles
-are without bias, and counts are right on average.
+is. Otherwise the chunk is drawn at random among the next ones of all connections, whatever is in
+them and however long the last ones took (`Sampler`). For each producer a frame of that chunk is
+drawn, which stands for all its frames in the chunk, and in as many chunks as were skipped. So
+averages and quantiles are without bias, and counts are right on average.
 
-A connection may have thousands of producers. `PRODUCERS` of it are timed. If more are open, these
+A connection may have thousands of producers. `PRODUCERS` of them are timed. If more are open, these
 are drawn at random from those that were opened, whatever they send.
 
-Frames that wait for a limit have the time at which they came, so their wait is part of it.
+A throttled frame is timed from its arrival, so its wait is part of the latency.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ CONSUMERS = 4
 for ever."""
 
 UNDER_WAY = 64
-"""Timed frames of one producer without a receipt. Beyond these no more are timed until some have
-one; by default clients keep 1,000 frames without a receipt."""
+"""Timed in-flight frames of one producer. Beyond these no more are timed until some have a receipt;
+by default clients keep 1,000 frames in flight."""
 
 Draw = Callable[[int], int]
-"""Returns a random number from 0 to its argument, without that."""
+"""Returns a random integer from 0 up to its argument, which is excluded."""
 
 
 class Durations(Protocol):
     """Counts durations of one kind."""
 
     def add(self, seconds: float, number: int = 1) -> None:
-        """Count a number of equal durations."""
+        """Count `number` equal durations."""
 
 
 class Slowest(Protocol):
-    """Remembers the slowest sends. Those below `floor` are not among them until the time `until`,
-    of the plane's clock."""
+    """Remembers the slowest sends. Sends of less than `floor` seconds are not among them before the
+    time `until`, by the plane's clock."""
 
     floor: float
     until: float
@@ -76,7 +76,8 @@ class Latencies(Protocol):
 
     `send`: from a frame of a producer to its receipt. `own`: the part of it in the gateway, until
     the frame is on its way to the broker. `first_message`: from the request that opens a consumer
-    to its first message. `lookup`: from the question where a topic is to the response.
+    to its first message. `lookup`: from a lookup request to its response. `slow`: the slowest
+    sends.
     """
 
     @property
@@ -96,8 +97,8 @@ class Latencies(Protocol):
 
 
 class Sampler:
-    """Draws the chunks of a process that are timed. `skips`: how many are not, before the next one;
-    whoever moves a chunk counts it down."""
+    """Draws at random the chunks of a process that are timed. `skips`: how many chunks are not
+    timed before the next timed one; the plane decrements it for each chunk that it moves."""
 
     __slots__ = ("_began", "_chunks", "_draw", "_mean", "_stride", "skips")
 
@@ -110,7 +111,7 @@ class Sampler:
         self._chunks = 0
 
     def sample(self, now: float) -> int:
-        """Return for how many chunks the one that is timed now stands, and draw the next one."""
+        """Return how many chunks the chunk timed now stands for, and draw the next timed chunk."""
         stood_for = self._stride
         self._chunks += stood_for
         if now - self._began >= WINDOW:
@@ -124,8 +125,8 @@ class Sampler:
 class _Sends:
     """One producer whose frames are timed.
 
-    `seen`: frames that had passed before the chunk that is timed. `under_way`: timed frames without
-    a receipt: which of all frames, when it came, and how many it stands for.
+    `seen`: frames that had passed before the chunk that is timed. `under_way`: timed in-flight
+    frames: the number of the frame, its time of arrival, and how many frames it stands for.
     """
 
     __slots__ = ("account", "latencies", "seen", "under_way")
@@ -154,10 +155,10 @@ class _Sends:
 
 
 class Watched(Protocol):
-    """Has a stopwatch told of chunks to the client."""
+    """A connection that can call its stopwatch after chunks to the client."""
 
     def listen(self) -> None:
-        """Call `delivered` after each chunk to the client, until it returns False."""
+        """Call `Stopwatch.delivered` after each chunk to the client, until it returns False."""
 
 
 class _Unwatched:
@@ -171,10 +172,11 @@ _UNWATCHED = _Unwatched()
 
 
 class Stopwatch:
-    """The times of one connection.
+    """Measures the latencies of one connection.
 
-    The plane calls `begin` before a chunk that is timed goes to the broker, and `moved` after it.
-    It sets `watched`. The session calls everything else. Times are of one clock.
+    The plane sets `watched`, calls `begin` before a timed chunk goes to the broker and `moved`
+    after it, `delivered` after chunks to the client, and `stop` at the end. The session calls
+    `opened`, `subscribed` and `closed`. All times are of one clock.
     """
 
     __slots__ = ("_awaited", "_draw", "_opened", "_sends", "watched")
@@ -189,11 +191,11 @@ class Stopwatch:
 
     @property
     def under_way(self) -> int:
-        """Return the number of timed frames that have no receipt."""
-        return sum(len(it.under_way) for it in self._sends)
+        """Return the number of timed in-flight frames."""
+        return sum(len(producer.under_way) for producer in self._sends)
 
     def opened(self, account: Account, latencies: Latencies) -> None:
-        """Time the frames of a producer that is open now, or decide at random not to."""
+        """Time a newly opened producer. If there are too many, draw at random which are timed."""
         self._opened += 1
         sends = self._sends
         place = len(sends) if len(sends) < PRODUCERS else self._draw(self._opened)
@@ -202,49 +204,50 @@ class Stopwatch:
             self._sends = (*sends[:place], own, *sends[place + 1 :])
 
     def subscribed(self, account: Account, latencies: Callable[[], Latencies], now: float) -> None:
-        """Time the first message of a consumer that asks to be opened. `latencies`: asked when the
-        message has come."""
+        """Begin to await the first message of a consumer that the client opens at the time `now`.
+        `latencies`: called once the message has come."""
         if len(self._awaited) < CONSUMERS:
             self._awaited = (*self._awaited, (account, now, latencies))
             self.watched.listen()
 
     def closed(self, account: Account) -> None:
-        """Time nothing more of a producer or consumer."""
-        self._sends = tuple(it for it in self._sends if it.account is not account)
-        self._awaited = tuple(it for it in self._awaited if it[0] is not account)
+        """Stop timing a producer or consumer, because it is closed."""
+        self._sends = tuple(producer for producer in self._sends if producer.account is not account)
+        self._awaited = tuple(consumer for consumer in self._awaited if consumer[0] is not account)
 
     def stop(self) -> None:
-        """Call nobody any more: the connection is over."""
+        """Stop calling `watched`, because the connection is over."""
         self.watched = _UNWATCHED
 
     def begin(self) -> None:
-        """Note what had passed before a chunk that is timed."""
-        for it in self._sends:
-            it.seen = it.account.frames
+        """Note how many frames of each producer passed before a timed chunk."""
+        for producer in self._sends:
+            producer.seen = producer.account.frames
 
     def moved(self, came: float, now: float, stands_for: int) -> None:
-        """Time a frame of each producer in a chunk that is on its way to the broker now.
+        """Time one frame of each producer in a timed chunk that is now on its way to the broker.
 
-        `came`: when the chunk came. `stands_for`: see `Sampler.sample`.
+        `came`: time of the chunk's arrival. `stands_for`: see `Sampler.sample`.
         """
-        for it in self._sends:
-            frames = it.account.frames
-            new = frames - it.seen
-            if not new or len(it.under_way) == UNDER_WAY:
+        for producer in self._sends:
+            frames = producer.account.frames
+            new = frames - producer.seen
+            if not new or len(producer.under_way) == UNDER_WAY:
                 continue
-            it.latencies.own.add(now - came, new * stands_for)
+            producer.latencies.own.add(now - came, new * stands_for)
             drawn = frames if new == 1 else frames - self._draw(new)
-            if drawn > it.account.receipts:  # one that gets no receipt counts as if it had it
-                it.under_way = (*it.under_way, (drawn, came, new * stands_for))
+            if drawn > producer.account.receipts:  # one that gets no receipt counts as if it had it
+                producer.under_way = (*producer.under_way, (drawn, came, new * stands_for))
                 self.watched.listen()
 
     def delivered(self, now: float) -> bool:
-        """Note that a chunk is on its way to the client. Return whether more is awaited."""
+        """Count the receipts and first messages of a chunk that is now on its way to the client.
+        Return whether more of them are awaited."""
         awaits = False
-        for it in self._sends:
-            if it.under_way:
-                it.settle(now)
-                awaits = awaits or bool(it.under_way)
+        for producer in self._sends:
+            if producer.under_way:
+                producer.settle(now)
+                awaits = awaits or bool(producer.under_way)
         if self._awaited:
             self._find_first(now)
         return awaits or bool(self._awaited)
@@ -253,4 +256,4 @@ class Stopwatch:
         for account, since, latencies in self._awaited:
             if account.messages:
                 latencies().first_message.add(now - since)
-        self._awaited = tuple(it for it in self._awaited if not it[0].messages)
+        self._awaited = tuple(consumer for consumer in self._awaited if not consumer[0].messages)

@@ -1,7 +1,7 @@
-"""Trace each frame of a pair and the decision about it, as the protocol's entry describes frames.
+"""Traces each frame of a pair and the decision about it, described by the protocol's entry.
 
-Only traced pairs pay for this, because wrappers do it: a traced scanner walks the bytes that the
-inner scanner cleared a second time.
+Only traced pairs pay for this, because wrappers do it: a traced scanner walks the bytes a second
+time that the inner scanner cleared.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ LONGEST = 64 * 1024
 
 
 class TracedScanner:
-    """A scanner that traces passing frames."""
+    """A wrapper of a scanner that traces passing frames."""
 
     def __init__(self, inner: Scanner, direction: Direction, trace: Trace, entry: Entry) -> None:
         self._inner = inner
@@ -64,14 +64,14 @@ class TracedScanner:
         while pos < cleared:
             frame = bytes(chunk[pos : min(pos + LONGEST, cleared)])
             length = self._entry.frame_length(frame)
-            told = self._entry.describe(self._direction, frame[:length])
-            self._trace(self._direction, told, length, "pass")
+            description = self._entry.describe(self._direction, frame[:length])
+            self._trace(self._direction, description, length, "pass")
             pos += length
         return cleared
 
 
 class TracedSession:
-    """A session that traces its decisions."""
+    """A wrapper of a session that traces its decisions about stop frames."""
 
     def __init__(self, inner: Session, trace: Trace, entry: Entry) -> None:
         self._inner = inner
@@ -213,5 +213,5 @@ class TracedSession:
 
 
 def decision(effects: Effects) -> str:
-    """Return the names of effects."""
+    """Return the names of effects, such as `drop + inject`."""
     return " + ".join(type(effect).__name__.lower() for effect in effects)

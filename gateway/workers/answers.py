@@ -1,4 +1,4 @@
-"""The answers of the parent's admin listener, for all workers together."""
+"""The responses of the parent's admin listener, for all workers together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ otherwise idle worker."""
 
 
 class Answers:
-    """Asks all workers at once. If one does not answer in time, its previous metrics count."""
+    """Asks all workers at once. If a worker does not answer in time, its previous metrics count."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Answers:
         )
 
     def routes(self) -> Routes:
-        """See `gateway.admin.routes`."""
+        """Return the handlers by path; see `gateway.admin.routes`."""
         return {
             "/startupz": self.started,
             "/livez": alive,
@@ -52,11 +52,11 @@ class Answers:
         }
 
     def started(self) -> Answer:
-        """Return 200 once a worker has listened."""
+        """Return 200 once any worker has accepted connections."""
         return readiness([] if self._crew.listened.is_set() else [STARTING])
 
     async def ready(self) -> Answer:
-        """Return 200 as long as one worker is ready."""
+        """Return 200 as long as any worker is ready."""
         if self._is_draining():
             return readiness(["draining"])
         answers = await self._crew.ask("unready", PROBE_PATIENCE)
@@ -67,12 +67,12 @@ class Answers:
         return readiness(list(each) or ["no worker is ready"])
 
     async def metrics(self) -> Answer:
-        """Return the metrics of all workers, and of this process, as those of one process."""
+        """Return the metrics of all workers and of this process, merged as those of one process."""
         texts = await self._expositions(METRICS)
-        return exposed(merge([[it.decode() for it in self._metrics.chunks()], *texts]))
+        return exposed(merge([[chunk.decode() for chunk in self._metrics.chunks()], *texts]))
 
     async def topics(self) -> Answer:
-        """Return the metrics of the topics of all workers."""
+        """Return the merged metrics of topics of all workers."""
         return exposed(merge(await self._expositions(TOPICS)))
 
     async def _expositions(self, path: str) -> list[list[str]]:

@@ -22,8 +22,9 @@ from gateway.verifiers import fresh_secret
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """What a worker needs. `worker`: its number, from 1, of so many `workers`. `descriptors`:
-    sockets by listener. `seals`, `secret`: see `Inherited`."""
+    """The content of the first message to a worker. `worker`: the worker's number, from 1 to
+    `workers`. `descriptors`: of listening sockets, by listener. `seals`, `secret`: see
+    `Inherited`."""
 
     worker: int
     workers: int

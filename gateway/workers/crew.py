@@ -24,7 +24,7 @@ class Worker:
     """One worker slot, and the process in it, if any.
 
     `life`: number of processes that had the slot before. `listens`: the process has reported that
-    it accepts connections. `mistake`: what it found wrong.
+    it accepts connections. `mistake`: what the process reported as wrong in the configuration.
     """
 
     number: int
@@ -50,9 +50,9 @@ class Start:
 class Crew:
     """All workers of one gateway.
 
-    A worker that ends unasked is restarted, with a delay that grows while it keeps ending. A worker
-    that finds a mistake in the configuration at its first start ends all. `listened`: a worker has
-    accepted clients. `ended`: the last process is gone.
+    A worker that ends without being told to is restarted, with a delay that grows while it keeps
+    ending. A worker that finds a mistake in the configuration at its first start ends all.
+    `listened`: set once a worker has accepted clients. `ended`: set once the last process is gone.
     """
 
     def __init__(self, size: int, start: Start) -> None:
@@ -67,13 +67,13 @@ class Crew:
 
     @property
     def running(self) -> int:
-        """Return the number of processes."""
-        return sum(it.process is not None for it in self._workers)
+        """Return the number of worker processes."""
+        return sum(worker.process is not None for worker in self._workers)
 
     @property
     def lives(self) -> dict[int, int]:
-        """Return the current or next life of each slot, by worker number."""
-        return {it.number: it.life for it in self._workers}
+        """Return the current or next life of each slot (see `Worker`), by worker number."""
+        return {worker.number: worker.life for worker in self._workers}
 
     # -- life --------------------------------------------------------------------------------
 
@@ -95,7 +95,8 @@ class Crew:
         self.signal(signal.SIGTERM)
 
     def signal(self, number: signal.Signals, *, listening: bool = False) -> None:
-        """Send a signal to all workers, or only to `listening` ones: others may not handle it."""
+        """Send a signal to all workers, or only to `listening` ones: others may not handle it
+        yet."""
         for worker in self._workers:
             if worker.process is not None and (worker.listens or not listening):
                 worker.process.send_signal(number)
@@ -185,16 +186,17 @@ class Crew:
     # -- questions ---------------------------------------------------------------------------
 
     async def ask(self, subject: str, patience: float, value: Any = None) -> dict[int, list[Any]]:
-        """Ask all listening workers. Return the parts of answers within `patience` seconds, by
-        number.
-        """
+        """Put a question to all listening workers. Return the parts of each answer that came within
+        `patience` seconds, by worker number."""
         answers: dict[int, list[Any]] = {}
-        asked = [it for it in self._workers if it.listens and it.channel is not None]
+        listening = [
+            worker for worker in self._workers if worker.listens and worker.channel is not None
+        ]
         with trio.move_on_after(patience):
             async with trio.open_nursery() as nursery:
-                for worker in asked:
+                for worker in listening:
                     nursery.start_soon(partial(_ask, worker, subject, value, answers))
-        for worker in asked:
+        for worker in listening:
             if worker.number not in answers and worker.listens:
                 self._log.warning("worker_silent", worker=worker.number, subject=subject)
         return answers
@@ -209,7 +211,7 @@ async def _ask(worker: Worker, subject: str, value: Any, answers: dict[int, list
 
 
 def _outcome(status: int | None, mistake: str) -> dict[str, object]:
-    """Return the log fields that tell how a worker ended."""
+    """Return the log fields about how a worker ended."""
     reason: dict[str, object] = {"reason": mistake} if mistake else {}
     if status is not None and status < 0:
         return {"signal": signal.Signals(-status).name, **reason}

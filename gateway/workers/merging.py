@@ -49,7 +49,9 @@ class _MergedFamily:
     def chunks(self) -> Iterator[bytes]:
         yield "".join(self.head).encode()
         samples = iter(self.samples.items())
-        while lines := [f"{it} {number}\n" for it, number in islice(samples, _LINES_PER_SLICE)]:
+        while lines := [
+            f"{sample} {number}\n" for sample, number in islice(samples, _LINES_PER_SLICE)
+        ]:
             yield "".join(lines).encode()
         # Freed in slices too: freeing all at once takes milliseconds.
         while self.samples:
@@ -59,7 +61,8 @@ class _MergedFamily:
 
 
 def merge(expositions: Iterable[Iterable[str]], *, counters: bool = False) -> Iterator[bytes]:
-    """Merge several expositions, each a text in parts cut anywhere; or only their `counters`.
+    """Yield the merged text of several expositions, each a text in parts cut anywhere; or only
+    their `counters`.
 
     Other tasks may run between two chunks, some of which are empty. A part of a thousand lines
     takes half a millisecond.
@@ -94,18 +97,18 @@ def _family(line: str, families: dict[str, _MergedFamily]) -> _MergedFamily:
 
 
 class Life(NamedTuple):
-    """One process in one worker slot."""
+    """One process in one worker slot. `life`: number of processes that had the slot before."""
 
     worker: int
     life: int
 
 
 class MetricsHistory:
-    """The last metrics of each process, and the counters of those that ended.
+    """The last metrics of each process, and the counters of ended processes.
 
-    A sum that loses a summand falls, and monitoring takes a falling counter for one that restarted
-    at zero: everything the other workers had counted would count again. So a worker's counters stay
-    counted when it ends, and when it does not answer.
+    A sum that loses a summand falls, and monitoring takes a falling counter for a counter that
+    restarted at zero: all that the other workers had counted would count once more. So a worker's
+    counters stay in the sum when it ends, and when it does not answer.
     """
 
     def __init__(self) -> None:
@@ -113,11 +116,11 @@ class MetricsHistory:
         self._ended: list[str] = []
 
     def record(self, texts: Mapping[Life, list[str]]) -> None:
-        """Replace the metrics of some processes."""
+        """Replace the last metrics of some processes."""
         self._last.update(texts)
 
     def retire(self, living: frozenset[Life]) -> Iterator[None]:
-        """Add up, step by step, the counters of all processes that are not `living`."""
+        """Add up, step by step, the counters of the processes that are not among the `living`."""
         for life in self._last.keys() - living:
             counted = []
             for chunk in merge([self._ended, self._last[life]], counters=True):
@@ -127,5 +130,6 @@ class MetricsHistory:
             del self._last[life]
 
     def expositions(self) -> list[list[str]]:
-        """Return all expositions to merge."""
+        """Return the expositions to merge: the counters of ended processes, and the last metrics of
+        the others."""
         return [self._ended, *self._last.values()]

@@ -1,6 +1,6 @@
 """The parent of the workers: it binds, keeps them running, and answers for all of them.
 
-No client's byte passes through it. It answers scrapes and readiness probes, and hands out
+No client's byte passes through it. It serves scrapes and readiness probes, and hands out
 reservations of the limits that the workers share.
 """
 
@@ -98,12 +98,14 @@ class Parent:
         self._draining = False
 
     async def serve(self) -> None:
-        """Serve until SIGTERM or SIGINT."""
+        """Serve until SIGTERM or SIGINT, and return when all workers have ended."""
         async with (
             received(*STOP) as signals,
             trio.open_nursery() as outer,
         ):
-            passed = self._manager.sockets(it.name for it in self._configuration.listeners)
+            passed = self._manager.sockets(
+                listener.name for listener in self._configuration.listeners
+            )
             for listener in self._configuration.listeners:
                 self._sockets[listener.name] = passed.get(listener.name) or listen(listener.binds)
             self._crew = Crew(
@@ -207,12 +209,12 @@ class Parent:
         )
 
     def _reserve(self, worker: int, asks: Any) -> Iterator[Any]:
-        yield [self._reserve_one(worker, it) for it in asks]
+        yield [self._reserve_one(worker, request) for request in asks]
 
-    def _reserve_one(self, worker: int, asked: Any) -> Reserved | str:
+    def _reserve_one(self, worker: int, request: Any) -> Reserved | str:
         """Answer one reservation. A bug with one limit must not fail the others."""
         try:
-            (answer,) = self._limits.reserve(str(worker), [UnitRequest(*asked)], self._clock())
+            (answer,) = self._limits.reserve(str(worker), [UnitRequest(*request)], self._clock())
         except Exception as failure:  # noqa: BLE001
             self._log.exception("reservation_failed", worker=worker)
             return f"the parent process failed: {failure!r}"
@@ -260,7 +262,7 @@ class Parent:
         if question == "level":
             LEVELS.set(*value)  # this process logs too
         answers = await self._crew.ask("console", CONSOLE_PATIENCE, [question, value])
-        return [[it for it in parts if it is not None] for parts in answers.values()]
+        return [[part for part in parts if part is not None] for parts in answers.values()]
 
 
 def _seals(configuration: model.Configuration) -> dict[str, bytes]:

@@ -1,6 +1,6 @@
 """`python -m gateway.workers.worker DESCRIPTOR`: serves clients for the parent that started it.
 
-The descriptor is the worker's end of the channel, through which it is told everything else.
+The descriptor is the worker's end of the channel, through which it gets everything else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PART = 64 * 1024
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve, and return the exit status."""
+    """Serve until stopped, and return the exit status. `arguments`: the channel's descriptor."""
     return trio.run(_run, socket.socket(fileno=int(arguments[0])))
 
 
@@ -84,10 +84,12 @@ async def _serve(
     )
     handlers["unready"] = lambda _: [application.unready()]
     if configuration.admin is not None:
-        handlers |= {path: _in_parts(it) for path, it in application.expositions().items()}
+        handlers |= {
+            path: _in_parts(exposition) for path, exposition in application.expositions().items()
+        }
     if configuration.console is not None:
         answers = application.console_answers()
-        handlers["console"] = lambda asked: parts_of(answers, *asked)
+        handlers["console"] = lambda question: parts_of(answers, *question)
     async with trio.open_nursery() as nursery:
         await nursery.start(application.serve)
         with suppress(trio.BrokenResourceError):  # the parent is gone, and the worker drains

@@ -300,8 +300,8 @@ class Pair:
 
     def _check_lookups(self) -> None:
         lookups, bounds = self.session._lookups, self.session._listener.bounds
-        asked, chased = lookups._asked or {}, lookups._chased or {}
-        kept = [*asked.values(), *chased.values()]
+        in_flight, chased = lookups._in_flight or {}, lookups._chased or {}
+        kept = [*in_flight.values(), *chased.values()]
         assert lookups._kept == sum(len(lookup.frame) for lookup in kept)
         assert len(kept) <= bounds.lookups
         assert lookups._kept <= bounds.lookup_bytes

@@ -18,8 +18,8 @@ from gateway.policy.rules import Rule
 from gateway.policy.shaping import Shaping
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Effects, Forward, Inject, Later, Pause, Replace
-from gateway.wire.pulsar.brake import FAR_BYTES, FAR_MESSAGES
 from gateway.wire.pulsar.permits import Permits
+from gateway.wire.pulsar.throttle import FAR_BYTES, FAR_MESSAGES
 from tests.playbooks.frames import read
 from tests.support.subjects import subject_of
 

@@ -19,7 +19,6 @@ from gateway.wire.contract import (
     Replace,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
-from gateway.wire.pulsar.brake import FAR_BYTES, FAR_MESSAGES, LONGEST, SHORTEST
 from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.counts import MOST
 from gateway.wire.pulsar.frames import Kind
@@ -32,6 +31,7 @@ from gateway.wire.pulsar.permits import (
     flow,
 )
 from gateway.wire.pulsar.states import State
+from gateway.wire.pulsar.throttle import FAR_BYTES, FAR_MESSAGES, LONGEST, SHORTEST
 from tests.support.subjects import subject_of
 
 from .frames import close_consumer, error, frame, message, read, subscribe, success, unsubscribe

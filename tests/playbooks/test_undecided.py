@@ -23,7 +23,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.states import State
-from gateway.wire.pulsar.undecided import MOST_ASKED, UNKNOWN
+from gateway.wire.pulsar.undecided import MOST_QUESTIONS, UNKNOWN
 
 from .frames import (
     TOPIC,
@@ -161,7 +161,7 @@ def test_each_topic_of_a_transaction_is_asked_for() -> None:
 def test_who_answers_nothing_useful_is_not_asked_for_ever() -> None:
     play = asking(SECRET)
     _, then = play.client(producer(1, request=1, topic=SECRET)).asked()
-    for _ in range(MOST_ASKED):
+    for _ in range(MOST_QUESTIONS):
         (start,) = play.resume(then, b"").effects or ()
         assert isinstance(start, Start)
         then = start.then

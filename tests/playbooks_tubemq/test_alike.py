@@ -183,9 +183,9 @@ def test_a_request_that_passed_is_forgotten_when_nobody_waits_for_its_reply() ->
     assert play.passes(send(2))
     session: Any = play.session
     play.after(SWEPT)
-    assert list(session._asked) == [2]
+    assert list(session._in_flight) == [2]
     play.after(max(SWEPT, 2 * PATIENCE_MS / 1000))
-    assert not session._asked
+    assert not session._in_flight
 
 
 def test_a_gateway_that_stops_takes_no_more_and_waits_for_replies() -> None:

@@ -118,28 +118,29 @@ CALLS = {
     ("addresses", "_replace_all", "advertised_url"): "fields of CLOSE_PRODUCER",  # and others
     ("addresses", "_replace_all", "of_broker"): "fields of CLOSE_PRODUCER",  # likewise
     ("chase", "_reply", "cleaned"): "text of a chased lookup",
-    ("closing", "told", "alias_url"): "alias",
-    ("lookups", "_answer", "hide"): "text of LOOKUP_RESPONSE",
+    ("closing", "close_for_client", "alias_url"): "alias",
+    ("lookups", "_response", "rewrite"): "text of LOOKUP_RESPONSE",
     ("lookups", "_connect", "advertised_url"): "lookup that connects",
     ("lookups", "_connect", "of_broker"): "lookup that connects",
-    ("opening", "_broker_no", "hide"): "text of a refused connection",
-    ("incarnations", "_closed", "hidden"): "fields of CLOSE_PRODUCER",
-    ("incarnations", "error", "hidden"): "text of ERROR",
-    ("incarnations", "error", "hide"): "text of ERROR",
-    ("incarnations", "_unawaited", "hide"): "text of ERROR",
-    ("incarnations", "send_error", "hidden"): "text of SEND_ERROR",
+    ("opening", "_broker_no", "rewrite"): "text of a refused connection",
+    ("incarnations", "_closed", "forwarded"): "fields of CLOSE_PRODUCER",
+    ("incarnations", "error", "forwarded"): "text of ERROR",
+    ("incarnations", "error", "rewrite"): "text of ERROR",
+    ("incarnations", "_unawaited", "rewrite"): "text of ERROR",
+    ("incarnations", "send_error", "forwarded"): "text of SEND_ERROR",
     (
         "incarnations",
         "producer_closed",
-        "shown",
+        "frame_for_client",
     ): "fields of CLOSE_PRODUCER",  # clients are told later
-    ("session", "listed", "hidden"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
-    ("session", "listed", "shown"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
-    ("session", "_decide", "hidden"): "text of PARTITIONED_METADATA_RESPONSE",  # and others
-    ("session", "transaction_ended", "hidden"): "text of END_TXN_RESPONSE",
+    ("session", "listed", "forwarded"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
+    ("session", "listed", "frame_for_client"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
+    ("session", "_decide", "forwarded"): "text of PARTITIONED_METADATA_RESPONSE",  # and others
+    ("session", "transaction_ended", "forwarded"): "text of END_TXN_RESPONSE",
     ("session", "migrated", "lead_to_other_cluster"): "migration",
 }
-"""The code that hides brokers (module, function, member of the `Veil`), and the leak without it."""
+"""The code that hides brokers (module, function, member of `AddressRewriter`), and the leak without
+it."""
 
 WITHOUT_ADDRESSES = {
     Kind.CONNECTED: "a second one ends the pair",
@@ -151,24 +152,27 @@ WITHOUT_ADDRESSES = {
 """Commands to clients that stop for another reason than hiding."""
 
 
-def veiled() -> set[tuple[str, str, str]]:
-    """Return all places in the code that use a `Veil`."""
+def rewriting_places() -> set[tuple[str, str, str]]:
+    """Return all places in the code that use an `AddressRewriter`."""
     found = set()
     for path in WIRE.glob("*.py"):
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(function, ast.FunctionDef):
                 uses = (it for it in ast.walk(function) if isinstance(it, ast.Attribute))
-                found |= {(path.stem, function.name, it.attr) for it in uses if _is_veil(it.value)}
+                places = {
+                    (path.stem, function.name, it.attr) for it in uses if _is_rewriter(it.value)
+                }
+                found |= places
     return found
 
 
-def _is_veil(of: ast.expr) -> bool:
+def _is_rewriter(of: ast.expr) -> bool:
     name = of.attr if isinstance(of, ast.Attribute) else of.id if isinstance(of, ast.Name) else ""
-    return name.strip("_") == "veil"
+    return name.strip("_") == "rewriter"
 
 
 def test_every_way_of_hiding_has_its_leak() -> None:
-    assert veiled() == set(CALLS)
+    assert rewriting_places() == set(CALLS)
     assert set(CALLS.values()) <= set(PLAYS)
     assert set(PLAYS) == set(LEAKS)
 

@@ -64,8 +64,8 @@ def _broker_no(command: BaseCommand, _listener: object) -> Refused:
     return Refused(EndReason.BROKER_REFUSED, encode(command))
 
 
-def _alias_url(veil: addresses.Veil, broker: Address) -> str:
-    return write(broker, tls=veil.tls)
+def _alias_url(rewriter: addresses.AddressRewriter, broker: Address) -> str:
+    return write(broker, tls=rewriter.tls)
 
 
 ANSWERED, REPLY = Lookups.answered, Chase._reply
@@ -87,7 +87,7 @@ LEAKS: dict[str, Leak] = {
     "text of a chased lookup": _instead(Chase, "_reply", _reply),
     "text of a refused connection": _instead(opening, "_broker_no", _broker_no),
     "migration": _instead_of(TO_CLIENT[Kind.TOPIC_MIGRATED]._replace(decide=_forwarded)),
-    "alias": _instead(addresses.Veil, "alias_url", _alias_url),
+    "alias": _instead(addresses.AddressRewriter, "alias_url", _alias_url),
     "topics of the brokers' own": _instead(incarnations, "is_brokers_own", lambda _topic: False),
     "unknown command": _instead(session.PulsarSession, "_unknown", _forwarded),
     "unknown fields": _instead(opening, "_connected", lambda _command, frame, _listener: frame),

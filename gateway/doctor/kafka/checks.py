@@ -1,4 +1,4 @@
-"""Checks one Kafka broker: its versions, and where it says that all brokers are; see
+"""Checks one Kafka broker: its API versions, and the brokers in its metadata; see
 `gateway.doctor.checks`."""
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ async def identify(network: Network, address: Address, secure: Secure | None) ->
 async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
     """See `checks.Checks`."""
     secure = plan.secure(broker)
-    timed = await run_all([partial(_ask, plan.network, secure, it) for it in addresses])
+    timed = await run_all([partial(_ask, plan.network, secure, address) for address in addresses])
     answered = list(zip(addresses, timed, strict=True))
-    connected = [_connected(plan, broker, address, it) for address, it in answered]
-    agreed = chain.from_iterable(judge_tls(broker, at, it.agreed) for at, it in answered)
-    told = _first_told(it.answer for it in timed)
-    if told is None:
+    connected = [_connected(plan, broker, address, outcome) for address, outcome in answered]
+    agreed = chain.from_iterable(judge_tls(broker, at, outcome.agreed) for at, outcome in answered)
+    metadata = _first_metadata(outcome.answer for outcome in timed)
+    if metadata is None:
         return Examined(connected, tuple(agreed))
-    found = verdicts.judge_told(f"metadata at {broker}", told)
-    brokers = {} if isinstance(told, Stranger) else told
+    finding = verdicts.judge_metadata(f"metadata at {broker}", metadata)
+    brokers = {} if isinstance(metadata, Stranger) else metadata
     tls = plan.cluster.has_tls  # as the gateway does, since no answer says it
-    advertised = {it._replace(tls=tls) for it in brokers.values()}
-    return Examined(connected, (*agreed, found), advertised, frozenset(brokers))
+    advertised = {address._replace(tls=tls) for address in brokers.values()}
+    return Examined(connected, (*agreed, finding), advertised, frozenset(brokers))
 
 
 async def _ask(network: Network, secure: Secure | None, address: Address) -> TimedAnswer[Broker]:
@@ -59,8 +59,11 @@ def _connected(
     return verdicts.judge_broker(check, broker, timed.answer, timed.seconds)
 
 
-def _first_told(answers: Iterable[object]) -> Mapping[int, Address] | Stranger | None:
-    """Return what one address of a broker says of all brokers, or why none does; None: no address
-    is a broker's."""
-    told = [it.told for it in answers if isinstance(it, Broker)]
-    return next((it for it in told if not isinstance(it, Stranger)), told[0] if told else None)
+def _first_metadata(answers: Iterable[object]) -> Mapping[int, Address] | Stranger | None:
+    """Return the metadata from one of a broker's addresses, or why none of them sent any; None if
+    there is no Kafka broker at these addresses."""
+    metadata = [answer.metadata for answer in answers if isinstance(answer, Broker)]
+    return next(
+        (brokers for brokers in metadata if not isinstance(brokers, Stranger)),
+        metadata[0] if metadata else None,
+    )

@@ -1,8 +1,10 @@
-"""What the doctor asks a Kafka broker: which versions it knows, and where all brokers are.
+"""The doctor's requests to a Kafka broker: ApiVersions, then Metadata.
 
-Brokers answer the first to everybody. One that wants to know who asks closes at the second.
-Source: the protocol guide of Apache Kafka; KIP-35 for ApiVersions, KIP-152 for what is answered
-before SASL.
+A broker responds to ApiVersions from any client. One that requires SASL closes the connection at
+Metadata.
+
+Source: the protocol guide of Apache Kafka; KIP-35 for ApiVersions, KIP-152 for requests before
+SASL.
 """
 
 from __future__ import annotations
@@ -28,10 +30,10 @@ SPOKEN = "Kafka"
 """The protocol's name, in texts."""
 
 CLIENT = b"gateway-doctor"
-"""The client id, by which brokers' logs and metrics name who asks."""
+"""The client id, by which brokers' logs and metrics name the doctor."""
 
 METADATA_VERSION = 1
-"""The first in which a client can ask for no topic. Every broker knows it."""
+"""The first version in which a client can ask for no topic. Every broker knows it."""
 
 LARGEST_ANSWER = 512 * 1024
 """Bytes of a frame: as many brokers as a listener may have ids, with the longest hosts."""
@@ -42,7 +44,7 @@ _COUNT = struct.Struct(">i")
 
 
 class Versions(NamedTuple):
-    """The versions of an API that a broker knows."""
+    """The range of versions of an API that a broker knows, both ends included."""
 
     least: int
     most: int
@@ -50,23 +52,25 @@ class Versions(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """A broker's answers. `versions`: by the key of an API. `told`: where all brokers are, by id;
-    a stranger instead if it said nothing of that kind: `CLOSED` where it wants SASL first."""
+    """The responses of a broker. `versions`: by API key. `metadata`: the addresses of all brokers,
+    by id; a `Stranger` if there was no such response: `CLOSED` where the broker requires SASL
+    first."""
 
     versions: Mapping[int, Versions]
-    told: Mapping[int, Address] | Stranger
+    metadata: Mapping[int, Address] | Stranger
 
 
 Answer = Broker | Stranger | Unreached
 
 
 def frame_length(head: bytearray) -> int:
-    """See `contract.Entry`. A negative size is read as one that is too large."""
+    """See `contract.Entry`. A negative size counts as one that is too large."""
     return int.from_bytes(head[: SIZE.size]) + SIZE.size if len(head) >= SIZE.size else 0
 
 
 def greet() -> Generator[Step, StepResult, Answer]:
-    """Ask both, and return the answers. Raises `PeerError` if the first one is none."""
+    """Send ApiVersions and Metadata, and return the responses. Raises `PeerError` if the first
+    response is malformed."""
     if not isinstance((yield Dial()), Dialled):
         return Unreached(None)
     yield Transmit(Peer.BROKER, _request(API_VERSIONS, 0))
@@ -88,10 +92,10 @@ QUESTION: Question[Broker] = Question(greet, frame_length, LARGEST_ANSWER)
 
 
 def known_api(key: int) -> Api:
-    """Return one of the APIs that are always known."""
-    found = api(key)
-    assert found is not None
-    return found
+    """Return the schema of an API that the gateway certainly knows."""
+    known = api(key)
+    assert known is not None
+    return known
 
 
 def _request(key: int, version: int, body: bytes = b"") -> bytes:
@@ -101,22 +105,23 @@ def _request(key: int, version: int, body: bytes = b"") -> bytes:
 
 
 def read_versions(frame: bytes) -> dict[int, Versions]:
-    """Return what an answer to ApiVersions 0 offers, by API. Raises `PeerError`."""
+    """Return the ranges of versions in a response to ApiVersions 0, by API key. Raises
+    `PeerError`."""
     known = known_api(API_VERSIONS)
     start = _body(known, 0, frame)
-    found = plan(known.response, 0, frozenset({"ApiKeys"})).walk(frame, start, len(frame))
-    (place,) = found.places
+    walk = plan(known.response, 0, frozenset({"ApiKeys"})).walk(frame, start, len(frame))
+    (place,) = walk.places
     ranges = _RANGE.iter_unpack(frame[place.start + _COUNT.size : place.end])
     return {key: Versions(least, most) for key, least, most in ranges}
 
 
 def read_brokers(frame: bytes) -> dict[int, Address]:
-    """Return the brokers of an answer to Metadata, by id: as many as a listener may have ids.
-    Raises `PeerError`."""
+    """Return the addresses of brokers in a response to Metadata, by id, `MOST_IDS` at most. Raises
+    `PeerError`."""
     known = known_api(METADATA)
     start = _body(known, METADATA_VERSION, frame)
-    told = nodes(known.response, METADATA_VERSION, frame, start)
-    return {node.id: _address(node) for node in sorted(told)[:MOST_IDS]}
+    brokers = nodes(known.response, METADATA_VERSION, frame, start)
+    return {node.id: _address(node) for node in sorted(brokers)[:MOST_IDS]}
 
 
 def _body(known: Api, version: int, frame: bytes) -> int:

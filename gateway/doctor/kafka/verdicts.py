@@ -1,4 +1,4 @@
-"""Turns answers of Kafka brokers into findings and advice."""
+"""Turns responses of Kafka brokers into findings and advice."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE
 from gateway.wire.kafka.plugin import PLUGIN
 
 SHOWN = (PRODUCE, FETCH, METADATA)
-"""APIs whose newest versions tell roughly of which time a broker is. No answer names its
-release."""
+"""APIs whose newest versions show roughly how old a broker is. No response names its release."""
 
 
 def judge_broker(
     check: str, broker: Address, answer: Broker | Stranger | Unreached, seconds: float
 ) -> Finding:
-    """Return whether a Kafka broker answers at an address, as a finding. `broker`: as the
-    configuration names it."""
+    """Return the finding for one address of a broker: a Kafka broker responds there, or why none
+    does. `broker`: as the configuration names it. `seconds`: the time to connect."""
     if isinstance(answer, Unreached):
         return judge_unreached(check, broker, answer.code)
     if isinstance(answer, Stranger):
@@ -37,7 +36,7 @@ def judge_broker(
             "`listeners` in server.properties), usually 9092.",
         )
     apart = [known_api(key).name for key in SHOWN if _is_apart(key, answer.versions[key])]
-    newest = ", ".join(f"{known_api(it).name} up to {answer.versions[it].most}" for it in SHOWN)
+    newest = ", ".join(f"{known_api(key).name} up to {answer.versions[key].most}" for key in SHOWN)
     if apart:
         return fail(
             check,
@@ -79,9 +78,10 @@ def _brokers(broker: Address, *, tls: bool) -> str:
     return f"brokers: {protocols.url_of(PLUGIN.name, [broker._replace(tls=tls)])}"
 
 
-def judge_told(check: str, told: Mapping[int, Address] | Stranger) -> Finding:
-    """Return the finding for what a broker says of where all brokers are."""
-    if told is Stranger.CLOSED:
+def judge_metadata(check: str, metadata: Mapping[int, Address] | Stranger) -> Finding:
+    """Return the finding for the brokers that a broker's metadata lists. `metadata`: see
+    `Broker`."""
+    if metadata is Stranger.CLOSED:
         return skip(
             check,
             "not tried: the broker tells nobody where brokers are who has not shown a credential "
@@ -89,18 +89,18 @@ def judge_told(check: str, told: Mapping[int, Address] | Stranger) -> Finding:
             "Should clients be refused as target_refused: the addresses in advertised.listeners "
             "have to be in `targets`, and each node.id needs an address in `advertise`.",
         )
-    if isinstance(told, Stranger) or not told:
-        words = _UNTOLD[told] if isinstance(told, Stranger) else "names no broker"
+    if isinstance(metadata, Stranger) or not metadata:
+        words = _NO_METADATA[metadata] if isinstance(metadata, Stranger) else "names no broker"
         return warn(
             check,
             f"asked where all brokers are, it {words}",
             "Clients would hear the same; the broker's log has the reason.",
         )
-    number = "1 broker" if len(told) == 1 else f"{len(told)} brokers"
-    return ok(check, f"{number}, with the ids {in_ranges(sorted(told))}")
+    number = "1 broker" if len(metadata) == 1 else f"{len(metadata)} brokers"
+    return ok(check, f"{number}, with the ids {in_ranges(sorted(metadata))}")
 
 
-_UNTOLD = {
+_NO_METADATA = {
     Stranger.SILENT: "gives no answer",
     Stranger.STRANGE: "gives an answer that cannot be read",
 }

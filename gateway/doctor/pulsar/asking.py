@@ -19,14 +19,14 @@ from gateway.doctor.secured import Secure
 from gateway.wire.address import Address
 
 LARGEST_ANSWER = 64 * 1024
-"""Bytes of a frame. Answers to CONNECT and LOOKUP have some hundred."""
+"""Bytes of the largest frame. Responses to CONNECT and LOOKUP have some hundred."""
 
 
 async def ask(
     network: Network, address: Address, probe: Probe, secure: Secure | None = None
 ) -> TimedAnswer[Accepted | Rejected]:
-    """Send one CONNECT to an IP literal, under TLS if `secure` is given, and return the answer. A
-    peer without TLS gets no credential."""
+    """Send one CONNECT to an IP literal, and return the outcome. `secure`: TLS of the connection;
+    None: without TLS. A peer that should speak TLS and does not gets no credential."""
     plain = _question(anonymous())
     return await asking.ask(network, address, _question(probe), plain, secure)
 

@@ -27,7 +27,7 @@ ADVERTISED_BY = "advertisedAddress in broker.conf"
 
 @dataclass(frozen=True, slots=True)
 class _AddressResult:
-    """The answers of one IP address of a broker."""
+    """The outcomes at one IP address of a broker."""
 
     address: Address
     answers: BrokerAnswers
@@ -43,12 +43,16 @@ async def identify(network: Network, address: Address, secure: Secure | None) ->
 
 async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
     """See `checks.Checks`."""
-    answered = await run_all([partial(_ask_address, plan, broker, it) for it in addresses])
-    connected = [_connected(plan, broker, it) for it in answered]
-    agreed = [judge_tls(broker, it.address, it.agreed) for it in answered]
-    access = chain.from_iterable(_check_access(plan, broker, it) for it in answered)
-    results, found = await _look_up(plan, broker, answered)
-    return Examined(connected, (*chain.from_iterable(agreed), *access, *found), results.addresses)
+    answered = await run_all(
+        [partial(_ask_address, plan, broker, address) for address in addresses]
+    )
+    connected = [_connected(plan, broker, result) for result in answered]
+    agreed = [judge_tls(broker, result.address, result.agreed) for result in answered]
+    access = chain.from_iterable(_check_access(plan, broker, result) for result in answered)
+    results, findings = await _look_up(plan, broker, answered)
+    return Examined(
+        connected, (*chain.from_iterable(agreed), *access, *findings), results.addresses
+    )
 
 
 async def _ask_address(plan: Plan, broker: Address, address: Address) -> _AddressResult:
@@ -74,21 +78,21 @@ def _connected(plan: Plan, broker: Address, answered: _AddressResult) -> Finding
     best = answered.answers.best
     if isinstance(best, Insecure):
         return judge_insecure(check, best, plan.trust(broker), time.time())
-    found = verdicts.judge_broker(check, broker, best, answered.seconds)
-    return verdicts.judge_size(check, best, plan.largest) or found
+    finding = verdicts.judge_broker(check, broker, best, answered.seconds)
+    return verdicts.judge_size(check, best, plan.largest) or finding
 
 
 def _check_access(plan: Plan, broker: Address, answered: _AddressResult) -> list[Finding]:
     at = name_address(broker, answered.address)
-    found: list[Finding | None] = []
+    findings: list[Finding | None] = []
     if plan.passes_through:
-        found.append(verdicts.judge_pass_through(f"clients at {at}", answered.answers))
+        findings.append(verdicts.judge_pass_through(f"clients at {at}", answered.answers))
     if plan.verifying and plan.own is not None:
         check = f"gateway at {at}"
-        found.append(
+        findings.append(
             verdicts.judge_verified(check, answered.answers, plan.role, forward=plan.forwards)
         )
-    return [it for it in found if it is not None]
+    return [finding for finding in findings if finding is not None]
 
 
 # -- lookups ---------------------------------------------------------------------------------
@@ -99,20 +103,20 @@ async def _look_up(
 ) -> tuple[lookups.LookupResults, list[Finding]]:
     """Look topics up at the first address that allows it.
 
-    Gateways in the place of brokers are skipped: they answer with names that only they can open.
+    Gateways in the place of brokers are skipped: they respond with names that only they can open.
     """
     if plan.cluster.brokers_are == "gateways":
         return lookups.LookupResults(), []
     check = f"lookups at {broker}"
     allowed = targets.allow_list(plan.cluster)
-    for it in answered:
-        probe = _probe(plan, it.answers)
+    for result in answered:
+        probe = _probe(plan, result.answers)
         if probe is not None:
-            search = lookups.TopicLookups(plan, probe, allowed, broker, it.address.host)
+            search = lookups.TopicLookups(plan, probe, allowed, broker, result.address.host)
             results = await search.run()
             role = plan.role if plan.verifying else None
             return results, [lookups.judge(check, results, role, tls=broker.tls)]
-    if not any(isinstance(it.answers.best, Accepted | Rejected) for it in answered):
+    if not any(isinstance(result.answers.best, Accepted | Rejected) for result in answered):
         return lookups.LookupResults(), []
     return lookups.LookupResults(), [_skip_lookups(plan, check)]
 

@@ -1,4 +1,4 @@
-"""One CONNECT and its answer: the frames to send, and the meaning of each reaction.
+"""One CONNECT and its response: the frames to send, and the meaning of each response.
 
 The commands are the gateway's own, on behalf of a client that does not exist.
 """
@@ -49,7 +49,8 @@ DOCTOR = "gateway-doctor"
 VERSION = f"broker-gateway {__version__} doctor"
 
 PROTOCOL = 21
-"""The newest version that current brokers know; each answers with the smaller version."""
+"""The newest version that current brokers know; a broker responds with the smaller of both
+versions."""
 
 _NOBODY = Credential("none", b"")
 
@@ -67,7 +68,8 @@ _read_length = Struct(">I").unpack_from
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """CONNECTED. `largest`: most bytes of a message, 0 if the broker does not say."""
+    """A broker's CONNECTED. `server`, `protocol`: its versions. `largest`: bytes of the largest
+    message; 0 if the broker does not say."""
 
     server: str
     protocol: int
@@ -76,7 +78,8 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """ERROR, with its code and text. `code` None: a code that this version does not know."""
+    """A broker's ERROR. `code`: a `ServerError`; None if this gateway does not know the code.
+    `text`: printable."""
 
     code: int | None
     text: str
@@ -90,36 +93,37 @@ Answer = Accepted | Rejected | Stranger | Unreached | Insecure
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One way to connect: a listener, and the client that it would serve."""
+    """One way to send CONNECT: as the gateway would for `client` at `listener`."""
 
     listener: ListenerContext
     client: Client
 
     def greeting(self) -> bytes:
-        """Return the CONNECT."""
+        """Return the frame of CONNECT."""
         frame = self.client.greeting(self.listener)
         assert isinstance(frame, bytes)  # it is denied only without a credential
         return frame
 
     def proof(self) -> Credential | None:
-        """Return the answer to a challenge; None without a credential."""
+        """Return the credential for the response to a challenge; None without a credential."""
         proof = self.client.proof(self.listener, opened=False)
         return None if isinstance(proof, Denial) or proof.method == "none" else proof
 
 
 def anonymous(*, tls: bool = False) -> Probe:
-    """Return the probe of a client without a credential, passed through. `tls`: lookups follow
-    URLs with TLS."""
+    """Return the probe of a client without a credential, in pass-through mode. `tls`: lookups
+    follow brokers' URLs with TLS."""
     return _probe(Mode.PASS_THROUGH, NoCredential(), _NOBODY, tls=tls)
 
 
 def alone(own: StoredCredential) -> Probe:
-    """Return the probe with the gateway's credential, on its own behalf."""
+    """Return the probe with the gateway's credential, on the gateway's own behalf."""
     return _probe(Mode.PASS_THROUGH, own, own.current())
 
 
 def speaking_for(own: StoredCredential, *, tls: bool = False) -> Probe:
-    """Return the probe of the gateway on behalf of a verified client. `tls`: as of `anonymous`."""
+    """Return the probe with the gateway's credential, on behalf of a verified client. `tls`: see
+    `anonymous`."""
     return _probe(Mode.VERIFY, own, _NOBODY, tls=tls)
 
 
@@ -152,7 +156,7 @@ def frame_length(head: bytes | bytearray) -> int:
 def greet(
     probe: Probe,
 ) -> Generator[Step, StepResult, Accepted | Rejected | Stranger | Unreached]:
-    """Send CONNECT and return the answer. Raises `PeerError`."""
+    """Send CONNECT, respond to challenges, and return the outcome. Raises `PeerError`."""
     dialled = yield Dial()
     if not isinstance(dialled, Dialled):
         return Unreached(None)

@@ -44,9 +44,11 @@ _NOWHERE = Denial(Refusal.NOT_READY, "no broker is named in the answer")
 
 @dataclass(slots=True)
 class LookupResults:
-    """Results of the lookups at one broker: brokers found (`owners`), redirects on the way (`hops`,
-    of which `forbidden` are not allowed), URLs with TLS that the gateway does not speak
-    (`tls_only`), and refusals.
+    """The results of the lookups that begin at one broker.
+
+    `owners`: brokers that serve the topics. `hops`: brokers that redirects lead to, of which
+    `targets` does not allow those in `forbidden`. `tls_only`: URLs of brokers that have TLS alone,
+    while the gateway speaks none to brokers. `refusals`: the lookups that failed.
     """
 
     owners: set[Address] = field(default_factory=set)
@@ -57,12 +59,13 @@ class LookupResults:
 
     @property
     def addresses(self) -> set[Address]:
-        """Return all addresses that brokers named."""
+        """Return all addresses that responses named."""
         return self.owners | self.hops
 
 
 class TopicLookups:
-    """The lookups that begin at one broker: `named` in the configuration, dialled at `ip`."""
+    """The lookups that begin at one broker. `named`: its address in the configuration. `ip`: the IP
+    address to dial."""
 
     def __init__(
         self, plan: Plan, probe: Probe, targets: TargetList, named: Address, ip: str
@@ -77,7 +80,8 @@ class TopicLookups:
         self._results = LookupResults()
 
     async def run(self) -> LookupResults:
-        """Look all topics up in sequence, within the timeout of one step."""
+        """Look all topics up in sequence, within the timeout of one step, and return the
+        results."""
         try:
             with trio.move_on_after(self._network.timeout) as scope:
                 for topic in TOPICS:
@@ -107,7 +111,7 @@ class TopicLookups:
             return Denial(Refusal.UNSUPPORTED, str(violation))
 
     async def _open_leg(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
-        """Return a connection to the first broker, or to one that an answer named."""
+        """Return a connection to the first broker, or to a broker that a response named."""
         assert target is not None
         if target != self._named:
             self._results.hops.add(target)
@@ -172,8 +176,8 @@ class TopicLookups:
 def judge(
     check: str, results: LookupResults, role: str | None = None, *, tls: bool = False
 ) -> Finding:
-    """Return the finding for one broker's answers. `role`: of the gateway, if it has one there.
-    `tls`: it is dialled with TLS."""
+    """Return the finding for the lookups at one broker. `role`: the gateway's role there; None
+    without one. `tls`: the broker is dialled with TLS."""
     if results.tls_only:
         return fail(
             check,
@@ -221,8 +225,8 @@ def _without_rights(check: str, role: str | None) -> Finding:
         f'not tried: "{DOCTOR}" has no rights in {NAMESPACE}, or the gateway has none',
         "Brokers tell nobody else where topics are. To have it tried:",
         "\n".join(
-            f"pulsar-admin namespaces grant-permission {NAMESPACE} --role {it} --actions consume"
-            for it in roles
+            f"pulsar-admin namespaces grant-permission {NAMESPACE} --role {name} --actions consume"
+            for name in roles
         ),
     )
 

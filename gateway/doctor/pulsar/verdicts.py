@@ -1,4 +1,4 @@
-"""Turns answers to CONNECT into findings and advice."""
+"""Turns responses to CONNECT into findings and advice."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswers:
-    """One broker's answers to each kind of CONNECT; None if that kind was not sent.
+    """The outcomes of each kind of CONNECT at one broker; None if that kind was not sent.
 
-    `alone`: with the gateway's credential for itself. `proxied`: with it on behalf of a client.
+    `anonymous`: without a credential. `alone`: with the gateway's credential, for itself.
+    `proxied`: with the gateway's credential, on behalf of a client.
     """
 
     anonymous: Answer
@@ -33,9 +34,11 @@ class BrokerAnswers:
 
     @property
     def best(self) -> Answer:
-        """Return the answer that says most about the peer."""
-        given = [it for it in (self.proxied, self.alone, self.anonymous) if it is not None]
-        return next((it for it in given if isinstance(it, Accepted)), given[-1])
+        """Return the outcome that says most about the peer."""
+        given = [
+            answer for answer in (self.proxied, self.alone, self.anonymous) if answer is not None
+        ]
+        return next((answer for answer in given if isinstance(answer, Accepted)), given[-1])
 
 
 # -- brokers ---------------------------------------------------------------------------------
@@ -44,8 +47,8 @@ class BrokerAnswers:
 def judge_broker(
     check: str, broker: Address, answer: Accepted | Rejected | Stranger | Unreached, seconds: float
 ) -> Finding:
-    """Return whether a Pulsar broker answers at an address, as a finding. `broker`: as the
-    configuration names it."""
+    """Return the finding for one address of a broker: a Pulsar broker responds there, or why none
+    does. `broker`: as the configuration names it. `seconds`: the time to connect."""
     match answer:
         case Accepted(server, protocol, largest):
             size = f", messages up to {largest / MIB:.3g} MiB" if largest else ""
@@ -63,8 +66,8 @@ def judge_broker(
 
 
 def judge_size(check: str, answer: Answer, largest: int | None) -> Finding | None:
-    """Return a warning if the broker takes larger messages than the gateway may hold whole.
-    `largest`: see `Plan`."""
+    """Return a warning if the broker takes larger messages than the gateway may hold whole; None
+    otherwise. `largest`: see `Plan`."""
     if largest is None or not isinstance(answer, Accepted) or answer.largest <= largest:
         return None
     return warn(
@@ -124,7 +127,7 @@ def _judge_peer(check: str, broker: Address, peer: Stranger) -> Finding:
 
 
 def judge_pass_through(check: str, answers: BrokerAnswers) -> Finding | None:
-    """Return the finding for clients that are passed through; None if no broker answered."""
+    """Return the finding for clients in pass-through mode; None if no broker responded."""
     match answers.anonymous:
         case Accepted():
             return ok(check, "lets everybody in, without a credential")
@@ -137,9 +140,11 @@ def judge_pass_through(check: str, answers: BrokerAnswers) -> Finding | None:
 def judge_verified(
     check: str, answers: BrokerAnswers, role: str | None, *, forward: bool
 ) -> Finding | None:
-    """Return the finding for a gateway that speaks for verified clients; None if not tried.
+    """Return the finding for the gateway's connections on behalf of verified clients; None if not
+    tried.
 
-    `role`: of the gateway's credential, if it states one. `forward`: clients' tokens are forwarded.
+    `role`: of the gateway's credential; None if it states none. `forward`: clients' tokens are
+    forwarded.
     """
     named = f'the role "{role}"' if role else "the gateway's role"
     match answers.proxied:

@@ -1,1 +1,1 @@
-"""What the doctor checks of TubeMQ."""
+"""The doctor's checks of TubeMQ's masters."""

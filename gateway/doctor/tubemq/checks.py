@@ -35,20 +35,20 @@ async def identify(network: Network, address: Address, secure: Secure | None) ->
 async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
     """See `checks.Checks`."""
     secure = plan.secure(broker)
-    timed = await run_all([partial(_ask, plan.network, secure, it) for it in addresses])
+    timed = await run_all([partial(_ask, plan.network, secure, address) for address in addresses])
     answered = list(zip(addresses, timed, strict=True))
-    connected = [_connected(plan, broker, address, it) for address, it in answered]
-    agreed = chain.from_iterable(judge_tls(broker, at, it.agreed) for at, it in answered)
-    told = _first_told(it.answer for it in timed)
-    if told is None:
+    connected = [_connected(plan, broker, address, outcome) for address, outcome in answered]
+    agreed = chain.from_iterable(judge_tls(broker, at, outcome.agreed) for at, outcome in answered)
+    brokers = _first_brokers(outcome.answer for outcome in timed)
+    if brokers is None:
         return Examined(connected, tuple(agreed))
-    found = judge_told(f"brokers, as {broker} tells", told)
-    return Examined(connected, (*agreed, found), set(told.values()), frozenset(told))
+    finding = judge_brokers(f"brokers, as {broker} tells", brokers)
+    return Examined(connected, (*agreed, finding), set(brokers.values()), frozenset(brokers))
 
 
 async def _ask(network: Network, secure: Secure | None, address: Address) -> TimedAnswer[Master]:
-    asked = question(tls=secure is not None)
-    return await asking.ask(network, address, asked, question(tls=False), secure)
+    plain = question(tls=False)
+    return await asking.ask(network, address, question(tls=secure is not None), plain, secure)
 
 
 def _connected(
@@ -63,7 +63,7 @@ def _connected(
 def judge_master(
     check: str, broker: Address, answer: Master | Stranger | Unreached, seconds: float
 ) -> Finding:
-    """Return whether a master answers at an address, as a finding."""
+    """Return the finding for one address of a master: a master responds there, or why none does."""
     if isinstance(answer, Unreached):
         return judge_unreached(check, broker, answer.code)
     if isinstance(answer, Stranger):
@@ -82,19 +82,24 @@ def judge_master(
     return ok(check, f"speaks {SPOKEN}, {state}; connected in {seconds * 1000:.0f} ms")
 
 
-def judge_told(check: str, told: Mapping[int, Address]) -> Finding:
-    """Return the finding for what the active master says of brokers."""
-    if not told:
+def judge_brokers(check: str, brokers: Mapping[int, Address]) -> Finding:
+    """Return the finding for the brokers that the active master lists."""
+    if not brokers:
         return warn(
             check,
             "the active master names no broker",
             "Clients would hear the same: see that brokers are online in the master's console.",
         )
-    number = "1 broker" if len(told) == 1 else f"{len(told)} brokers"
-    return ok(check, f"{number}, with the ids {in_ranges(sorted(told))}")
+    number = "1 broker" if len(brokers) == 1 else f"{len(brokers)} brokers"
+    return ok(check, f"{number}, with the ids {in_ranges(sorted(brokers))}")
 
 
-def _first_told(answers: Iterable[object]) -> Mapping[int, Address] | None:
-    """Return what the active master says of brokers; None: no address is one's."""
-    told = [it.told for it in answers if isinstance(it, Master) and it.role is Role.ACTIVE]
-    return told[0] if told else None
+def _first_brokers(answers: Iterable[object]) -> Mapping[int, Address] | None:
+    """Return the brokers that the active master lists; None if no address is that of an active
+    master."""
+    brokers = [
+        answer.brokers
+        for answer in answers
+        if isinstance(answer, Master) and answer.role is Role.ACTIVE
+    ]
+    return brokers[0] if brokers else None

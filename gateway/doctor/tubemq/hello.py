@@ -1,4 +1,4 @@
-"""What the doctor asks a master of TubeMQ: whether it is active, and where brokers are."""
+"""The doctor's requests to a master of TubeMQ: whether it is active, and where brokers are."""
 
 from __future__ import annotations
 
@@ -23,26 +23,27 @@ LARGEST_ANSWER = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """A master's answers. `told`: where brokers are, by id; of the active one alone. `role`: it may
-    be no master after all."""
+    """The responses of a master. `role`: its state; the peer may be no master after all. `brokers`:
+    addresses of brokers, by id; empty unless the master is active."""
 
     role: Role
-    told: Mapping[int, Address]
+    brokers: Mapping[int, Address]
 
 
 def greet(*, tls: bool) -> Generator[Step, StepResult, Master | Stranger | Unreached]:
-    """Ask a master whether it is active, and the active one where brokers are; return its answers.
-    Raises `PeerError` if it does not answer in TubeMQ's protocol. `tls`: the connection has TLS."""
+    """Ask a master whether it is active, and the active master where brokers are; return the
+    responses. Raises `PeerError` if the peer does not speak TubeMQ's protocol. `tls`: the
+    connection has TLS."""
     if not isinstance((yield Dial()), Dialled):
         return Unreached(None)
-    found = yield from role()
-    if isinstance(found, Denial):
-        return read_silence(found)
-    if found is not Role.ACTIVE:
-        return Master(found, {})
-    return Master(found, (yield from find_brokers(tls=tls)).brokers)
+    outcome = yield from role()
+    if isinstance(outcome, Denial):
+        return read_silence(outcome)
+    if outcome is not Role.ACTIVE:
+        return Master(outcome, {})
+    return Master(outcome, (yield from find_brokers(tls=tls)).brokers)
 
 
 def question(*, tls: bool) -> Question[Master]:
-    """Return the question."""
+    """Return the question to a master. `tls`: the connection has TLS."""
     return Question(partial(greet, tls=tls), length, LARGEST_ANSWER)

@@ -33,7 +33,7 @@ class ChildError(Exception):
 
 
 class Child:
-    """One running process. `name` appears in messages, as `the gateway`."""
+    """One child process. `name`: how messages call the process, such as `the gateway`."""
 
     def __init__(self, name: str, process: trio.Process, log: Path) -> None:
         self.name = name
@@ -48,11 +48,12 @@ class Child:
             raise self.failure(f"ended by itself with status {status}")
 
     def failure(self, what: str) -> ChildError:
-        """Return the error that says what happened, with the last lines of output."""
+        """Return an error whose text is `what` and the child's last lines of output."""
         return ChildError(f"{self.name} {what}; its last lines:\n{self._tail()}")
 
     async def read_line(self) -> bytes:
-        """Return the next line of standard output. Raises `ChildError` at its end."""
+        """Return the next line of the child's standard output. Raises `ChildError` if the output
+        ends, or if the line is too long."""
         assert self._process.stdout is not None
         while b"\n" not in self._unread:
             received = await self._process.stdout.receive_some(_READ_SIZE)
@@ -66,7 +67,7 @@ class Child:
         return line
 
     async def close_input(self) -> None:
-        """Close the child's standard input, which tells it to finish."""
+        """Close the child's standard input: the sign for the child to finish."""
         assert self._process.stdin is not None
         await self._process.stdin.aclose()
 
@@ -77,7 +78,7 @@ class Child:
         return None
 
     async def stop(self, seconds: float) -> int | None:
-        """Send SIGTERM; return the exit status, or None if the child had to be killed."""
+        """Send SIGTERM; return the exit status, or None if the child is killed after `seconds`."""
         if self._process.poll() is None:
             self._process.terminate()
             with trio.move_on_after(seconds):
@@ -98,9 +99,10 @@ class Child:
 async def running(
     name: str, command: Sequence[str], log: Path, *, piped: bool = False
 ) -> AsyncIterator[Child]:
-    """Start a child, and stop it when the context exits.
+    """Start a child process, and stop it when the context exits.
 
-    `piped`: the caller reads its standard output and holds its standard input.
+    `log`: the file that gets its output. `piped`: the caller reads its standard output and holds
+    its standard input.
     """
     pipe = subprocess.PIPE if piped else None
     with log.open("ab") as file:

@@ -1,4 +1,4 @@
-"""The clients of one topic, whatever their library: when they send, and what they count."""
+"""The clients of one topic, common to all libraries: when they send, and what they count."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class OpenError(Exception):
 
 
 class FlowLoad(ABC):
-    """The clients of one topic, and their counts. Its errors are its library's own."""
+    """The clients of one topic, and their counts. Methods raise the errors of the client
+    library."""
 
     def __init__(self, flow: Flow, run: bytes) -> None:
         self.flow = flow
@@ -46,11 +47,12 @@ class FlowLoad(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Close all; nothing of a subscription stays."""
+        """Close all clients; no subscription stays at the broker."""
 
     @abstractmethod
     def tasks(self, ending: threading.Event, ended: threading.Event) -> list[Callable[[], None]]:
-        """Return functions for threads: sending until `ending`, receiving until `ended`."""
+        """Return functions to run in threads: they send until `ending` and receive until
+        `ended`."""
 
     def _send_due(self, ending: threading.Event, send: Callable[[bytes], None]) -> None:
         """Send the messages that are due, until `ending`."""
@@ -68,7 +70,7 @@ class FlowLoad(ABC):
 
     @property
     def is_answered(self) -> bool:
-        """Return whether nothing more is sent, and all that was has a receipt or an error."""
+        """Return whether sending is over, and each message sent has a receipt or an error."""
         with self._lock:
             return not self._is_sending and self._tally.is_answered
 
@@ -83,16 +85,16 @@ class FlowLoad(ABC):
 
 
 class Library(Protocol):
-    """A client library that is told where the gateway is.
+    """A client library that connects to one service URL.
 
-    `error`: what it raises. `needs`: what brokers must have for topics to open.
+    `error`: the class of its exceptions. `needs`: what brokers must have for topics to open.
     """
 
     error: type[Exception]
     needs: str
 
     def load(self, flow: Flow, run: bytes) -> FlowLoad:
-        """Return the clients of a topic, which are not open yet."""
+        """Return the clients of a topic, not yet open. `run`: the id of this run, for payloads."""
 
     def close(self) -> None:
         """Close what the clients of all topics share. Raises `error`."""

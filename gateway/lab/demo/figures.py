@@ -1,5 +1,5 @@
-"""The gateway's metrics as numbers of the table: per topic, and rates between two scrapes. Also
-events that rightly make messages pass more than once (`Witness`).
+"""Reads the gateway's metrics for the table: counts by topic, and rates between two scrapes.
+`Witness` remembers events after which messages rightly pass more than once.
 
 Time is an argument, in seconds; rates are per second. Partitions of a topic are added up.
 """
@@ -49,7 +49,8 @@ class GatewayCounts:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One scrape. `broken`: connections that neither the client nor a drain ended."""
+    """One scrape of the gateway's metrics. `at`: its time. `topics`: counts by topic.
+    `connections`: open ones. `broken`: connections that neither the client nor a drain ended."""
 
     at: float
     topics: Mapping[str, GatewayCounts]
@@ -70,7 +71,7 @@ class Rates:
 
 
 class Witness:
-    """Remembers moves and visitors from regular observations of gateway and brokers.
+    """Remembers topics that moved between brokers, or that other clients used.
 
     `owners`: the broker of each topic at the last observation. `moved`: topics that changed their
     broker. `visited`: topics with more producers or consumers than the demonstration's.
@@ -83,8 +84,8 @@ class Witness:
         self.visited: set[str] = set()
 
     def observe(self, snapshot: Snapshot, owners: Mapping[str, str]) -> None:
-        """Take the gateway's counts, and the owners of topics (empty if unknown)."""
-        self.moved |= {topic for topic, it in self.owners.items() if owners.get(topic) != it}
+        """Note the gateway's counts, and the broker of each topic (empty if unknown)."""
+        self.moved |= {topic for topic, owner in self.owners.items() if owners.get(topic) != owner}
         self.owners = owners
         self.visited |= {flow.topic for flow in self._flows if _has_visitors(flow, snapshot)}
 
@@ -95,7 +96,7 @@ def _has_visitors(flow: Flow, snapshot: Snapshot) -> bool:
 
 
 def read(exposition: str, at: float) -> Snapshot:
-    """Read the metrics of the gateway and of its topics, scraped at a time."""
+    """Return a snapshot of metrics in Prometheus text, scraped at the time `at`."""
     families = text_string_to_metric_families(exposition)
     samples = [sample for family in families for sample in family.samples]
     return Snapshot(at, _topics(samples), _connections(samples), _broken(samples))
@@ -109,17 +110,19 @@ def without_partition(topic: str) -> str:
 def rates(before: Snapshot, after: Snapshot) -> dict[str, Rates]:
     """Return the rates between two scrapes by topic, without idle topics that nobody uses."""
     seconds = max(after.at - before.at, 1e-3)  # two scrapes at once must not divide by zero
-    found = {
+    by_topic = {
         topic: _rate(before.topics.get(topic, GatewayCounts()), now, seconds)
         for topic, now in after.topics.items()
     }
-    return {topic: rate for topic, rate in found.items() if rate != Rates()}
+    return {topic: rate for topic, rate in by_topic.items() if rate != Rates()}
 
 
 def total(parts: Iterable[Rates]) -> Rates:
-    """Return the sum of some rates."""
+    """Return the sum of the rates of several topics."""
     parts = list(parts)
-    return Rates(**{it.name: sum(getattr(part, it.name) for part in parts) for it in fields(Rates)})
+    return Rates(
+        **{field.name: sum(getattr(part, field.name) for part in parts) for field in fields(Rates)}
+    )
 
 
 def _rate(before: GatewayCounts, now: GatewayCounts, seconds: float) -> Rates:

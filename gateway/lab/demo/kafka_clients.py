@@ -1,4 +1,4 @@
-"""Kafka's clients of one topic, by the library `confluent-kafka`."""
+"""The demonstration's Kafka clients of one topic, with the library `confluent-kafka`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PACKET = 100
 
 
 class KafkaLibrary:
-    """Where clients begin; each has connections of its own."""
+    """Makes the Kafka clients of each topic. Each client has connections of its own."""
 
     error: type[Exception] = confluent_kafka.KafkaException
     needs = "the topic"
@@ -53,7 +53,7 @@ class KafkaLibrary:
         return KafkaLoad(self._address, flow, run)
 
     def close(self) -> None:
-        """Nothing is shared."""
+        """Do nothing: the clients of different topics share nothing."""
 
 
 class KafkaLoad(FlowLoad):
@@ -68,7 +68,8 @@ class KafkaLoad(FlowLoad):
     # -- opening -----------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Open all, once each partition has its member: later on nothing is fetched twice."""
+        """Open all clients, and wait until each partition is assigned to a member, so that no later
+        rebalance has messages fetched twice. Raises `OpenError`."""
         group = {
             "group.id": f"{SUBSCRIPTION}-{self.flow.topic}-{self._run.decode()}",
             "auto.offset.reset": "earliest",

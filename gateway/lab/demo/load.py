@@ -27,7 +27,7 @@ _POLL_SECONDS = 0.01
 
 
 class Load:
-    """The clients of all topics."""
+    """The demonstration's clients of all topics."""
 
     def __init__(self, library: Library, flows: Iterable[Flow]) -> None:
         run = os.urandom(RUN_SIZE // 2).hex().encode()
@@ -78,7 +78,7 @@ class Load:
 
 
 def library_of(url: str) -> Library:
-    """Return the client library for a service URL. Imports that one alone."""
+    """Return the client library for the scheme of a service URL. Imports no other library."""
     if url.startswith(f"{KAFKA}://"):
         from gateway.lab.demo.kafka_clients import KafkaLibrary
 

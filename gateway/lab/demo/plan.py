@@ -103,7 +103,7 @@ def short_name(topic: str) -> str:
 
 
 def tenant_and_rest(topic: str) -> tuple[str, str]:
-    """Return a topic's tenant, and its name without that. Kafka has no tenants: rules and metrics
-    call all of it `kafka`."""
+    """Return a topic's tenant, and its name without the tenant. Kafka has no tenants: rules and
+    metrics use `kafka` as the tenant of all its topics."""
     tenant, slash, rest = short_name(topic).partition("/")
     return (tenant, rest) if slash else (KAFKA, tenant)

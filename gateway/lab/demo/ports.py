@@ -31,12 +31,12 @@ class Ports(NamedTuple):
 
     @property
     def kafka_brokers(self) -> tuple[int, ...]:
-        """Return the gateway's port of each of Kafka's brokers: those behind that of clients."""
+        """Return the gateway's ports for the Kafka brokers: those that follow `clients`."""
         return tuple(range(self.clients + 1, self.clients + 1 + KAFKA_BROKERS))
 
 
 DEFAULTS = {PULSAR: Ports(), KAFKA: Ports(clients=9092)}
-"""The ports by protocol, where nobody names others."""
+"""The default ports, by protocol."""
 
 
 def read_ports(environment: Mapping[str, str], protocol: str = PULSAR) -> Ports:
@@ -65,7 +65,8 @@ def read_ports(environment: Mapping[str, str], protocol: str = PULSAR) -> Ports:
 
 
 def brokers(urls: str) -> tuple[Address, ...]:
-    """Read `pulsar://host:port[,host:port]`, no address twice. Raises `ConfigurationError`."""
+    """Return the addresses in `pulsar://host:port[,host:port]`, each once. Raises
+    `ConfigurationError`."""
     try:
         return tuple({parse_url(url, SCHEMES): None for url in split_urls(urls)})
     except ValueError as why:
@@ -87,7 +88,7 @@ def require_free(ports: tuple[int, ...]) -> None:
 
 
 def require_reachable(addresses: tuple[Address, ...], seconds: float) -> None:
-    """Raise a `ConfigurationError` if no broker accepts within `seconds` each."""
+    """Raise a `ConfigurationError` if no broker accepts a connection within `seconds`."""
     reasons = []
     for address in addresses:
         try:

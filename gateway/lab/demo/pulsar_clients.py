@@ -1,4 +1,4 @@
-"""Pulsar's clients of one topic, by the library `pulsar-client`."""
+"""The demonstration's Pulsar clients of one topic, with the library `pulsar-client`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PREFETCHED = 100
 
 
 class PulsarLibrary:
-    """One client, whose connections all topics share."""
+    """Makes the Pulsar clients of each topic. All share the connections of one client."""
 
     error: type[Exception] = pulsar.PulsarException
     needs = "the topic's tenant and namespace"
@@ -74,7 +74,7 @@ class PulsarLoad(FlowLoad):
         )
 
     def close(self) -> None:
-        """Close all, and unsubscribe: nothing stays on a permanent cluster."""
+        """Close all clients and unsubscribe, so that a permanent cluster keeps nothing."""
         self._producer.close()
         *others, last = self._consumers
         for consumer in others:

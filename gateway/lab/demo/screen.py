@@ -41,7 +41,7 @@ class Screen(Protocol):
 
 
 def console() -> Console:
-    """Return standard output, without escape codes unless it is a terminal."""
+    """Return a console on standard output, with escape codes only if it is a terminal."""
     terminal = sys.stdout.isatty()
     return Console(
         force_terminal=terminal, width=None if terminal else WIDTH, highlight=False, soft_wrap=False
@@ -49,7 +49,7 @@ def console() -> Console:
 
 
 def screen(console: Console) -> Screen:
-    """Return the screen that fits the console."""
+    """Return a screen that redraws if the console can, else one that prints plain text."""
     redraws = console.is_terminal and not console.is_dumb_terminal
     return LiveScreen(console) if redraws else PlainScreen(console)
 
@@ -100,7 +100,7 @@ class PlainScreen:
 
 
 def draw(table: RenderableType, file: Path) -> None:
-    """Write a table as a picture without embedded fonts: it uses the reader's."""
+    """Write a table to a file as an SVG picture, without embedded fonts."""
     paper = Console(record=True, width=WIDTH + 2, file=StringIO(), force_terminal=True)
     paper.print(table)
     paper.print()

@@ -1,4 +1,4 @@
-"""The demonstration's course: start brokers, gateway and clients, draw a table, end in order.
+"""Runs the demonstration: starts brokers, gateway and clients, draws a table, ends in order.
 
 The clients finish first: they stop sending, receive the remaining messages, and close. Then the
 gateway is scraped for the last time and drains. The sandbox ends last.
@@ -35,9 +35,9 @@ SCRAPE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The user's options. `seconds` of load, None until a signal; `brokers`: a service URL, None
-    for the sandbox; `picture`: a file for the last table; `protocol`: what all speak.
-    """
+    """The user's options. `seconds`: how long clients send; None: until a signal. `brokers`: a
+    service URL; None: a sandbox. `picture`: a file for the last table. `protocol`: what brokers and
+    clients speak."""
 
     ports: Ports
     seconds: float | None = None
@@ -88,7 +88,7 @@ class _Demo:
         self._console.print(f"== {text}", markup=False, style="dim")
 
     async def perform(self) -> int:
-        """Run the whole course; return the exit status."""
+        """Run the demonstration to its end; return the exit status."""
         settings, ports = self._settings, self._settings.ports
         started = stage.brokers(settings.brokers, ports, settings.protocol)
         async with started as upstream, AsyncExitStack() as children:
@@ -129,9 +129,9 @@ class _Demo:
         except OSError as error:
             gateway.require_running()
             raise gateway.failure(f"does not serve its metrics ({error})") from error
-        found = figures.read("".join(texts), trio.current_time())
-        self._witness.observe(found, await stage.owners(upstream))
-        return found
+        snapshot = figures.read("".join(texts), trio.current_time())
+        self._witness.observe(snapshot, await stage.owners(upstream))
+        return snapshot
 
     def _board(self, upstream: stage.Upstream, recent: Sequence[figures.Snapshot]) -> table.Board:
         now = recent[-1]
@@ -143,7 +143,10 @@ class _Demo:
             expected=[flow.topic for flow in self._flows],
             limits={flow.topic: flow.limit for flow in self._flows if flow.limit},
             connections=now.connections,
-            passed=(sum(it.messages_in for it in topics), sum(it.messages_out for it in topics)),
+            passed=(
+                sum(topic.messages_in for topic in topics),
+                sum(topic.messages_out for topic in topics),
+            ),
             ports=self._settings.ports,
             brokers="two sandbox brokers" if upstream.is_sandbox else upstream.service_url,
             movable=upstream.control is not None,

@@ -52,9 +52,8 @@ _OK = 200
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The brokers. `control`: port of the Pulsar sandbox's control; `cluster`: what the Kafka
-    sandbox keeps; None for other brokers.
-    """
+    """The brokers behind the gateway. `control`: the port of a Pulsar sandbox's control. `cluster`:
+    that of a Kafka sandbox. Each is None for other brokers."""
 
     service_url: str
     control: int | None = None
@@ -72,7 +71,8 @@ class Upstream:
 def brokers(
     given: str | None, ports: Ports, protocol: str
 ) -> AbstractAsyncContextManager[Upstream]:
-    """Yield the given brokers, or a sandbox that runs as long as the context."""
+    """Yield the brokers at the URL `given`, or without one a sandbox, which runs as long as the
+    context."""
     if given is not None:
         return nullcontext(Upstream(given))
     return _kafka_sandbox() if protocol == KAFKA else _pulsar_sandbox(ports)
@@ -114,7 +114,7 @@ async def _pulsar_sandbox(ports: Ports) -> AsyncIterator[Upstream]:
 
 @asynccontextmanager
 async def gateway(upstream: Upstream, ports: Ports, folder: Path) -> AsyncIterator[Child]:
-    """Run the gateway as users start it; it is ready when the context is entered.
+    """Run the gateway as a child process; it is ready when the context is entered.
 
     Raises `ChildError` if it does not become ready.
     """
@@ -136,14 +136,15 @@ def clients(upstream: Upstream, ports: Ports, folder: Path) -> AbstractAsyncCont
 
 
 async def read_report(child: Child, name: str, seconds: float) -> Any:
-    """Return the value of the clients' next report. Raises `ChildError`."""
+    """Return the value of the clients' next report, which is called `name`. Raises `ChildError` if
+    it does not come within `seconds`."""
     with trio.move_on_after(seconds):
         return json.loads(await child.read_line())[name]
     raise child.failure(f"did not say {name!r} within {seconds:.0f} s")
 
 
 async def owners(upstream: Upstream) -> dict[str, str]:
-    """Return the owner of each topic as a broker's number from 1 on: `2`, of partitions `1 2 1`.
+    """Return the broker of each topic by its number from 1 on: `2`, or `1 2 1` of three partitions.
 
     Empty if the brokers are not a sandbox.
     """
@@ -157,17 +158,18 @@ async def owners(upstream: Upstream) -> dict[str, str]:
 
 
 def owner_numbers(topics: Mapping[str, Any], service_url: str) -> dict[str, str]:
-    """Return the owners in a sandbox's answer as positions of the brokers in a service URL."""
+    """Return the broker of each topic, as `owners` does. `topics`: what a sandbox's control says of
+    them. `service_url`: lists the brokers in the order of their numbers."""
     hosts = service_url.removeprefix("pulsar://").split(",")
     numbers = {f"pulsar://{host}": str(number) for number, host in enumerate(hosts, start=1)}
-    found: dict[str, list[str]] = defaultdict(list)
+    by_topic: dict[str, list[str]] = defaultdict(list)
     for topic in sorted(topics):
-        found[without_partition(topic)].append(numbers.get(topics[topic]["owner"], "?"))
-    return {topic: " ".join(each) for topic, each in found.items()}
+        by_topic[without_partition(topic)].append(numbers.get(topics[topic]["owner"], "?"))
+    return {topic: " ".join(each) for topic, each in by_topic.items()}
 
 
 def leaders(cluster: KafkaCluster) -> dict[str, str]:
-    """Return the leaders of each topic as ids of brokers, of partitions `1 2`."""
+    """Return the leaders of each topic's partitions by their node ids: `1 2` of two partitions."""
     return {
         name: " ".join(str(partition.leader) for partition in topic.partitions)
         for name, topic in cluster.topics.items()
@@ -175,7 +177,7 @@ def leaders(cluster: KafkaCluster) -> dict[str, str]:
 
 
 async def request(method: str, port: int, path: str) -> tuple[int, str]:
-    """Send a request to a server on loopback; return status and text. Raises `OSError`."""
+    """Send an HTTP request to a server on loopback; return status and text. Raises `OSError`."""
     return await trio.to_thread.run_sync(_send_request, method, port, path, abandon_on_cancel=True)
 
 
@@ -183,8 +185,8 @@ def _send_request(method: str, port: int, path: str) -> tuple[int, str]:
     connection = http.client.HTTPConnection(HOST, port, timeout=RESPONSE_SECONDS)
     try:
         connection.request(method, path)
-        answer = connection.getresponse()
-        return answer.status, answer.read().decode()
+        response = connection.getresponse()
+        return response.status, response.read().decode()
     except http.client.HTTPException as error:
         raise ConnectionError(str(error)) from error
     finally:

@@ -57,7 +57,7 @@ def compare(
     moved: Collection[str] = (),
     visited: Collection[str] = (),
 ) -> list[SummaryRow]:
-    """Return a row per topic.
+    """Compare the clients' counts with the gateway's last ones; return a row per topic.
 
     `moved`: topics that changed their broker. `visited`: topics that other clients used too.
     """
@@ -73,7 +73,7 @@ def compare(
 def verdict_of(
     counts: ClientCounts, seen: GatewayCounts, *, disturbed: bool, visited: bool
 ) -> Verdict:
-    """Compare the clients' counts of one topic with the gateway's.
+    """Return the result of comparing the clients' counts of one topic with the gateway's.
 
     `disturbed`: the topic moved, or a connection was lost. Clients then resend messages without a
     receipt, and brokers redeliver unacknowledged ones: more may pass, never less.
@@ -98,7 +98,7 @@ def all_good(rows: Sequence[SummaryRow]) -> bool:
 
 
 def conclusion(rows: Sequence[SummaryRow]) -> str:
-    """Return the result in one line."""
+    """Return the result of all topics as one line of text."""
     if not _round_trips(rows):
         return "No message made the round trip."
     bad = [short_name(row.topic) for row in rows if row.verdict not in GOOD]

@@ -6,7 +6,7 @@ replicated, and batches beyond the memory bound are evicted. docs/tutorial.md li
 From the inside out: `codec` (bodies as dicts), `batches` (record batches), `log` (batches of a
 partition), `cluster` (brokers, topics, and who leads which partition), `groups` (members of
 consumer groups and their offsets), `users` (logins), `session` (one connection: a request in, its
-answer out). None of these does I/O, though `cluster` and `groups` have tasks wait. The handlers of
-requests are in `opening`, `metadata`, `producing`, `fetching`, `grouping`, `committing` and
+response out). None of these does I/O, though `cluster` and `groups` have tasks wait. The handlers
+of requests are in `opening`, `metadata`, `producing`, `fetching`, `grouping`, `committing` and
 `administering`. `connection`, `server` and `command` surround them.
 """

@@ -1,7 +1,7 @@
-"""Handlers of administrators: topics, and what brokers and topics are set to.
+"""Handlers of administrative requests: topics, and configurations of topics and brokers.
 
-Every broker does a controller's work. What a creator sets for a topic is kept and told, and nothing
-follows from it.
+Every broker does a controller's work. The configuration of a topic is kept and returned, and has no
+effect.
 
 Sources: KIP-4, KIP-195 (CreatePartitions), KIP-226 and KIP-569 (DescribeConfigs), KIP-516 (ids).
 """
@@ -45,16 +45,16 @@ _STRING = 2
 
 
 async def create_topics(session: KafkaSession, request: Request) -> Struct:
-    """Create topics. A name that comes twice is refused."""
+    """Create topics. A name that the request has twice is refused."""
     wanted = request.body["Topics"]
-    names = Counter(it["Name"] for it in wanted)
+    names = Counter(topic["Name"] for topic in wanted)
     is_trial = request.body["validateOnly"]
-    told = []
-    for it in wanted:
-        unique = names[it["Name"]] == 1
-        created = _created(session.cluster, it, is_trial) if unique else Error.INVALID_REQUEST
-        told.append(_told(it, created, len(session.cluster.nodes)))
-    return {"Topics": told}
+    responses = []
+    for topic in wanted:
+        unique = names[topic["Name"]] == 1
+        created = _created(session.cluster, topic, is_trial) if unique else Error.INVALID_REQUEST
+        responses.append(_creation(topic, created, len(session.cluster.nodes)))
+    return {"Topics": responses}
 
 
 def _created(cluster: KafkaCluster, wanted: Struct, is_trial: bool) -> Topic | Error | int:  # noqa: FBT001
@@ -68,7 +68,7 @@ def _created(cluster: KafkaCluster, wanted: Struct, is_trial: bool) -> Topic | E
     replicas = wanted["ReplicationFactor"]
     if replicas != _DEFAULT and not 1 <= replicas <= len(cluster.nodes):
         return Error.INVALID_REPLICATION_FACTOR
-    configs = {it["Name"]: it["Value"] for it in wanted["Configs"]}
+    configs = {config["Name"]: config["Value"] for config in wanted["Configs"]}
     longest = max((len(text or "") for pair in configs.items() for text in pair), default=0)
     if len(configs) > MOST_CONFIGS or longest > LONGEST_CONFIG:
         return Error.INVALID_REQUEST
@@ -80,29 +80,31 @@ def _created(cluster: KafkaCluster, wanted: Struct, is_trial: bool) -> Topic | E
 
 def _leaders(cluster: KafkaCluster, assignments: Sequence[Struct], first: int) -> list[int] | Error:
     """Return the leader of each partition from a first one on, which is its first replica."""
-    numbers = [it.get("PartitionIndex", at) for at, it in enumerate(assignments, first)]
+    numbers = [
+        assignment.get("PartitionIndex", at) for at, assignment in enumerate(assignments, first)
+    ]
     by_number = dict(zip(numbers, assignments, strict=True))
     if sorted(by_number) != list(range(first, first + len(assignments))):
         return Error.INVALID_REPLICA_ASSIGNMENT
-    if not all(
-        it["BrokerIds"] and set(it["BrokerIds"]) <= set(cluster.nodes) for it in assignments
-    ):
+    brokers = [assignment["BrokerIds"] for assignment in assignments]
+    if not all(ids and set(ids) <= set(cluster.nodes) for ids in brokers):
         return Error.INVALID_REPLICA_ASSIGNMENT
-    return [by_number[it]["BrokerIds"][0] for it in sorted(by_number)]
+    return [by_number[number]["BrokerIds"][0] for number in sorted(by_number)]
 
 
-def _told(wanted: Struct, created: Topic | Error | int, replicas: int) -> Struct:
+def _creation(wanted: Struct, created: Topic | Error | int, replicas: int) -> Struct:
+    """Return what the response says of one topic that was to be created."""
     if isinstance(created, Error):
-        told = {"Name": wanted["Name"], "ErrorCode": created, "ErrorMessage": _why(created)}
-        return {**told, "NumPartitions": _DEFAULT, "ReplicationFactor": _DEFAULT}
-    configs = [_setting(it["Name"], it["Value"], _OF_TOPIC) for it in wanted["Configs"]]
-    told = {"Name": wanted["Name"], "ReplicationFactor": replicas}
-    told["Configs"] = [
-        {name: it[name] for name in ("Name", "Value", "ConfigSource")} for it in configs
+        response = {"Name": wanted["Name"], "ErrorCode": created, "ErrorMessage": _why(created)}
+        return {**response, "NumPartitions": _DEFAULT, "ReplicationFactor": _DEFAULT}
+    configs = [_setting(config["Name"], config["Value"], _OF_TOPIC) for config in wanted["Configs"]]
+    response = {"Name": wanted["Name"], "ReplicationFactor": replicas}
+    response["Configs"] = [
+        {name: config[name] for name in ("Name", "Value", "ConfigSource")} for config in configs
     ]
     if isinstance(created, Topic):
-        return {**told, "TopicId": created.id, "NumPartitions": len(created.partitions)}
-    return {**told, "NumPartitions": created}
+        return {**response, "TopicId": created.id, "NumPartitions": len(created.partitions)}
+    return {**response, "NumPartitions": created}
 
 
 def _why(error: Error) -> str:
@@ -110,31 +112,31 @@ def _why(error: Error) -> str:
 
 
 async def delete_topics(session: KafkaSession, request: Request) -> Struct:
-    """Delete topics, by name or by id, with what groups have committed for them."""
+    """Delete topics, by name or by id, with the offsets that groups have committed for them."""
     body = request.body
-    wanted = body.get("Topics") or [{"Name": it} for it in body.get("TopicNames", ())]
-    return {"Responses": [_deleted(session, it) for it in wanted]}
+    wanted = body.get("Topics") or [{"Name": name} for name in body.get("TopicNames", ())]
+    return {"Responses": [_deleted(session, topic) for topic in wanted]}
 
 
 def _deleted(session: KafkaSession, wanted: Struct) -> Struct:
-    found = topic_of(session.cluster, wanted)
-    if isinstance(found, Error):
-        told = {"Name": wanted["Name"], "TopicId": wanted.get("TopicId")}
-        return {**told, "ErrorCode": found, "ErrorMessage": _why(found)}
-    session.cluster.delete(found)
-    session.groups.forget(found.name)
-    return {"Name": found.name, "TopicId": found.id}
+    topic = topic_of(session.cluster, wanted)
+    if isinstance(topic, Error):
+        response = {"Name": wanted["Name"], "TopicId": wanted.get("TopicId")}
+        return {**response, "ErrorCode": topic, "ErrorMessage": _why(topic)}
+    session.cluster.delete(topic)
+    session.groups.forget(topic.name)
+    return {"Name": topic.name, "TopicId": topic.id}
 
 
 async def create_partitions(session: KafkaSession, request: Request) -> Struct:
     """Add partitions to topics."""
     is_trial = request.body["ValidateOnly"]
-    told = []
-    for it in request.body["Topics"]:
-        error = _grown(session.cluster, it, is_trial)
+    results = []
+    for topic in request.body["Topics"]:
+        error = _grown(session.cluster, topic, is_trial)
         why = _why(error) if error else None
-        told.append({"Name": it["Name"], "ErrorCode": error, "ErrorMessage": why})
-    return {"Results": told}
+        results.append({"Name": topic["Name"], "ErrorCode": error, "ErrorMessage": why})
+    return {"Results": results}
 
 
 def _grown(cluster: KafkaCluster, wanted: Struct, is_trial: bool) -> Error:  # noqa: FBT001
@@ -159,18 +161,19 @@ def _grown(cluster: KafkaCluster, wanted: Struct, is_trial: bool) -> Error:  # n
 
 
 async def describe_configs(session: KafkaSession, request: Request) -> Struct:
-    """Answer what topics and this broker are set to."""
-    return {"Results": [_described(session, it) for it in request.body["Resources"]]}
+    """Return the configurations of topics and of this broker."""
+    return {"Results": [_described(session, wanted) for wanted in request.body["Resources"]]}
 
 
 def _described(session: KafkaSession, wanted: Struct) -> Struct:
     kind, name = wanted["ResourceType"], wanted["ResourceName"]
-    told = {"ResourceType": kind, "ResourceName": name}
-    found = _settings(session, kind, name)
-    if isinstance(found, Error):
-        return {**told, "ErrorCode": found, "ErrorMessage": _why(found)}
+    response = {"ResourceType": kind, "ResourceName": name}
+    settings = _settings(session, kind, name)
+    if isinstance(settings, Error):
+        return {**response, "ErrorCode": settings, "ErrorMessage": _why(settings)}
     keys = wanted["ConfigurationKeys"]
-    return {**told, "Configs": [it for it in found if keys is None or it["Name"] in keys]}
+    chosen = [setting for setting in settings if keys is None or setting["Name"] in keys]
+    return {**response, "Configs": chosen}
 
 
 def _settings(session: KafkaSession, kind: int, name: str) -> list[Struct] | Error:
@@ -194,9 +197,14 @@ def _settings(session: KafkaSession, kind: int, name: str) -> list[Struct] | Err
 
 
 def _setting(name: str, value: str | None, source: int) -> Struct:
-    told = {"Name": name, "Value": value, "ConfigSource": source}
+    setting = {"Name": name, "Value": value, "ConfigSource": source}
     synonym = {"Name": name, "Value": value, "Source": source}
-    return {**told, "ReadOnly": source == _OF_BROKER, "Synonyms": [synonym], "ConfigType": _STRING}
+    return {
+        **setting,
+        "ReadOnly": source == _OF_BROKER,
+        "Synonyms": [synonym],
+        "ConfigType": _STRING,
+    }
 
 
 HANDLERS: Mapping[int, Handler] = {

@@ -1,4 +1,4 @@
-"""Record batches of format 2: split, checked, given an offset, and read.
+"""Splits, checks, places and reads record batches of format 2.
 
 Batches are kept as bytes, as producers sent them: their checksum does not cover the first offset
 and the leader's epoch, which a broker writes.
@@ -44,12 +44,15 @@ _ZIGZAG_BITS = 70
 
 
 class UnreadableError(ValueError):
-    """The records of a batch cannot be read: torn, or compressed in a way that Python lacks."""
+    """The records of a batch cannot be read: truncated, or compressed by a codec that is not
+    here."""
 
 
 class Batch(NamedTuple):
-    """One batch. `base`: the offset of its first record. Times are in milliseconds. `producer`: -1
-    if it has none; then `epoch` and `sequence` mean nothing."""
+    """One record batch. `base`: the offset of its first record; `last_delta`: that of its last one,
+    relative to `base`. `is_special`: part of a transaction, or a control batch. Times are in
+    milliseconds. `producer`: its id, or -1; then `epoch` and `sequence` mean nothing. `data`: the
+    whole batch."""
 
     base: int
     codec: int
@@ -65,17 +68,17 @@ class Batch(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Return the offset behind its last record."""
+        """Return the offset after the batch's last record."""
         return self.base + self.last_delta + 1
 
     def placed(self, base: int, leader_epoch: int) -> Batch:
-        """Return it with another first offset, as the leader of an epoch keeps it."""
+        """Return the batch with another first offset, and the epoch of the leader that keeps it."""
         head = struct.pack(">q", base) + self.data[8:_EPOCH_AT] + struct.pack(">i", leader_epoch)
         return self._replace(base=base, data=head + self.data[len(head) :])
 
 
 class Record(NamedTuple):
-    """One record. `time`: in milliseconds."""
+    """One record of a batch. `time`: in milliseconds."""
 
     offset: int
     time: int
@@ -85,33 +88,33 @@ class Record(NamedTuple):
 
 
 def split(data: bytes) -> list[bytes] | None:
-    """Return the batches of which `data` consists; None if one is torn."""
-    found, at = [], 0
+    """Return the batches of which `data` consists, each as bytes; None if one is truncated."""
+    batches, at = [], 0
     while at < len(data):
         if len(data) - at < SHORT:
             return None
         until = at + 12 + int(_LENGTH.unpack_from(data, at)[0])
         if not at + SHORT <= until <= len(data):
             return None
-        found.append(data[at:until])
+        batches.append(data[at:until])
         at = until
-    return found
+    return batches
 
 
 def format_of(data: bytes) -> int:
-    """Return the format of a batch."""
+    """Return the number of a batch's format (`magic`)."""
     return data[SHORT - 1]
 
 
 def parse(data: bytes) -> Batch | None:
-    """Return a batch of format 2; None if it is corrupt."""
+    """Return a decoded batch; None if it is not of format 2, or its checksum is wrong."""
     if len(data) < HEAD or format_of(data) != FORMAT:
         return None
-    base, checksum, attributes, *told = _FIELDS.unpack_from(data)
+    base, checksum, attributes, *fields = _FIELDS.unpack_from(data)
     if crc32c.crc32c(data[_CHECKED_AT:]) != checksum:
         return None
     is_special = bool(attributes & (_CONTROL | _TRANSACTIONAL))
-    return Batch._make((base, attributes & _CODEC, is_special, *told, data))
+    return Batch._make((base, attributes & _CODEC, is_special, *fields, data))
 
 
 def records(batch: Batch) -> Iterator[Record]:

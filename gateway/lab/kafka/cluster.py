@@ -33,7 +33,7 @@ MEMORY = 256 * 1024 * 1024
 """Most bytes of batches: a minute of busy clients, on the smallest machine."""
 
 PARTITIONS = 3
-"""Partitions of a topic where nobody says how many."""
+"""Partitions of a topic whose creator names no number."""
 
 DEFAULT = -1
 """Stands for that number."""
@@ -44,7 +44,7 @@ NOBODY = -1
 
 @dataclass(slots=True, eq=False)
 class Partition:
-    """One partition. `leader`: a node id. `epoch`: of the leader, one more with each change."""
+    """One partition. `leader`: a node id. `epoch`: the leader's; each change adds one to it."""
 
     leader: int
     epoch: int = 0
@@ -53,7 +53,7 @@ class Partition:
 
 @dataclass(slots=True, eq=False)
 class Topic:
-    """One topic. `id`: 16 bytes. `configs`: what its creator has set."""
+    """One topic. `id`: 16 bytes. `configs`: the configuration that its creator gave."""
 
     name: str
     id: bytes
@@ -62,8 +62,9 @@ class Topic:
 
 
 class KafkaCluster:
-    """`nodes`: the address of each broker, by node id. `memory`: most bytes of batches; beyond it
-    the oldest batch is evicted.
+    """The brokers and topics of one sandbox. `nodes`: the address of each broker, by node id.
+    `memory`: most bytes of batches; beyond it the oldest batch is evicted. `partitions`: of a topic
+    whose creator names no number.
 
     `changed` is unparked when a partition gets a batch or another leader.
     """
@@ -89,7 +90,7 @@ class KafkaCluster:
 
     @property
     def controller(self) -> int:
-        """Return the node id that clients are told; every broker does a controller's work."""
+        """Return the node id that clients get as the controller's; every broker does its work."""
         return min(self.up, default=NOBODY)
 
     def coordinator(self, key: str) -> int:
@@ -98,12 +99,13 @@ class KafkaCluster:
         return chosen if chosen in self.up else self._living(crc32(key.encode()))
 
     def stop(self, node: int) -> None:
-        """Take a broker out: others lead its partitions from now on."""
+        """Note that a broker is down: other brokers lead its partitions from now on."""
         self.up.discard(node)
         self._elect(node)
 
     def start(self, node: int) -> None:
-        """Take a broker back in. It leads what nobody leads, and what is moved to it."""
+        """Note that a broker is up again. Partitions without a leader get one; it leads no others
+        until they are moved to it."""
         self.up.add(node)
         self._elect(NOBODY)
 
@@ -117,7 +119,7 @@ class KafkaCluster:
         """Return the node id of a broker that is up, at this place or the next after it."""
         ids = list(self.nodes)
         at = place % len(ids)
-        return next((it for it in ids[at:] + ids[:at] if it in self.up), NOBODY)
+        return next((node for node in ids[at:] + ids[:at] if node in self.up), NOBODY)
 
     def _lead(self, partition: Partition, node: int) -> None:
         partition.leader = node
@@ -134,8 +136,8 @@ class KafkaCluster:
         leaders: Sequence[int] = (),
         configs: Mapping[str, str | None] | None = None,
     ) -> Topic | Error:
-        """Create a topic; return it, or why it is refused. `leaders`: a node id for each partition,
-        if its creator says so."""
+        """Create a topic; return the topic, or an error if it is refused. `leaders`: the node id of
+        each partition's leader; empty: the cluster chooses."""
         partitions = self.partitions_or_default(partitions)
         refusal = self.refusal(name, partitions)
         if refusal is not None:
@@ -146,11 +148,12 @@ class KafkaCluster:
         return topic
 
     def partitions_or_default(self, partitions: int) -> int:
-        """Return how many partitions a topic gets whose creator says so many."""
+        """Return the number of partitions itself, or the cluster's own in place of `DEFAULT`."""
         return self._partitions if partitions == DEFAULT else partitions
 
     def refusal(self, name: str, partitions: int) -> Error | None:
-        """Return why no topic of this name can be created; None if it can."""
+        """Return the error by which a new topic of this name and size is refused; None if it can be
+        created."""
         if not is_name(name.encode()):
             return Error.INVALID_TOPIC_EXCEPTION
         if name in self.topics:
@@ -158,11 +161,11 @@ class KafkaCluster:
         return None if self.has_room(partitions) else Error.INVALID_PARTITIONS
 
     def has_room(self, partitions: int) -> bool:
-        """Return whether so many partitions can be added, which are more than none."""
+        """Return whether this number of partitions, at least one, can be added."""
         return 0 < partitions <= MOST_PARTITIONS - self._count
 
     def grow(self, topic: Topic, partitions: int, leaders: Sequence[int] = ()) -> None:
-        """Add so many partitions; `leaders` as of `create`."""
+        """Add a number of partitions to a topic. `leaders`: see `create`."""
         there = len(topic.partitions)
         for number in range(there, there + partitions):
             chosen = leaders[number - there] if leaders else NOBODY
@@ -171,7 +174,7 @@ class KafkaCluster:
         self._count += partitions
 
     def delete(self, topic: Topic) -> None:
-        """Delete a topic with all that it keeps."""
+        """Delete a topic with its batches."""
         del self.topics[topic.name], self._ids[topic.id]
         self._count -= len(topic.partitions)
         for partition in topic.partitions:
@@ -185,7 +188,8 @@ class KafkaCluster:
     # -- batches ---------------------------------------------------------------------------------
 
     def append(self, partition: Partition, batch: Batch) -> Batch | Error:
-        """Keep a batch as `PartitionLog.append` does; evict the oldest beyond the bound."""
+        """Append a batch to a partition, and evict the oldest batches beyond the bound. Returns
+        what `PartitionLog.append` returns."""
         end = partition.log.end
         placed = partition.log.append(batch, partition.epoch)
         if partition.log.end == end or isinstance(placed, Error):
@@ -204,7 +208,8 @@ class KafkaCluster:
         return next(self._producers)
 
     def move(self, topic: str, partition: int, node: int) -> None:
-        """Have another broker, which is up, lead a partition. Raises `KeyError`, `IndexError`."""
+        """Make another broker the leader of a partition. Raises `KeyError` if there is no such
+        topic or the broker is down, `IndexError` if there is no such partition."""
         if node not in self.up:
             raise KeyError(node)
         self._lead(self.topics[topic].partitions[partition], node)

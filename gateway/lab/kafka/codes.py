@@ -9,7 +9,7 @@ from enum import IntEnum
 
 
 class Error(IntEnum):
-    """The error codes that the sandbox answers."""
+    """The error codes that the sandbox sends."""
 
     NONE = 0
     OFFSET_OUT_OF_RANGE = 1
@@ -81,4 +81,4 @@ class Key(IntEnum):
 
 
 NO_RIGHTS_TOLD = -(2**31)
-"""Stands for authorized operations where nobody asked for them."""
+"""Stands for authorized operations in responses to requests that do not ask for them."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PORT = 9092
-"""Of an address that names none, as of brokers."""
+"""The port of an address that names none: the default of brokers."""
 
 MOST_USERS_BYTES = 1024 * 1024
 """Of the file of users: some ten thousand."""
@@ -32,8 +32,9 @@ def run(*, brokers: str, users: Path | None, unsecured_tokens: bool) -> int:
 
 
 def read_users(path: Path) -> dict[str, str]:
-    """Return passwords by name, of a file with lines of `name:password`. Empty lines and those that
-    begin with # are skipped. Raises `ConfigurationError`, which repeats no line."""
+    """Return the passwords by user name that a file has in lines of `name:password`. Empty lines
+    and lines that begin with # are skipped. Raises `ConfigurationError`, whose text quotes no
+    line."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_USERS_BYTES + 1)

@@ -29,12 +29,14 @@ _NONE = Committed(-1, -1, "")
 
 
 async def commit(session: KafkaSession, request: Request) -> Struct:
-    """Keep offsets of a group."""
+    """Keep the offsets that a group commits (OffsetCommit)."""
     group = _committing(session, request.body)
     topics = []
     for wanted in request.body["Topics"]:
-        partitions = [_kept(session, group, wanted, it) for it in wanted["Partitions"]]
-        named = {it: wanted[it] for it in ("Name", "TopicId") if it in wanted}
+        partitions = [
+            _kept(session, group, wanted, partition) for partition in wanted["Partitions"]
+        ]
+        named = {name: wanted[name] for name in ("Name", "TopicId") if name in wanted}
         topics.append({**named, "Partitions": partitions})
     return {"Topics": topics}
 
@@ -64,27 +66,27 @@ def _committing(session: KafkaSession, body: Struct) -> Group | Error:
 
 def _kept(session: KafkaSession, group: Group | Error, topic: Struct, wanted: Struct) -> Struct:
     number, metadata = wanted["PartitionIndex"], wanted["CommittedMetadata"] or ""
-    told = {"PartitionIndex": number}
+    response = {"PartitionIndex": number}
     if isinstance(group, Error):
-        return {**told, "ErrorCode": group}
-    found = topic_of(session.cluster, topic)
-    partition = partition_of(found, number)
-    if isinstance(found, Error) or isinstance(partition, Error):
-        return {**told, "ErrorCode": partition}
+        return {**response, "ErrorCode": group}
+    known = topic_of(session.cluster, topic)
+    partition = partition_of(known, number)
+    if isinstance(known, Error) or isinstance(partition, Error):
+        return {**response, "ErrorCode": partition}
     if len(metadata) > MOST_METADATA:
-        return {**told, "ErrorCode": Error.OFFSET_METADATA_TOO_LARGE}
+        return {**response, "ErrorCode": Error.OFFSET_METADATA_TOO_LARGE}
     epoch = wanted.get("CommittedLeaderEpoch", _NONE.epoch)
-    group.offsets[found.name, number] = Committed(wanted["CommittedOffset"], epoch, metadata)
-    return {**told, "ErrorCode": Error.NONE}
+    group.offsets[known.name, number] = Committed(wanted["CommittedOffset"], epoch, metadata)
+    return {**response, "ErrorCode": Error.NONE}
 
 
 async def committed(session: KafkaSession, request: Request) -> Struct:
-    """Answer the offsets of groups; before version 8, of one."""
+    """Return the committed offsets of groups (OffsetFetch); before version 8, of one group."""
     if "Groups" in request.body:
-        return {"Groups": [_group(session, it) for it in request.body["Groups"]]}
-    found = _group(session, request.body)
-    topics = [{name: it[name] for name in ("Name", "Partitions")} for it in found["Topics"]]
-    return {"ErrorCode": found["ErrorCode"], "Topics": topics}
+        return {"Groups": [_group(session, wanted) for wanted in request.body["Groups"]]}
+    group = _group(session, request.body)
+    topics = [{name: topic[name] for name in ("Name", "Partitions")} for topic in group["Topics"]]
+    return {"ErrorCode": group["ErrorCode"], "Topics": topics}
 
 
 def _group(session: KafkaSession, wanted: Struct) -> Struct:
@@ -97,15 +99,15 @@ def _group(session: KafkaSession, wanted: Struct) -> Struct:
     if wanted["Topics"] is None:
         topics = list(_all(session, offsets))
     else:
-        topics = [_topic(session, offsets, it) for it in wanted["Topics"]]
+        topics = [_topic(session, offsets, topic) for topic in wanted["Topics"]]
     return {"GroupId": id, "ErrorCode": Error.NONE, "Topics": topics}
 
 
 def _all(session: KafkaSession, offsets: Mapping[tuple[str, int], Committed]) -> Iterator[Struct]:
     """Yield all topics of which offsets are kept."""
     by_topic: dict[str, list[Struct]] = {}
-    for (name, number), found in offsets.items():
-        by_topic.setdefault(name, []).append(_offset(number, found))
+    for (name, number), kept in offsets.items():
+        by_topic.setdefault(name, []).append(_offset(number, kept))
     for name, partitions in by_topic.items():
         topic = session.cluster.topics[name]  # whose offsets end with it
         yield {"Name": name, "TopicId": topic.id, "Partitions": partitions}
@@ -114,22 +116,22 @@ def _all(session: KafkaSession, offsets: Mapping[tuple[str, int], Committed]) ->
 def _topic(
     session: KafkaSession, offsets: Mapping[tuple[str, int], Committed], wanted: Struct
 ) -> Struct:
-    found = topic_of(session.cluster, wanted)
-    name = wanted.get("Name") if isinstance(found, Error) else found.name
-    error = found if found == Error.UNKNOWN_TOPIC_ID else Error.NONE
+    known = topic_of(session.cluster, wanted)
+    name = wanted.get("Name") if isinstance(known, Error) else known.name
+    error = known if known == Error.UNKNOWN_TOPIC_ID else Error.NONE
     partitions = [
-        {**_offset(it, offsets.get((name or "", it), _NONE)), "ErrorCode": error}
-        for it in wanted["PartitionIndexes"]
+        {**_offset(number, offsets.get((name or "", number), _NONE)), "ErrorCode": error}
+        for number in wanted["PartitionIndexes"]
     ]
     return {"Name": name, "TopicId": wanted.get("TopicId"), "Partitions": partitions}
 
 
-def _offset(number: int, found: Committed) -> Struct:
+def _offset(number: int, kept: Committed) -> Struct:
     return {
         "PartitionIndex": number,
-        "CommittedOffset": found.offset,
-        "CommittedLeaderEpoch": found.epoch,
-        "Metadata": found.metadata,
+        "CommittedOffset": kept.offset,
+        "CommittedLeaderEpoch": kept.epoch,
+        "Metadata": kept.metadata,
     }
 
 

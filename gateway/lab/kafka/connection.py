@@ -1,7 +1,7 @@
-"""One client connection: passes received frames to a session and sends the session's answers.
+"""One client connection: passes received frames to a session and sends the session's responses.
 
-Brokers take the next request of a connection when the answer of the last one is sent, and so does
-this: one task, whose client fills its own socket if it reads no answers.
+As in brokers, one task takes the next request of a connection when the response to the last one is
+sent, so a client that reads no responses fills its own socket.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ CHUNK = 64 * 1024
 
 
 async def serve(stream: trio.SocketStream, session: KafkaSession) -> None:
-    """Serve until either side closes. Raises `PeerError` and trio's errors."""
+    """Serve a connection until either side closes it. Raises `PeerError` and trio's errors."""
     async with stream:
         async for frame in _frames(stream):
-            answer = await session.answer(frame, time.time())
-            if answer is not None:
-                await stream.send_all(answer)
+            response = await session.answer(frame, time.time())
+            if response is not None:
+                await stream.send_all(response)
             if session.is_ended:
                 return
 

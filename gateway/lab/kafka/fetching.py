@@ -1,7 +1,7 @@
-"""Handlers of consumers that read partitions: batches, and offsets by time.
+"""Handlers of requests that read partitions: batches, and offsets by time.
 
-Fetch sessions (KIP-227) are a broker's to grant, and this one grants none: each request names all
-its partitions.
+Brokers may grant fetch sessions (KIP-227). The sandbox grants none, so each request names all its
+partitions.
 
 Sources: KIP-74 (the first batch is sent whole), KIP-320 (epochs of leaders), KIP-951 (new leaders).
 """
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from gateway.wire.kafka.codec import Struct
 
 LONGEST_WAIT_MS = 60_000
-"""A client waits for its answer for some thirty seconds; then it is gone."""
+"""A client waits for a response for some thirty seconds; then it is gone."""
 
 MOST_BYTES = 16 * 1024 * 1024
-"""Batches of one answer; clients ask for up to 50 MiB, and take less."""
+"""Bytes of the batches of one response; clients ask for up to 50 MiB, and take less."""
 
 _UNKNOWN = -1
 _LATEST, _EARLIEST, _NEWEST, _EARLIEST_LOCAL, _LATEST_TIERED = -1, -2, -3, -4, -5
@@ -38,7 +38,7 @@ _LATEST, _EARLIEST, _NEWEST, _EARLIEST_LOCAL, _LATEST_TIERED = -1, -2, -3, -4, -
 
 @dataclass(slots=True)
 class _Gathered:
-    """What is there for an answer. `size`: bytes of its batches."""
+    """What a response will have. `size`: bytes of its batches."""
 
     size: int = 0
     is_failing: bool = False
@@ -47,7 +47,8 @@ class _Gathered:
 
 
 async def fetch(session: KafkaSession, request: Request) -> Struct:
-    """Answer batches, when there are enough of them or the client's patience is over."""
+    """Return batches: once there are `MinBytes` of them, a partition has an error, or `MaxWaitMs`
+    are over."""
     body = request.body
     if body.get("SessionId", 0):
         return {"ErrorCode": Error.FETCH_SESSION_ID_NOT_FOUND}
@@ -62,9 +63,9 @@ async def fetch(session: KafkaSession, request: Request) -> Struct:
         if patience.cancelled_caught:
             gathered = _gather(session, body)
             break
-    told = {"Responses": gathered.responses}
+    response = {"Responses": gathered.responses}
     leaders = endpoints(session.cluster, gathered.leaders)
-    return {**told, "NodeEndpoints": leaders} if leaders else told
+    return {**response, "NodeEndpoints": leaders} if leaders else response
 
 
 def _gather(session: KafkaSession, body: Struct) -> _Gathered:
@@ -73,15 +74,15 @@ def _gather(session: KafkaSession, body: Struct) -> _Gathered:
     for wanted in body["Topics"]:
         topic = topic_of(session.cluster, wanted, "Topic")
         partitions = []
-        for it in wanted["Partitions"]:
-            room = min(it["PartitionMaxBytes"], most - gathered.size)
-            told = _partition(session, topic, it, room, at_least_one=not gathered.size)
-            gathered.size += len(told["Records"])
-            gathered.is_failing = gathered.is_failing or bool(told["ErrorCode"])
-            if "CurrentLeader" in told:
-                gathered.leaders.add(told["CurrentLeader"]["LeaderId"])
-            partitions.append(told)
-        named = {it: wanted[it] for it in ("Topic", "TopicId") if it in wanted}
+        for partition in wanted["Partitions"]:
+            room = min(partition["PartitionMaxBytes"], most - gathered.size)
+            response = _partition(session, topic, partition, room, at_least_one=not gathered.size)
+            gathered.size += len(response["Records"])
+            gathered.is_failing = gathered.is_failing or bool(response["ErrorCode"])
+            if "CurrentLeader" in response:
+                gathered.leaders.add(response["CurrentLeader"]["LeaderId"])
+            partitions.append(response)
+        named = {name: wanted[name] for name in ("Topic", "TopicId") if name in wanted}
         gathered.responses.append({**named, "Partitions": partitions})
     return gathered
 
@@ -90,17 +91,17 @@ def _partition(
     session: KafkaSession, topic: Topic | Error, wanted: Struct, room: int, *, at_least_one: bool
 ) -> Struct:
     number, offset = wanted["Partition"], wanted["FetchOffset"]
-    found = led(session, topic, number, wanted.get("CurrentLeaderEpoch", _UNKNOWN))
-    if isinstance(found, Error):
-        leader = current(topic, number) if found == Error.NOT_LEADER_OR_FOLLOWER else {}
-        return {**_answer(number, None), "ErrorCode": found, **leader}
-    log = found.log
+    partition = led(session, topic, number, wanted.get("CurrentLeaderEpoch", _UNKNOWN))
+    if isinstance(partition, Error):
+        leader = current(topic, number) if partition == Error.NOT_LEADER_OR_FOLLOWER else {}
+        return {**_response(number, None), "ErrorCode": partition, **leader}
+    log = partition.log
     if not log.start <= offset <= log.end:
-        return {**_answer(number, None), "ErrorCode": Error.OFFSET_OUT_OF_RANGE}
-    return {**_answer(number, log), "Records": log.read(offset, room, at_least_one=at_least_one)}
+        return {**_response(number, None), "ErrorCode": Error.OFFSET_OUT_OF_RANGE}
+    return {**_response(number, log), "Records": log.read(offset, room, at_least_one=at_least_one)}
 
 
-def _answer(number: int, log: PartitionLog | None) -> Struct:
+def _response(number: int, log: PartitionLog | None) -> Struct:
     start, end = (log.start, log.end) if log else (_UNKNOWN, _UNKNOWN)
     return {
         "PartitionIndex": number,
@@ -114,25 +115,25 @@ def _answer(number: int, log: PartitionLog | None) -> Struct:
 
 
 async def list_offsets(session: KafkaSession, request: Request) -> Struct:
-    """Answer the offset at a time, or at the start or the end."""
+    """Return the offset of each partition at a time, or at its start or end."""
     topics = []
     for wanted in request.body["Topics"]:
         topic = topic_of(session.cluster, wanted)
-        partitions = [_offset(session, topic, it) for it in wanted["Partitions"]]
+        partitions = [_offset(session, topic, partition) for partition in wanted["Partitions"]]
         topics.append({"Name": wanted["Name"], "Partitions": partitions})
     return {"Topics": topics}
 
 
 def _offset(session: KafkaSession, topic: Topic | Error, wanted: Struct) -> Struct:
     number = wanted["PartitionIndex"]
-    found = led(session, topic, number, wanted.get("CurrentLeaderEpoch", _UNKNOWN))
+    partition = led(session, topic, number, wanted.get("CurrentLeaderEpoch", _UNKNOWN))
     nothing = {"PartitionIndex": number, "Timestamp": _UNKNOWN, "Offset": _UNKNOWN}
-    if isinstance(found, Error):
-        return {**nothing, "ErrorCode": found, "LeaderEpoch": _UNKNOWN}
-    offset, time = _at(found.log, wanted["Timestamp"])
-    told = {"Timestamp": time, "Offset": offset}
-    epoch = _UNKNOWN if offset == _UNKNOWN else found.epoch
-    return {**nothing, **told, "ErrorCode": Error.NONE, "LeaderEpoch": epoch}
+    if isinstance(partition, Error):
+        return {**nothing, "ErrorCode": partition, "LeaderEpoch": _UNKNOWN}
+    offset, time = _at(partition.log, wanted["Timestamp"])
+    record = {"Timestamp": time, "Offset": offset}
+    epoch = _UNKNOWN if offset == _UNKNOWN else partition.epoch
+    return {**nothing, **record, "ErrorCode": Error.NONE, "LeaderEpoch": epoch}
 
 
 def _at(log: PartitionLog, time: int) -> tuple[int, int]:
@@ -141,8 +142,8 @@ def _at(log: PartitionLog, time: int) -> tuple[int, int]:
         return log.end, _UNKNOWN
     if time in (_EARLIEST, _EARLIEST_LOCAL):
         return log.start, _UNKNOWN
-    found = log.newest() if time == _NEWEST else log.at_time(time) if time >= 0 else None
-    return found or (_UNKNOWN, _UNKNOWN)
+    record = log.newest() if time == _NEWEST else log.at_time(time) if time >= 0 else None
+    return record or (_UNKNOWN, _UNKNOWN)
 
 
 HANDLERS: Mapping[int, Handler] = {Key.FETCH: fetch, Key.LIST_OFFSETS: list_offsets}

@@ -1,4 +1,4 @@
-"""Handlers of consumer groups: members, offsets, and who looks at them."""
+"""Handlers of consumer groups: joining, assignments, heartbeats, leaving, and descriptions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gateway.wire.kafka.codec import Struct
 
 _FIRST_WITH_ID = 4
-"""The first version of JoinGroup whose clients come back with the id that they are given."""
+"""The first version of JoinGroup whose clients join again with the id that they are given."""
 
 _FIRST_WITH_NOT_FOUND = 6
 """The first version of DescribeGroups that knows an error for a group that does not exist."""
@@ -36,14 +36,14 @@ _DEAD = "Dead"
 
 
 def misplaced(session: KafkaSession, group: str) -> Error:
-    """Return why this broker does not coordinate a group."""
+    """Return `NOT_COORDINATOR` if another broker coordinates a group, else `NONE`."""
     if session.cluster.coordinator(group) != session.node:
         return Error.NOT_COORDINATOR
     return Error.NONE
 
 
-def _found(session: KafkaSession, id: str) -> Group | Error:
-    """Return a group that this broker coordinates and that has members; else why not."""
+def _group_of(session: KafkaSession, id: str) -> Group | Error:
+    """Return a group that this broker coordinates, or an error."""
     refusal = misplaced(session, id)
     if refusal:
         return refusal
@@ -54,7 +54,7 @@ def _found(session: KafkaSession, id: str) -> Group | Error:
 
 
 async def join(session: KafkaSession, request: Request) -> Struct:
-    """Have a client join a group, and answer when the round is over."""
+    """Let a client join a group (JoinGroup); return when all members have joined or time is up."""
     body = request.body
     group = _joinable(session, body)
     if isinstance(group, Error):
@@ -75,7 +75,7 @@ def _joinable(session: KafkaSession, body: Struct) -> Group | Error:
         return refusal
     if not 0 < body["SessionTimeoutMs"] <= LONGEST_SESSION_MS:
         return Error.INVALID_SESSION_TIMEOUT
-    said = sum(len(it["Name"]) + len(it["Metadata"]) for it in body["Protocols"])
+    said = sum(len(protocol["Name"]) + len(protocol["Metadata"]) for protocol in body["Protocols"])
     if said > MOST_METADATA or len(instance) > LONGEST_ID:
         return Error.INVALID_REQUEST
     return session.groups.make(id, trio.current_time()) or Error.GROUP_MAX_SIZE_REACHED
@@ -92,7 +92,7 @@ def _joining(session: KafkaSession, request: Request) -> Joining:
         session=body["SessionTimeoutMs"] / 1000,
         rebalance=min(max(0, rebalance), LONGEST_SESSION_MS) / 1000,
         protocol_type=body["ProtocolType"],
-        protocols={it["Name"]: it["Metadata"] for it in body["Protocols"]},
+        protocols={protocol["Name"]: protocol["Metadata"] for protocol in body["Protocols"]},
         waits_for_id=request.version >= _FIRST_WITH_ID,
     )
 
@@ -102,14 +102,14 @@ def _not_joined(error: Error, id: str) -> Struct:
 
 
 def _joined(group: Group, member: Member) -> Struct:
-    """Return the answer to a member; the leader is told of all others."""
+    """Return the response to a member; that to the leader lists all members."""
     others = [
         {
-            "MemberId": it.id,
-            "GroupInstanceId": it.asked.instance,
-            "Metadata": it.asked.protocols[group.protocol],
+            "MemberId": other.id,
+            "GroupInstanceId": other.request.instance,
+            "Metadata": other.request.protocols[group.protocol],
         }
-        for it in group.members.values()
+        for other in group.members.values()
         if member.id == group.leader
     ]
     return {
@@ -123,9 +123,9 @@ def _joined(group: Group, member: Member) -> Struct:
 
 
 async def sync(session: KafkaSession, request: Request) -> Struct:
-    """Answer what a member gets, when the leader has said it."""
+    """Return the assignment of a member (SyncGroup), once the leader has sent all assignments."""
     body = request.body
-    group = _found(session, body["GroupId"])
+    group = _group_of(session, body["GroupId"])
     if isinstance(group, Error):
         return {"ErrorCode": group}
     error = _check(group, body) or _mismatch(group, body)
@@ -134,7 +134,9 @@ async def sync(session: KafkaSession, request: Request) -> Struct:
     if error:
         return {"ErrorCode": error}
     member = group.members[body["MemberId"]]
-    assignments = {it["MemberId"]: it["Assignment"] for it in body["Assignments"]}
+    assignments = {
+        assignment["MemberId"]: assignment["Assignment"] for assignment in body["Assignments"]
+    }
     error = await group.shared(member, assignments)
     if error:
         return {"ErrorCode": error}
@@ -155,8 +157,8 @@ def _mismatch(group: Group, body: Struct) -> Error:
 
 
 async def heartbeat(session: KafkaSession, request: Request) -> Struct:
-    """Note that a member is there; tell it of a round that it has to join."""
-    group = _found(session, request.body["GroupId"])
+    """Renew the session of a member; return `REBALANCE_IN_PROGRESS` if it has to join again."""
+    group = _group_of(session, request.body["GroupId"])
     if isinstance(group, Error):
         return {"ErrorCode": group}
     error = _check(group, request.body)
@@ -168,18 +170,19 @@ async def heartbeat(session: KafkaSession, request: Request) -> Struct:
 
 
 async def leave(session: KafkaSession, request: Request) -> Struct:
-    """Have members leave. Before version 3 there is one, whose error is the answer's."""
+    """Remove members from a group. Before version 3 a request names one member, and the response
+    has that member's error."""
     body = request.body
-    found = _found(session, body["GroupId"])
-    if isinstance(found, Error) and ("MemberId" in body or found == Error.NOT_COORDINATOR):
-        return {"ErrorCode": found}
+    group = _group_of(session, body["GroupId"])
+    if isinstance(group, Error) and ("MemberId" in body or group == Error.NOT_COORDINATOR):
+        return {"ErrorCode": group}
     if "MemberId" in body:
-        return {"ErrorCode": _left(found, body["MemberId"], None)}
-    told = []
-    for it in body["Members"]:
-        named = {name: it[name] for name in ("MemberId", "GroupInstanceId")}
-        told.append({**named, "ErrorCode": _left(found, *named.values())})
-    return {"Members": told}
+        return {"ErrorCode": _left(group, body["MemberId"], None)}
+    members = []
+    for member in body["Members"]:
+        named = {name: member[name] for name in ("MemberId", "GroupInstanceId")}
+        members.append({**named, "ErrorCode": _left(group, *named.values())})
+    return {"Members": members}
 
 
 def _left(group: Group | Error, id: str, instance: str | None) -> Error:
@@ -190,8 +193,8 @@ def _left(group: Group | Error, id: str, instance: str | None) -> Error:
 
 
 async def describe_groups(session: KafkaSession, request: Request) -> Struct:
-    """Answer groups with their members."""
-    return {"Groups": [_described(session, it, request.version) for it in request.body["Groups"]]}
+    """Return groups with their members."""
+    return {"Groups": [_described(session, id, request.version) for id in request.body["Groups"]]}
 
 
 def _described(session: KafkaSession, id: str, version: int) -> Struct:
@@ -208,41 +211,41 @@ def _described(session: KafkaSession, id: str, version: int) -> Struct:
         "GroupState": group.state,
         "ProtocolType": group.protocol_type,
         "ProtocolData": group.protocol if group.state == State.STABLE else "",
-        "Members": [_member(group, it) for it in group.members.values()],
+        "Members": [_member(group, member) for member in group.members.values()],
     }
 
 
 def _member(group: Group, member: Member) -> Struct:
     return {
         "MemberId": member.id,
-        "GroupInstanceId": member.asked.instance,
-        "ClientId": member.asked.client,
-        "ClientHost": f"/{member.asked.host}",
-        "MemberMetadata": member.asked.protocols.get(group.protocol, b""),
+        "GroupInstanceId": member.request.instance,
+        "ClientId": member.request.client,
+        "ClientHost": f"/{member.request.host}",
+        "MemberMetadata": member.request.protocols.get(group.protocol, b""),
         "MemberAssignment": member.assignment,
     }
 
 
 async def list_groups(session: KafkaSession, request: Request) -> Struct:
-    """Answer the groups that this broker coordinates."""
-    states = {it.lower() for it in request.body.get("StatesFilter", ())}
-    types = {it.lower() for it in request.body.get("TypesFilter", ())}
+    """Return the groups that this broker coordinates."""
+    states = {state.lower() for state in request.body.get("StatesFilter", ())}
+    types = {type.lower() for type in request.body.get("TypesFilter", ())}
     now = trio.current_time()
     for group in session.groups.by_id.values():
         group.expire(now)
-    told = [
+    groups = [
         {
-            "GroupId": it.id,
-            "ProtocolType": it.protocol_type,
-            "GroupState": it.state,
+            "GroupId": group.id,
+            "ProtocolType": group.protocol_type,
+            "GroupState": group.state,
             "GroupType": "classic",
         }
-        for it in session.groups.by_id.values()
-        if not misplaced(session, it.id)
-        and (not states or it.state.lower() in states)
+        for group in session.groups.by_id.values()
+        if not misplaced(session, group.id)
+        and (not states or group.state.lower() in states)
         and (not types or "classic" in types)
     ]
-    return {"Groups": told}
+    return {"Groups": groups}
 
 
 HANDLERS: Mapping[int, Handler] = {

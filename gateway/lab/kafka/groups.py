@@ -1,11 +1,11 @@
-"""Consumer groups: their members, the rounds by which they share partitions, their offsets.
+"""Consumer groups: their members, their rebalances, and the offsets that they commit.
 
-A round begins when somebody joins, leaves or is silent for too long. All members join it, or are
-left out at its end; then the leader says who gets what, and the group is stable. Nothing runs by
-itself: each request first does what became due since the last one, and those who wait for others
-wait no longer than until the next thing is due.
+A rebalance begins when a member joins, leaves or is silent for too long. All members join it, or
+are removed at its end; then the leader sends the assignments, and the group is stable. Nothing runs
+by itself: each request first does what became due since the last one, and a request that waits for
+other members waits no longer than until the next thing is due.
 
-Static members (KIP-345) are known again by their instance id, and join a round as all others do.
+Static members (KIP-345) are recognized by their instance id, and join a rebalance as all others do.
 
 Sources: the protocol guide of Apache Kafka, KIP-394 (member ids are given first), KIP-345.
 """
@@ -29,7 +29,7 @@ MOST_GROUPS = 1000
 """A group is kept until the sandbox ends, with the offsets that it has committed."""
 
 MOST_MEMBERS = 200
-"""Of one group: each is told to the leader in one answer."""
+"""Of one group: one response lists them all to the leader."""
 
 MOST_METADATA = 256 * 1024
 """Bytes of what one member says of itself: names of some thousand topics."""
@@ -41,7 +41,7 @@ LONGEST_SESSION_MS = 1_800_000
 """Milliseconds, as of brokers. They want six seconds at least; tests want less."""
 
 NO_GENERATION = -1
-"""What a client says, or is told, that is in no generation."""
+"""The generation of a client that is in none."""
 
 
 class State(StrEnum):
@@ -54,7 +54,8 @@ class State(StrEnum):
 
 
 class Committed(NamedTuple):
-    """An offset that a group has committed. `epoch`: of the leader; -1: not told."""
+    """An offset that a group has committed. `epoch`: the leader's; -1 if unknown. `metadata`: the
+    client's own text."""
 
     offset: int
     epoch: int
@@ -62,9 +63,10 @@ class Committed(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """What a client says when it joins. `id`: empty the first time. `instance`: None unless it is
-    a static member. Times are in seconds. `protocols`: what it can do, best first, with what it
-    says of itself for each. `waits_for_id`: it joins again with the id that it is given."""
+    """A request to join a group. `id`: of the member, empty the first time. `instance`: None unless
+    the member is static. Times are in seconds. `protocols`: those that the client can use to assign
+    partitions, best first, with its metadata for each. `waits_for_id`: the client joins again with
+    the id that it is given."""
 
     id: str
     instance: str | None
@@ -79,10 +81,11 @@ class Joining(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """One member. `expires`: when it has been silent for too long, unless it waits for others."""
+    """One member. `request`: its last one to join. `expires`: when its session ends, unless it
+    waits for other members."""
 
     id: str
-    asked: Joining
+    request: Joining
     expires: float
     is_joining: bool = False
     is_waiting: bool = False
@@ -90,14 +93,15 @@ class Member:
 
 
 class Refusal(NamedTuple):
-    """Why a client may not join. `id`: the one to join with, if that is why."""
+    """The error of a client that may not join. `id`: the member's; with `MEMBER_ID_REQUIRED`, the
+    id to join again with."""
 
     error: Error
     id: str
 
 
 class Group:
-    """One group. `offsets`: by topic and partition."""
+    """One group. `offsets`: the committed ones, by topic and partition."""
 
     def __init__(self, id: str) -> None:
         self.id = id
@@ -115,84 +119,88 @@ class Group:
 
     # -- joining ---------------------------------------------------------------------------------
 
-    def enter(self, asked: Joining, now: float) -> Member | Refusal:
-        """Have a client join; return its member, or why it is refused."""
+    def enter(self, request: Joining, now: float) -> Member | Refusal:
+        """Let a client join, at a time in seconds; return its member, or a refusal."""
         self.expire(now)
-        refusal = self._refusal(asked)
+        refusal = self._refusal(request)
         if refusal is not None:
-            return Refusal(refusal, asked.id)
-        member = self.members.get(asked.id)
+            return Refusal(refusal, request.id)
+        member = self.members.get(request.id)
         if member is None:
-            if not asked.id and asked.waits_for_id and asked.instance is None:
-                id = self._new_id(asked)
-                self._promised[id] = now + asked.session
+            if not request.id and request.waits_for_id and request.instance is None:
+                id = self._new_id(request)
+                self._promised[id] = now + request.session
                 return Refusal(Error.MEMBER_ID_REQUIRED, id)
-            member = self._add(asked, now)
-        elif self._is_settled(member, asked):
-            member.expires = now + asked.session
+            member = self._add(request, now)
+        elif self._is_settled(member, request):
+            member.expires = now + request.session
             return member
-        member.asked = asked
+        member.request = request
         member.is_joining = True
         self._begin(now)
         self._complete_if_all(now)
         return member
 
     async def joined(self, member: Member) -> Error:
-        """Wait until the round is over in which a member joins; return an error if it is no member
-        any more."""
+        """Wait until the rebalance that a member joins is complete; return an error if the member
+        was removed meanwhile."""
         while member.is_joining:
             await self._wait()
         return Error.NONE if self.members.get(member.id) is member else Error.UNKNOWN_MEMBER_ID
 
-    def _refusal(self, asked: Joining) -> Error | None:
-        if asked.id and asked.id not in self._promised:
-            refusal = self.check(asked.id, asked.instance)
+    def _refusal(self, request: Joining) -> Error | None:
+        if request.id and request.id not in self._promised:
+            refusal = self.check(request.id, request.instance)
             if refusal:
                 return refusal
-        others = [it for it in self.members.values() if it.id != asked.id]
-        if others and asked.protocol_type != self.protocol_type:
+        others = [member for member in self.members.values() if member.id != request.id]
+        if others and request.protocol_type != self.protocol_type:
             return Error.INCONSISTENT_GROUP_PROTOCOL
-        if not asked.protocol_type or not _common([asked, *(it.asked for it in others)]):
+        if not request.protocol_type or not _common(
+            [request, *(member.request for member in others)]
+        ):
             return Error.INCONSISTENT_GROUP_PROTOCOL
-        if len(others) + len(self._promised) >= MOST_MEMBERS and asked.id not in self._promised:
+        if len(others) + len(self._promised) >= MOST_MEMBERS and request.id not in self._promised:
             return Error.GROUP_MAX_SIZE_REACHED
         return None
 
-    def _is_settled(self, member: Member, asked: Joining) -> bool:
-        """Return whether a member asks only for what it knows: nobody has to join again."""
-        if dict(member.asked.protocols) != dict(asked.protocols):
+    def _is_settled(self, member: Member, request: Joining) -> bool:
+        """Return whether a member repeats its request, so that no rebalance is needed."""
+        if dict(member.request.protocols) != dict(request.protocols):
             return False
         is_leader = member.id == self.leader
         return self.state == State.SHARING or (self.state == State.STABLE and not is_leader)
 
-    def _add(self, asked: Joining, now: float) -> Member:
-        self._promised.pop(asked.id, None)
-        self.protocol_type = asked.protocol_type
-        if asked.instance in self._instances:
-            self._remove(self._instances[asked.instance])
-        member = Member(asked.id or self._new_id(asked), asked, now + asked.session)
+    def _add(self, request: Joining, now: float) -> Member:
+        self._promised.pop(request.id, None)
+        self.protocol_type = request.protocol_type
+        if request.instance in self._instances:
+            self._remove(self._instances[request.instance])
+        member = Member(request.id or self._new_id(request), request, now + request.session)
         self.members[member.id] = member
-        if asked.instance is not None:
-            self._instances[asked.instance] = member
+        if request.instance is not None:
+            self._instances[request.instance] = member
         return member
 
-    def _new_id(self, asked: Joining) -> str:
-        return f"{asked.instance or asked.client}-{uuid.uuid4()}"
+    def _new_id(self, request: Joining) -> str:
+        return f"{request.instance or request.client}-{uuid.uuid4()}"
 
     # -- rounds ----------------------------------------------------------------------------------
 
     def _begin(self, now: float) -> None:
-        """Begin a round, unless one goes on."""
+        """Begin a rebalance, unless one goes on."""
         if self.state != State.JOINING:
             self.state = State.JOINING
-            self._until = now + max(it.asked.rebalance for it in self.members.values())
+            self._until = now + max(member.request.rebalance for member in self.members.values())
             self._changed.unpark_all()
 
     def _complete_if_all(self, now: float) -> None:
-        """End a round if all have joined, or its time is over."""
+        """Complete a rebalance if all members have joined, or its time is over."""
         if self.state != State.JOINING:
             return
-        is_everybody = all(it.is_joining for it in self.members.values()) and not self._promised
+        is_everybody = (
+            all(member.is_joining for member in self.members.values()) and not self._promised
+        )
         if not is_everybody and now < self._until:
             return
         for member in list(self.members.values()):
@@ -207,21 +215,21 @@ class Group:
         for member in self.members.values():
             member.is_joining = False
             member.assignment = b""
-            member.expires = now + member.asked.session
+            member.expires = now + member.request.session
         self._changed.unpark_all()
 
     def _vote(self) -> str:
-        """Return the protocol that most members like best, of those that all can do."""
-        common = _common([it.asked for it in self.members.values()])
+        """Return the protocol that most members like best, of those that all can use."""
+        common = _common([member.request for member in self.members.values()])
         liked = (
-            next(name for name in it.asked.protocols if name in common)
-            for it in self.members.values()
+            next(name for name in member.request.protocols if name in common)
+            for member in self.members.values()
         )
         return Counter(liked).most_common(1)[0][0]
 
     async def shared(self, member: Member, assignments: Mapping[str, bytes]) -> Error:
-        """Wait until the leader has said who gets what, as `assignments` if it is this member;
-        return an error if a new round has begun."""
+        """Wait until the leader has sent the assignments; return an error if another rebalance has
+        begun. `assignments`: by member id, if `member` is the leader."""
         generation = self.generation
         if self.state == State.SHARING and member.id == self.leader:
             for other in self.members.values():
@@ -234,7 +242,7 @@ class Group:
                 await self._wait()
         finally:
             member.is_waiting = False
-            member.expires = trio.current_time() + member.asked.session
+            member.expires = trio.current_time() + member.request.session
         if self.members.get(member.id) is not member:
             return Error.UNKNOWN_MEMBER_ID
         is_stable = self.state == State.STABLE and self.generation == generation
@@ -243,7 +251,7 @@ class Group:
     # -- members ---------------------------------------------------------------------------------
 
     def check(self, id: str, instance: str | None = None, generation: int | None = None) -> Error:
-        """Return why a client may not speak as a member of a generation."""
+        """Return an error if a client is not this member of this generation, else `NONE`."""
         if instance is not None and instance in self._instances:
             if self._instances[instance].id != id:
                 return Error.FENCED_INSTANCE_ID
@@ -254,11 +262,12 @@ class Group:
         return Error.NONE
 
     def touch(self, id: str, now: float) -> None:
-        """Note that a member is there."""
-        self.members[id].expires = now + self.members[id].asked.session
+        """Renew the session of a member, at a time in seconds."""
+        self.members[id].expires = now + self.members[id].request.session
 
     def leave(self, id: str, instance: str | None, now: float) -> Error:
-        """Have a member leave, which may be named by its instance alone."""
+        """Remove a member; return an error if there is none. `id`: empty if `instance` alone names
+        the member."""
         self.expire(now)
         if not id and instance in self._instances:
             id = self._instances[instance].id
@@ -271,10 +280,15 @@ class Group:
         return Error.NONE
 
     def expire(self, now: float) -> None:
-        """Do what is due: members that are silent leave, and a round ends."""
+        """Do what is due at a time: remove silent members, and complete a rebalance whose time is
+        over."""
         for id in [id for id, until in self._promised.items() if until <= now]:
             del self._promised[id]
-        late = [it for it in self.members.values() if _is_silent(it) and it.expires <= now]
+        late = [
+            member
+            for member in self.members.values()
+            if _is_silent(member) and member.expires <= now
+        ]
         for member in late:
             self._remove(member)
         if late:
@@ -283,8 +297,8 @@ class Group:
 
     def _remove(self, member: Member) -> None:
         del self.members[member.id]
-        if member.asked.instance is not None:
-            self._instances.pop(member.asked.instance, None)
+        if member.request.instance is not None:
+            self._instances.pop(member.request.instance, None)
         member.is_joining = False
         self._changed.unpark_all()
 
@@ -306,7 +320,7 @@ class Group:
 
     def _due(self) -> Iterator[float]:
         yield from self._promised.values()
-        yield from (it.expires for it in self.members.values() if _is_silent(it))
+        yield from (member.expires for member in self.members.values() if _is_silent(member))
         if self.state == State.JOINING:
             yield self._until
 
@@ -318,30 +332,30 @@ class Groups:
     by_id: dict[str, Group] = field(default_factory=dict)
 
     def get(self, id: str, now: float) -> Group | None:
-        """Return a group as it is at this time; None if there is none."""
-        found = self.by_id.get(id)
-        if found is not None:
-            found.expire(now)
-        return found
+        """Return a group, after doing what is due in it; None if there is none."""
+        group = self.by_id.get(id)
+        if group is not None:
+            group.expire(now)
+        return group
 
     def make(self, id: str, now: float) -> Group | None:
-        """Return a group, made if missing; None if there are too many."""
+        """Return a group, created if missing; None if there are too many."""
         if id not in self.by_id and len(self.by_id) < MOST_GROUPS:
             self.by_id[id] = Group(id)
         return self.get(id, now)
 
     def forget(self, topic: str) -> None:
-        """Forget what was committed for a topic."""
+        """Forget the offsets that groups have committed for a topic."""
         for group in self.by_id.values():
-            for place in [it for it in group.offsets if it[0] == topic]:
+            for place in [key for key in group.offsets if key[0] == topic]:
                 del group.offsets[place]
 
 
 def _is_silent(member: Member) -> bool:
-    """Return whether a member is expected to say that it is there: it waits for nobody."""
+    """Return whether a member must send heartbeats: no request of it waits for other members."""
     return not (member.is_joining or member.is_waiting)
 
 
-def _common(asked: list[Joining]) -> set[str]:
-    """Return the protocols that all can do."""
-    return set.intersection(*(set(it.protocols) for it in asked))
+def _common(requests: list[Joining]) -> set[str]:
+    """Return the protocols that all requests name."""
+    return set.intersection(*(set(request.protocols) for request in requests))

@@ -1,4 +1,4 @@
-"""Which partition a request means, and whether this broker leads it."""
+"""Finds the partition that a request names, and checks that this broker leads it."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ _ANY = -1
 
 
 def topic_of(cluster: KafkaCluster, struct: Struct, name: str = "Name") -> Topic | Error:
-    """Return the topic that a struct names, by id in the versions that have it (KIP-516)."""
+    """Return the topic that a struct names, or an error. Versions that have ids name it by its id
+    (KIP-516)."""
     if struct.get(name) is not None:
         return cluster.topics.get(struct[name]) or Error.UNKNOWN_TOPIC_OR_PARTITION
     return cluster.by_id(struct["TopicId"]) or Error.UNKNOWN_TOPIC_ID
 
 
 def partition_of(topic: Topic | Error, number: int) -> Partition | Error:
-    """Return a partition of a topic, if both are there."""
+    """Return a partition of a topic, or the error of the one that does not exist."""
     if isinstance(topic, Error):
         return topic
     if not 0 <= number < len(topic.partitions):
@@ -33,7 +34,8 @@ def partition_of(topic: Topic | Error, number: int) -> Partition | Error:
 
 
 def refusal(session: KafkaSession, partition: Partition, epoch: int = _ANY) -> Error | None:
-    """Return why this broker does not serve a partition as its leader of an epoch (KIP-320)."""
+    """Return an error if this broker is not the partition's leader of an epoch (KIP-320), else
+    None."""
     if partition.leader != session.node:
         return Error.NOT_LEADER_OR_FOLLOWER
     if epoch != _ANY and epoch < partition.epoch:
@@ -46,16 +48,17 @@ def refusal(session: KafkaSession, partition: Partition, epoch: int = _ANY) -> E
 def led(
     session: KafkaSession, topic: Topic | Error, number: int, epoch: int = _ANY
 ) -> Partition | Error:
-    """Return a partition that this broker leads, or why it does not."""
-    found = partition_of(topic, number)
-    if isinstance(found, Error):
-        return found
-    return refusal(session, found, epoch) or found
+    """Return a partition that this broker leads, or an error."""
+    partition = partition_of(topic, number)
+    if isinstance(partition, Error):
+        return partition
+    return refusal(session, partition, epoch) or partition
 
 
 def current(topic: Topic | Error, number: int) -> Struct:
-    """Return the field that names the leader of a partition (KIP-951)."""
-    found = partition_of(topic, number)
-    if isinstance(found, Error):
+    """Return the field of a response that names the leader of a partition (KIP-951); empty if there
+    is no such partition."""
+    partition = partition_of(topic, number)
+    if isinstance(partition, Error):
         return {}
-    return {"CurrentLeader": {"LeaderId": found.leader, "LeaderEpoch": found.epoch}}
+    return {"CurrentLeader": {"LeaderId": partition.leader, "LeaderEpoch": partition.epoch}}

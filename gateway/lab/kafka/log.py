@@ -1,7 +1,7 @@
 """The batches of one partition, in memory, and the sequence numbers of its producers.
 
-Sequences are checked as brokers do, but for what they forget over time: a producer that is not
-known begins with any number.
+Sequence numbers are checked as brokers check them, but producers are not forgotten over time. An
+unknown producer begins with any number.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ MOST_PRODUCERS = 1000
 """Producers whose sequences one partition remembers; the one that was silent longest goes first."""
 
 REMEMBERED = 5
-"""Batches of a producer that are known again, as of brokers: clients have no more on the way."""
+"""Batches of a producer that are recognized if repeated, as in brokers: clients have no more in
+flight."""
 
 OVERHEAD = 500
 """Bytes that a batch takes beside its own."""
@@ -45,7 +46,8 @@ class _Producer:
 
 
 class PartitionLog:
-    """`start`: the first offset that is kept. `end`: the offset of the next record."""
+    """The batches of one partition. `start`: the first offset that is kept. `end`: the offset of
+    the next record."""
 
     def __init__(self) -> None:
         self.start = 0
@@ -54,16 +56,16 @@ class PartitionLog:
         self._producers: OrderedDict[int, _Producer] = OrderedDict()
 
     def append(self, batch: Batch, leader_epoch: int) -> Batch | Error:
-        """Keep a batch, and return it with its offset; or that one of which it is a repetition, or
-        the error by which it is refused."""
+        """Append a batch, and return it with its offset. A repeated batch is not appended, and is
+        returned with the offset of the first one; a refused one returns an error."""
         state = None
         if batch.producer >= 0:
-            found = self._sequence(batch)
-            if isinstance(found, Error):
-                return found
-            if isinstance(found, Sent):
-                return batch.placed(found.base, leader_epoch)
-            state = found
+            outcome = self._sequence(batch)
+            if isinstance(outcome, Error):
+                return outcome
+            if isinstance(outcome, Sent):
+                return batch.placed(outcome.base, leader_epoch)
+            state = outcome
         placed = batch.placed(self.end, leader_epoch)
         if state is not None:
             last = (batch.sequence + batch.last_delta) % _SEQUENCES
@@ -79,22 +81,20 @@ class PartitionLog:
         return cost(batch)
 
     def read(self, offset: int, most: int, *, at_least_one: bool) -> bytes:
-        """Return whole batches from the one that holds `offset` on, of at most `most` bytes.
-
-        `at_least_one`: the first one is returned however large it is (KIP-74).
-        """
-        found: list[bytes] = []
+        """Return whole batches as bytes, beginning with the batch that holds `offset`; at most
+        `most` bytes. `at_least_one`: the first batch is returned however large it is (KIP-74)."""
+        batches: list[bytes] = []
         for number in range(self._index(offset), len(self.batches)):
             data = self.batches[number].data
-            if len(data) > most and not (at_least_one and not found):
+            if len(data) > most and not (at_least_one and not batches):
                 break
-            found.append(data)
+            batches.append(data)
             most -= len(data)
-        return b"".join(found)
+        return b"".join(batches)
 
     def at_time(self, time: int) -> tuple[int, int] | None:
-        """Return the offset and the time of the first record that is not older; None: there is
-        none. The batch's first offset stands for records that cannot be read."""
+        """Return the offset and the time of the first record at a time or later (milliseconds);
+        None if there is none. A batch's first offset stands for records that cannot be read."""
         for batch in self.batches:
             if batch.last_time >= time:
                 return _first_in(batch, time)
@@ -104,13 +104,13 @@ class PartitionLog:
         """Return the offset and the time of the record with the highest time; None without one."""
         if not self.batches:
             return None
-        batch = max(self.batches, key=lambda it: it.last_time)
+        batch = max(self.batches, key=lambda kept: kept.last_time)
         return _first_in(batch, batch.last_time)
 
     def _index(self, offset: int) -> int:
         """Return the number of the batch that holds an offset, or of the next one."""
-        found = bisect_right(self.batches, offset, key=lambda it: it.base) - 1
-        return found if found >= 0 and self.batches[found].end > offset else found + 1
+        index = bisect_right(self.batches, offset, key=lambda batch: batch.base) - 1
+        return index if index >= 0 and self.batches[index].end > offset else index + 1
 
     def _sequence(self, batch: Batch) -> _Producer | Sent | Error:
         """Return the producer if this batch is its next one, or what it repeats, or an error."""
@@ -140,7 +140,7 @@ def cost(batch: Batch) -> int:
 
 def _first_in(batch: Batch, time: int) -> tuple[int, int]:
     try:
-        found = next((it for it in records(batch) if it.time >= time), None)
+        first = next((record for record in records(batch) if record.time >= time), None)
     except UnreadableError:
-        found = None
-    return (found.offset, found.time) if found else (batch.base, batch.last_time)
+        first = None
+    return (first.offset, first.time) if first else (batch.base, batch.last_time)

@@ -1,4 +1,4 @@
-"""Handlers that tell where things are: brokers, topics, leaders and coordinators.
+"""Handlers of requests for metadata: brokers, topics, leaders and coordinators.
 
 Sources: KIP-516 (topic ids), KIP-700 (DescribeCluster), KIP-699 (several coordinators at once),
 KIP-919 (endpoints of controllers).
@@ -30,13 +30,13 @@ all."""
 
 
 async def metadata(session: KafkaSession, request: Request) -> Struct:
-    """Answer brokers and topics; create missing topics where the client allows that."""
+    """Return brokers and topics; create missing topics where the client allows that."""
     cluster, wanted = session.cluster, request.body["Topics"]
     if wanted is None or (not wanted and request.version < _FIRST_WITH_NONE):
-        topics = [_topic(cluster, it) for it in cluster.topics.values()]
+        topics = [_topic(cluster, topic) for topic in cluster.topics.values()]
     else:
         create = request.body.get("AllowAutoTopicCreation", True)
-        topics = [_wanted(cluster, it, create=create) for it in wanted]
+        topics = [_wanted(cluster, topic, create=create) for topic in wanted]
     return {
         "Brokers": [{"NodeId": id, **_address(cluster, id)} for id in sorted(cluster.up)],
         "ClusterId": cluster.id,
@@ -48,24 +48,24 @@ async def metadata(session: KafkaSession, request: Request) -> Struct:
 
 def _wanted(cluster: KafkaCluster, wanted: Struct, *, create: bool) -> Struct:
     name, id = wanted["Name"], wanted.get("TopicId", bytes(16))
-    found: Topic | Error | None
+    topic: Topic | Error | None
     if name is None:
-        found = cluster.by_id(id) or Error.UNKNOWN_TOPIC_ID
+        topic = cluster.by_id(id) or Error.UNKNOWN_TOPIC_ID
     else:
-        found = cluster.topics.get(name)
-        if found is None:
-            found = cluster.create(name) if create else Error.UNKNOWN_TOPIC_OR_PARTITION
-    if isinstance(found, Error):
+        topic = cluster.topics.get(name)
+        if topic is None:
+            topic = cluster.create(name) if create else Error.UNKNOWN_TOPIC_OR_PARTITION
+    if isinstance(topic, Error):
         rights = {"TopicAuthorizedOperations": NO_RIGHTS_TOLD}
-        return {"ErrorCode": found, "Name": name, "TopicId": id, **rights}
-    return _topic(cluster, found)
+        return {"ErrorCode": topic, "Name": name, "TopicId": id, **rights}
+    return _topic(cluster, topic)
 
 
 def _topic(cluster: KafkaCluster, topic: Topic) -> Struct:
     return {
         "Name": topic.name,
         "TopicId": topic.id,
-        "Partitions": [_partition(cluster, *it) for it in enumerate(topic.partitions)],
+        "Partitions": [_partition(cluster, *numbered) for numbered in enumerate(topic.partitions)],
         "TopicAuthorizedOperations": NO_RIGHTS_TOLD,
     }
 
@@ -90,15 +90,15 @@ def _address(cluster: KafkaCluster, id: int) -> Struct:
 
 
 def endpoints(cluster: KafkaCluster, ids: set[int]) -> list[Struct]:
-    """Return the addresses of leaders that a client seems not to know (KIP-951)."""
+    """Return the ids and addresses of leaders, for clients that may not know them (KIP-951)."""
     return [{"NodeId": id, **_address(cluster, id)} for id in sorted(ids & cluster.up)]
 
 
 async def describe_cluster(session: KafkaSession, request: Request) -> Struct:
-    """Answer the brokers. Nobody is told of controllers, which are brokers here."""
+    """Return the brokers. A request for controllers is refused: here they are brokers."""
     cluster = session.cluster
     kind = request.body.get("EndpointType", _BROKERS)
-    answer = {
+    response = {
         "EndpointType": kind,
         "ClusterId": cluster.id,
         "ControllerId": cluster.controller,
@@ -106,19 +106,19 @@ async def describe_cluster(session: KafkaSession, request: Request) -> Struct:
     }
     if kind != _BROKERS:
         why = "this is the endpoint of a broker"
-        return {**answer, "ErrorCode": Error.MISMATCHED_ENDPOINT_TYPE, "ErrorMessage": why}
+        return {**response, "ErrorCode": Error.MISMATCHED_ENDPOINT_TYPE, "ErrorMessage": why}
     brokers = [{"BrokerId": id, **_address(cluster, id)} for id in sorted(cluster.up)]
-    return {**answer, "Brokers": brokers}
+    return {**response, "Brokers": brokers}
 
 
 async def find_coordinator(session: KafkaSession, request: Request) -> Struct:
-    """Answer the coordinators of groups. There are none of transactions."""
+    """Return the coordinators of groups. Transactions have none."""
     kind = request.body.get("KeyType", _GROUP)
     keys = request.body.get("CoordinatorKeys")
     if keys is None:
         return _coordinator(session.cluster, request.body["Key"], kind)
-    found = [{"Key": it, **_coordinator(session.cluster, it, kind)} for it in keys]
-    return {"Coordinators": found}
+    coordinators = [{"Key": key, **_coordinator(session.cluster, key, kind)} for key in keys]
+    return {"Coordinators": coordinators}
 
 
 def _coordinator(cluster: KafkaCluster, key: str, kind: int) -> Struct:

@@ -1,6 +1,6 @@
-"""Handlers of what opens a connection: versions, and the login.
+"""Handlers of the requests that open a connection: versions, and the login.
 
-Sources: KIP-35 and KIP-511 (ApiVersions), KIP-43 and KIP-152 (SASL), KIP-368 (logging in again).
+Sources: KIP-35 and KIP-511 (ApiVersions), KIP-43 and KIP-152 (SASL), KIP-368 (reauthentication).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FIRST_WITH_HEADS = 1
 
 
 async def versions(session: KafkaSession, request: Request) -> Struct:
-    """Answer what is offered."""
+    """Return the APIs that the sandbox offers, with their versions (ApiVersions)."""
     if request.version >= _FIRST_WITH_SOFTWARE:
         names = (request.body["ClientSoftwareName"], request.body["ClientSoftwareVersion"])
         if not all(map(_SOFTWARE.fullmatch, names)):
@@ -46,7 +46,7 @@ def _offered(keys: Iterable[int]) -> Iterable[Struct]:
 
 
 async def handshake(session: KafkaSession, request: Request) -> Struct:
-    """Begin a login. After an unknown mechanism the connection ends."""
+    """Begin a login by a SASL mechanism. An unknown mechanism ends the connection."""
     users = session.context.users
     session.exchange = users.begin(request.body["Mechanism"])
     session.is_raw = session.exchange is not None and request.version < _FIRST_WITH_HEADS
@@ -58,7 +58,8 @@ async def handshake(session: KafkaSession, request: Request) -> Struct:
 
 
 async def authenticate(session: KafkaSession, request: Request) -> Struct:
-    """Take a message of the login. After a failure the connection ends."""
+    """Check a message of the login. A failure ends the connection; so does another principal at a
+    reauthentication, by `PeerError`."""
     if session.exchange is None:
         session.is_ended = True
         why = "a handshake comes first"

@@ -1,4 +1,4 @@
-"""Handlers of producers: batches, and the ids of idempotent ones.
+"""Handlers of producers' requests: batches, and ids for idempotent producers.
 
 Sources: KIP-98 (idempotence), KIP-467 (errors of a partition), KIP-951 (new leaders).
 """
@@ -22,39 +22,39 @@ if TYPE_CHECKING:
     from gateway.lab.kafka.session import Handler, KafkaSession, Request
     from gateway.wire.kafka.codec import Struct
 
-_NO_ANSWER, _LEADER, _ALL = 0, 1, -1
-"""Who has to have a batch before the answer; here that is the same for all."""
+_NO_RESPONSE, _LEADER, _ALL = 0, 1, -1
+"""Which replicas must have a batch before the response; here all values wait equally."""
 
 _FIRST_WITH_ZSTD = 7
 _NOWHERE = -1
-"""Stands for an offset or a time that is not told."""
+"""Stands for an offset or a time that a response does not have."""
 
 
 async def produce(session: KafkaSession, request: Request) -> Struct | None:
-    """Keep batches. Raises `PeerError` where a client that wants no answer cannot be told of an
-    error otherwise: brokers end the connection then."""
+    """Append batches to their partitions. Raises `PeerError` for an error of a client that wants no
+    response (`acks=0`): brokers then end the connection too."""
     acks, is_failing, leaders = request.body["Acks"], False, set[int]()
     responses = []
     for wanted in request.body["TopicData"]:
         topic = topic_of(session.cluster, wanted)
         partitions = []
-        for it in wanted["PartitionData"]:
-            told = _partition(session, topic, it, request)
-            is_failing = is_failing or bool(told["ErrorCode"])
-            if "CurrentLeader" in told:
-                leaders.add(told["CurrentLeader"]["LeaderId"])
-            partitions.append(told)
+        for data in wanted["PartitionData"]:
+            partition = _partition(session, topic, data, request)
+            is_failing = is_failing or bool(partition["ErrorCode"])
+            if "CurrentLeader" in partition:
+                leaders.add(partition["CurrentLeader"]["LeaderId"])
+            partitions.append(partition)
         responses.append({**_named(wanted), "PartitionResponses": partitions})
-    if acks == _NO_ANSWER:
+    if acks == _NO_RESPONSE:
         if is_failing:
             raise PeerError("batches that cannot be kept, by a client that wants no answer")
         return None
-    told = {"Responses": responses}
-    return {**told, "NodeEndpoints": endpoints(session.cluster, leaders)} if leaders else told
+    body = {"Responses": responses}
+    return {**body, "NodeEndpoints": endpoints(session.cluster, leaders)} if leaders else body
 
 
 def _named(wanted: Struct) -> Struct:
-    return {it: wanted[it] for it in ("Name", "TopicId") if it in wanted}
+    return {name: wanted[name] for name in ("Name", "TopicId") if name in wanted}
 
 
 def _partition(
@@ -68,8 +68,8 @@ def _partition(
         return {**refused, "LogAppendTimeMs": _NOWHERE, "LogStartOffset": _NOWHERE, **leader}
     assert not isinstance(topic, Error)
     start = topic.partitions[number].log.start
-    told = {"LogAppendTimeMs": _NOWHERE, "LogStartOffset": start}
-    return {"Index": number, "ErrorCode": Error.NONE, "BaseOffset": placed.base, **told}
+    rest = {"LogAppendTimeMs": _NOWHERE, "LogStartOffset": start}
+    return {"Index": number, "ErrorCode": Error.NONE, "BaseOffset": placed.base, **rest}
 
 
 def _appended(
@@ -77,7 +77,7 @@ def _appended(
 ) -> Batch | Error:
     if isinstance(partition, Error):
         return partition
-    if request.body["Acks"] not in (_NO_ANSWER, _LEADER, _ALL):
+    if request.body["Acks"] not in (_NO_RESPONSE, _LEADER, _ALL):
         return Error.INVALID_REQUIRED_ACKS
     batch = _checked(data or b"", request.version)
     return batch if isinstance(batch, Error) else session.cluster.append(partition, batch)
@@ -103,7 +103,7 @@ def _checked(data: bytes, version: int) -> Batch | Error:
 
 
 async def init_producer_id(session: KafkaSession, request: Request) -> Struct:
-    """Answer a new producer id. There are no transactions."""
+    """Return a new producer id. Transactional ids are refused."""
     nobody = {"OngoingTxnProducerId": -1, "OngoingTxnProducerEpoch": -1}
     if request.body["TransactionalId"] is not None:
         error = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

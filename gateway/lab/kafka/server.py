@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gateway.wire.address import Address
 
 MOST_CONNECTIONS = 500
-"""Per broker; more are closed at once. Each may keep a large request and its answer."""
+"""Per broker; more are closed at once. Each may keep a large request and its response."""
 
 MOST_SEEN = 100_000
 """Requests that are remembered, 20 MB; the oldest are forgotten."""
@@ -44,9 +44,9 @@ _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 class KafkaSettings:
     """Addresses of brokers (port 0: any), logins, and memory (bytes).
 
-    `users`: passwords by name. `unsecured_tokens`: clients may log in by tokens that nobody has
-    signed. Without both nobody logs in. `login_lifetime`: seconds after which clients have to log
-    in again; 0: never. `partitions`: of a topic that is made at its first use.
+    `users`: passwords by name. `unsecured_tokens`: clients may log in by tokens without a
+    signature. Without both clients need no login. `login_lifetime`: seconds after which clients
+    must reauthenticate; 0: never. `partitions`: of a topic that is created at its first use.
     """
 
     brokers: tuple[Address, ...] = (ANYWHERE, ANYWHERE)
@@ -69,7 +69,8 @@ class _Running:
 
 
 class KafkaSandbox:
-    """`requests`: what all brokers have got, oldest first. `cluster`: what they keep."""
+    """A sandbox of Kafka brokers. `requests`: those that all brokers have received, oldest first.
+    `cluster`: the brokers' topics and partitions."""
 
     cluster: KafkaCluster
 
@@ -109,11 +110,12 @@ class KafkaSandbox:
     # -- what happens to a cluster ---------------------------------------------------------------
 
     def move(self, topic: str, partition: int, node: int) -> None:
-        """Have another broker lead a partition. Raises `KeyError`, `IndexError`."""
+        """Make another broker the leader of a partition; see `KafkaCluster.move`."""
         self.cluster.move(topic, partition, node)
 
     async def stop(self, node: int) -> None:
-        """Stop one broker: its port is closed, its connections end, others do its work."""
+        """Stop one broker: its port is closed, its connections end, and others lead its
+        partitions."""
         running = self._running.pop(node)
         self.cluster.stop(node)
         running.scope.cancel()
@@ -126,8 +128,8 @@ class KafkaSandbox:
         self._run(node, listener)
 
     def produced(self, topic: str, partition: int) -> list[Record]:
-        """Return the records that a partition keeps. Raises `KeyError`, `IndexError`, and
-        `UnreadableError` for compression that Python does not bring along."""
+        """Return the records that a partition keeps. Raises `KeyError` or `IndexError` if there is
+        no such partition, and `UnreadableError`."""
         log = self.cluster.topics[topic].partitions[partition].log
         return [record for batch in log.batches for record in batches.records(batch)]
 

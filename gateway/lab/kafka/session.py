@@ -1,6 +1,7 @@
-"""One connection to a broker: a request in, its answer out, in turn, as brokers do it.
+"""One connection to a broker: a request in, its response out, in turn, as brokers do it.
 
-`handlers` maps APIs to functions. What is not among them is not offered, and ends the connection.
+`handlers` maps APIs to functions. An API without a handler is not offered, and a request of it ends
+the connection.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from gateway.wire.kafka.codec import Struct
 
     Handler = Callable[["KafkaSession", "Request"], Awaitable[Struct | None]]
-    """Returns the body of the answer; None: there is none."""
+    """Returns the body of the response; None if the request has none."""
 
 ANONYMOUS = "ANONYMOUS"
 """The principal of a client that need not authenticate."""
@@ -33,15 +34,16 @@ BEFORE_LOGIN = frozenset({Key.API_VERSIONS, Key.SASL_HANDSHAKE, Key.SASL_AUTHENT
 
 
 class Request(NamedTuple):
-    """A request. `body`: with all fields of its version."""
+    """A decoded request. `body`: all fields of its version, by name."""
 
     version: int
     body: Struct
 
 
 class Seen(NamedTuple):
-    """A request that a broker has got. `connection`: a number, unique in the sandbox. `client`: the
-    client id, None without one. `principal`: by the time of the request; empty before its login."""
+    """A request that a broker has received. `connection`: a number, unique in the sandbox. `node`:
+    the broker's id. `client`: the client id, None without one. `principal`: at the time of the
+    request; empty before the login."""
 
     connection: int
     node: int
@@ -53,8 +55,8 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext:
-    """The broker (its node id) that sessions belong to. `requests`: where they tell what they
-    have got."""
+    """What all sessions of one broker share. `node`: the broker's id. `requests`: the sessions add
+    each request that they receive."""
 
     cluster: KafkaCluster
     groups: Groups
@@ -65,12 +67,12 @@ class BrokerContext:
 
 
 class KafkaSession:
-    """`number`: of the connection. `host`: the client's. `is_ended`: the connection closes when the
-    last answer is sent.
+    """The broker's side of one connection. `number`: of the connection. `host`: the client's.
+    `is_ended`: the connection closes when the last response is sent.
 
-    `exchange`: a login that has begun; with `is_raw` its messages have no heads (SaslHandshake 0).
-    `expires`: when the client has to log in again, in seconds of wall time; 0: never (KIP-368).
-    `now`: when the last frame came.
+    `exchange`: a login that has begun; with `is_raw` its messages have no request headers
+    (SaslHandshake 0). `expires`: when the client must reauthenticate, in seconds of wall time; 0:
+    never (KIP-368). `now`: when the last frame came.
     """
 
     def __init__(self, context: BrokerContext, number: int, host: str) -> None:
@@ -89,8 +91,8 @@ class KafkaSession:
         self.now = 0.0
 
     async def answer(self, frame: bytes, now: float) -> bytes | None:
-        """Return the answer to a whole frame, at a wall time in seconds; None: there is none.
-        Raises `PeerError`."""
+        """Return the response to a whole frame; None if the request has none. `now`: wall time in
+        seconds. Raises `PeerError`."""
         self.now = now
         if self.is_raw and self.exchange is not None:
             return self._raw(frame)
@@ -106,10 +108,10 @@ class KafkaSession:
             return frames.response(known, 0, head.correlation, unsupported())
         self._admit(head.key)
         body = codec.decode(known.request, head.version, frame[head.body :])
-        told = await self.context.handlers[head.key](self, Request(head.version, body))
-        if told is None:
+        response = await self.context.handlers[head.key](self, Request(head.version, body))
+        if response is None:
             return None
-        data = codec.encode(known.response, head.version, told)
+        data = codec.encode(known.response, head.version, response)
         return frames.response(known, head.version, head.correlation, data)
 
     def _note(self, known: Api, version: int) -> None:
@@ -126,8 +128,8 @@ class KafkaSession:
             raise PeerError("a request after the login has expired")
 
     def _raw(self, frame: bytes) -> bytes | None:
-        """Return the answer to a message of a login without heads; on failure the connection ends
-        without one."""
+        """Return the response to a login's message without a request header; a failure ends the
+        connection without a response."""
         assert self.exchange is not None
         outcome = self.exchange.step(frame[frames.SIZE.size :], self.now)
         if outcome.error:

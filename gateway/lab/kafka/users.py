@@ -1,4 +1,4 @@
-"""Who may log in, and how: SASL's PLAIN with passwords, and OAUTHBEARER with unsecured tokens.
+"""Logins by SASL: PLAIN with passwords, and OAUTHBEARER with unsecured tokens.
 
 Sources: RFC 4616 (PLAIN), RFC 7628 (OAUTHBEARER), KIP-255 (unsecured tokens in Kafka).
 """
@@ -30,8 +30,8 @@ _PARTS_OF_TOKEN = 3
 
 
 class Outcome(NamedTuple):
-    """What a step of a login leads to: a reply with more to come, a principal, or an error.
-    `until`: the end of a token, in seconds of wall time; 0: none."""
+    """The result of one message of a login: a reply if more messages follow, a principal, or an
+    error. `until`: when the token expires, in seconds of wall time; 0: never."""
 
     reply: bytes = b""
     principal: str = ""
@@ -43,17 +43,18 @@ _FAILED = Outcome(error=Error.SASL_AUTHENTICATION_FAILED)
 
 
 class Exchange(Protocol):
-    """One login."""
+    """A login in progress, by one SASL mechanism."""
 
     def step(self, message: bytes, now: float) -> Outcome:
-        """Judge the client's next message, at a wall time in seconds."""
+        """Check the client's next message. `now`: wall time in seconds."""
 
 
 class Users:
-    """`passwords`: by name; empty: nobody logs in by PLAIN. `unsecured_tokens`: tokens that nobody
-    has signed are good, each for its subject. Without both nobody needs to log in.
+    """The logins that brokers accept. `passwords`: by name; empty: PLAIN is not offered.
+    `unsecured_tokens`: tokens without a signature log in as their subject. Without both clients
+    need no login.
 
-    `lifetime`: seconds after which clients have to log in again; 0: never.
+    `lifetime`: seconds after which clients must reauthenticate; 0: never.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class Users:
 
     @property
     def listener(self) -> str:
-        """Return the name of the protocol that clients speak, in the words of brokers."""
+        """Return the security protocol of listeners: `SASL_PLAINTEXT` or `PLAINTEXT`."""
         return "SASL_PLAINTEXT" if self.are_required else "PLAINTEXT"
 
     @property
@@ -86,7 +87,7 @@ class Users:
         return list(self._exchanges)
 
     def begin(self, mechanism: str) -> Exchange | None:
-        """Return a new login; None: there is no such mechanism."""
+        """Return a new login by a SASL mechanism; None if there is no such mechanism."""
         make = self._exchanges.get(mechanism)
         return make() if make else None
 
@@ -143,7 +144,7 @@ def _claims(message: bytes) -> dict[str, object]:
 
 def _decoded(part: bytes) -> dict[str, object]:
     try:
-        found = json.loads(base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4)))
+        claims = json.loads(base64.urlsafe_b64decode(part + b"=" * (-len(part) % 4)))
     except (binascii.Error, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return claims if isinstance(claims, dict) else {}

@@ -34,7 +34,7 @@ INVALID_NAME = ErrorReply(ServerError.InvalidTopicName, "invalid topic name")
 
 
 def frame(kind: Kind, /, **fields: Any) -> bytes:
-    """Return the frame of any command without payload."""
+    """Return the frame of a command without payload. `fields`: those of the command's message."""
     body: dict[str, Any] = {FIELDS[kind].name: fields}
     return encode(BaseCommand(type=BaseCommand.Type.ValueType(kind), **body))
 
@@ -49,11 +49,11 @@ def error(request_id: int, refusal: ErrorReply) -> bytes:
 
 def send_receipt(producer_id: int, sequence_id: int, highest: int, position: Position) -> bytes:
     command = BaseCommand(type=BaseCommand.SEND_RECEIPT)
-    answer = command.send_receipt
-    answer.producer_id = producer_id
-    answer.sequence_id = sequence_id
-    answer.highest_sequence_id = highest
-    answer.message_id.ledgerId, answer.message_id.entryId = position
+    receipt = command.send_receipt
+    receipt.producer_id = producer_id
+    receipt.sequence_id = sequence_id
+    receipt.highest_sequence_id = highest
+    receipt.message_id.ledgerId, receipt.message_id.entryId = position
     return encode(command)
 
 
@@ -69,7 +69,7 @@ class Delivery(NamedTuple):
 
 
 def message(delivery: Delivery, content: bytes) -> bytes:
-    """Return a MESSAGE; `content` (checksum, metadata, payload) stays as it came."""
+    """Return the frame of a MESSAGE. `content`: checksum, metadata and payload, left unchanged."""
     command = BaseCommand(type=BaseCommand.MESSAGE)
     about = command.message
     about.consumer_id = delivery.consumer_id
@@ -89,25 +89,25 @@ def message(delivery: Delivery, content: bytes) -> bytes:
 
 def words(bits: int) -> list[int]:
     """Return a bit set as signed 64-bit numbers, lowest first, like Java's BitSet."""
-    found = []
+    numbers = []
     while bits:
-        found.append(_signed(bits % _WRAP))
+        numbers.append(_signed(bits % _WRAP))
         bits >>= _WORD
-    return found
+    return numbers
 
 
 def bits(words: Sequence[int]) -> int:
-    """Return the bit set that such numbers encode."""
+    """Return the bit set that signed 64-bit numbers encode, lowest first."""
     return sum((word % _WRAP) << (_WORD * index) for index, word in enumerate(words))
 
 
 def position(id: MessageIdData) -> Position:
-    """Return the position that a client names; earliest is -1, -1 and latest beyond all entries."""
+    """Return the position in a message id; earliest is -1, -1 and latest beyond all entries."""
     return Position(_signed(id.ledgerId), _signed(id.entryId))
 
 
 def position_fields(position: Position) -> dict[str, int]:
-    """Return the fields of a MessageIdData."""
+    """Return the fields of the MessageIdData that names a position."""
     return {"ledgerId": position.ledger % _WRAP, "entryId": position.entry % _WRAP}
 
 

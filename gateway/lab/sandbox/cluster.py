@@ -25,7 +25,8 @@ MEMORY = 256 * 1024 * 1024
 
 
 class SandboxCluster:
-    """`urls`: `pulsar://host:port` of each broker, in the order of their numbers.
+    """The topics of a sandbox, and the broker that owns each. `urls`: `pulsar://host:port` of each
+    broker, in the order of their numbers.
 
     `memory`: most bytes of entries. Beyond it the oldest entry is evicted, acknowledged or not.
     """
@@ -52,10 +53,10 @@ class SandboxCluster:
 
     def topic(self, name: FullTopicName) -> Topic | None:
         """Return a topic, created if missing; None if there are too many."""
-        found = self.topics.get(name)
-        if found is None and len(self.topics) < MOST_TOPICS:
-            found = self.topics[name] = Topic(name, self.owner(name), next(self._ledgers))
-        return found
+        topic = self.topics.get(name)
+        if topic is None and len(self.topics) < MOST_TOPICS:
+            topic = self.topics[name] = Topic(name, self.owner(name), next(self._ledgers))
+        return topic
 
     def has(self, name: FullTopicName) -> bool:
         return name in self.topics or name in self.partitions
@@ -76,7 +77,7 @@ class SandboxCluster:
         return None
 
     def names_in(self, namespace: str) -> list[FullTopicName]:
-        """Return the topics of `tenant/namespace`, with each partition."""
+        """Return the topics of `tenant/namespace`; each partition is one of them."""
         return [name for name in self.topics if name.namespace == namespace]
 
     def producer_name(self) -> str:
@@ -86,7 +87,8 @@ class SandboxCluster:
     # -- entries ---------------------------------------------------------------------------------
 
     def publish(self, topic: Topic, record: Record) -> Position:
-        """Keep and deliver an entry; evict the oldest ones beyond the memory bound."""
+        """Append an entry to a topic and deliver it; return its position. Evicts the oldest entries
+        beyond the memory bound."""
         position = topic.publish(record)
         self.used += record.cost
         self._ages.append(topic)
@@ -100,10 +102,11 @@ class SandboxCluster:
         """Move a topic, or each of its partitions, to the next broker; return the URLs of the new
         owners.
 
-        `assigned`: clients are told the new owner, and need no lookup.
+        `assigned`: the commands that close producers and consumers name the new owner, so that
+        clients need no lookup.
         """
-        found = [name.part(number) for number in range(self.partitions.get(name, 0))] or [name]
-        return {part: self._move(self.topics[part], assigned=assigned) for part in found}
+        parts = [name.part(number) for number in range(self.partitions.get(name, 0))] or [name]
+        return {part: self._move(self.topics[part], assigned=assigned) for part in parts}
 
     def _move(self, topic: Topic, *, assigned: bool) -> str:
         owner = (topic.owner + 1) % len(self.urls)

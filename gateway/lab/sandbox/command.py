@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PORT = 6650
-"""Of an address that names none, as of brokers."""
+"""The port of an address that names none: the default of brokers."""
 
 
 def run(

@@ -2,7 +2,7 @@
 
 A connection has two tasks. While more than `MOST_UNSENT` bytes wait to be sent, no message is
 dispatched to the client and nothing is received from it. A client that sends requests and reads no
-answers thus fills its own socket, not the sandbox's memory.
+responses thus fills its own socket, not the sandbox's memory.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ _SIZE = 4
 
 
 class BrokerConnection:
-    """`run` serves the connection to its end; cancelling `run` closes it."""
+    """One connection of a client to a broker. `run` serves it to its end; cancelling `run` closes
+    it."""
 
     def __init__(self, stream: trio.SocketStream, context: BrokerContext) -> None:
         self._stream = stream
@@ -77,7 +78,7 @@ class BrokerConnection:
             self._session.close()
 
     def announce(self, frame: bytes) -> None:
-        """Send an unrequested frame, if the client has completed CONNECT."""
+        """Send a frame that the client did not request, if it has completed CONNECT."""
         if self._session.is_open:
             self._send(frame)
 

@@ -24,18 +24,20 @@ class ClientLink(Protocol):
         """Return whether so much is unsent that no more messages should follow."""
 
     def send(self, frame: bytes) -> None:
-        """Send a frame after all frames before."""
+        """Queue a frame to be sent after all earlier frames."""
 
     def close_producer(self, producer: Producer, url: str | None) -> None:
-        """Close a producer as the broker; `url`: the topic's new broker, if the client is told."""
+        """Close a producer, and send the client CLOSE_PRODUCER. `url`: the topic's new broker, for
+        that command; or None."""
 
     def close_consumer(self, consumer: Consumer, url: str | None) -> None:
-        """Close a consumer in the same way."""
+        """Close a consumer, and send the client CLOSE_CONSUMER. `url`: see `close_producer`."""
 
 
 @dataclass(slots=True, eq=False)
 class Producer:
-    """`epoch`: how often the client has reopened it. `is_user_named`: the user chose the name."""
+    """An open producer. `epoch`: how often the client has reopened it. `is_user_named`: the user
+    chose its name."""
 
     link: ClientLink
     id: int
@@ -46,7 +48,8 @@ class Producer:
 
 @dataclass(slots=True, eq=False)
 class Consumer:
-    """`permits`: messages that the consumer may still be sent; below zero after a larger batch.
+    """An open consumer. `permits`: messages that the broker may still send; below zero after a
+    larger batch.
 
     `epoch`: the client's last rewind, if the client counts them.
     """

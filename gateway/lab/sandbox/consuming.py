@@ -178,8 +178,8 @@ def redeliver(
     if command.HasField("consumer_epoch"):
         opened.consumer.epoch = command.consumer_epoch
     positions = map(answers.position, command.message_ids)
-    found = (opened.topic.log.find(position) for position in positions)
-    offsets = [offset for offset in found if offset is not None]
+    candidates = (opened.topic.log.find(position) for position in positions)
+    offsets = [offset for offset in candidates if offset is not None]
     if offsets or not command.message_ids:
         opened.subscription.redeliver(opened.consumer, offsets)
 

@@ -1,4 +1,4 @@
-"""The sandbox's control over HTTP: shows and moves topics, causes faults."""
+"""The HTTP control of a sandbox: shows and moves topics, and causes faults."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ControlledBroker(Protocol):
 
 
 class Control:
-    """`url`: the control's own URL, for the examples in its help."""
+    """The routes of the control. `url`: the control's own URL, for the examples in its help."""
 
     def __init__(self, cluster: SandboxCluster, brokers: Sequence[ControlledBroker]) -> None:
         self.url = ""
@@ -53,11 +53,11 @@ class Control:
         self._brokers = brokers
 
     def routes(self) -> dict[str, Route]:
-        """Return the GET routes."""
+        """Return the handlers of GET requests, by path."""
         return {"/": self._help, "/topics": self._topics}
 
     def actions(self) -> dict[str, Action]:
-        """Return the POST routes; all parameters are in the query."""
+        """Return the handlers of POST requests, by path; all parameters are in the query."""
         return {
             "/topics": _with_bad_request(self._create),
             "/move": _with_bad_request(self._move),
@@ -66,12 +66,12 @@ class Control:
         }
 
     def _help(self) -> Answer:
-        brokers = "".join(f"  broker {i}  {it.url}\n" for i, it in enumerate(self._brokers))
+        brokers = "".join(f"  broker {i}  {broker.url}\n" for i, broker in enumerate(self._brokers))
         return Answer(200, [_HELP.format(url=self.url, brokers=brokers).encode()])
 
     def _topics(self) -> Answer:
-        found = {str(name): self._described(topic) for name, topic in self._cluster.topics.items()}
-        return _json(found)
+        topics = {str(name): self._described(topic) for name, topic in self._cluster.topics.items()}
+        return _json(topics)
 
     def _described(self, topic: Topic) -> dict[str, Any]:
         subscriptions = topic.subscriptions.items()
@@ -80,8 +80,12 @@ class Control:
             "entries": len(topic.log),
             "bytes": topic.log.bytes,
             "producers": [_described_client(producer) for producer in topic.producers.values()],
-            "consumers": [found for name, it in subscriptions for found in _consumers(name, it)],
-            "backlog": {name: it.cursor.backlog for name, it in subscriptions},
+            "consumers": [
+                consumer
+                for name, subscription in subscriptions
+                for consumer in _consumers(name, subscription)
+            ],
+            "backlog": {name: subscription.cursor.backlog for name, subscription in subscriptions},
         }
 
     # -- actions ---------------------------------------------------------------------------------
@@ -193,8 +197,13 @@ def _consumers(name: str, subscription: Subscription) -> list[dict[str, Any]]:
     kind = CommandSubscribe.SubType.Name(subscription.type)
     pending = Counter(subscription.pending.values())
     return [
-        {**_described_client(it), "subscription": name, "type": kind, "unacknowledged": pending[it]}
-        for it in subscription.consumers
+        {
+            **_described_client(consumer),
+            "subscription": name,
+            "type": kind,
+            "unacknowledged": pending[consumer],
+        }
+        for consumer in subscription.consumers
     ]
 
 

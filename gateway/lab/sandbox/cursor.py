@@ -33,7 +33,7 @@ class Cursor:
         return offset < self.mark_delete or offset in self._acknowledged
 
     def ack_set(self, offset: int) -> int | None:
-        """Return a bit per unacknowledged message of a batch; None if none is acknowledged."""
+        """Return a batch's unacknowledged messages, a bit for each; None if all of them are."""
         return self._ack_sets.get(offset)
 
     # -- acknowledging ---------------------------------------------------------------------------
@@ -47,7 +47,8 @@ class Cursor:
         self._advance()
 
     def acknowledge_part(self, offset: int, ack_set: int) -> bool:
-        """Acknowledge a batch's messages without a set bit; return whether all of it is done."""
+        """Acknowledge the messages of a batch whose bits are not set; return whether the whole
+        batch is acknowledged now."""
         if not self.is_acknowledged(offset):
             ack_set &= self._ack_sets.get(offset, ack_set)
             self._ack_sets[offset] = ack_set
@@ -84,11 +85,11 @@ class Cursor:
         return None
 
     def redeliver(self, offset: int) -> None:
-        """Deliver an offset again."""
+        """Queue an offset for redelivery, before offsets that were not yet read."""
         heappush(self._redeliveries, offset)
 
     def reset(self, offset: int) -> None:
-        """Go to an offset: all entries before it are acknowledged, none from it on."""
+        """Move to an offset: all entries before it are acknowledged, and none from it on."""
         self.mark_delete = self._read = offset
         self._redeliveries.clear()
         self._acknowledged.clear()
@@ -99,5 +100,7 @@ class Cursor:
         self.acknowledge_before(self._log.first)
         # Redeliveries of evicted entries would accumulate while no consumer takes any.
         if len(self._redeliveries) > 2 * len(self._log) + 1:
-            self._redeliveries = [it for it in self._redeliveries if not self.is_acknowledged(it)]
+            self._redeliveries = [
+                offset for offset in self._redeliveries if not self.is_acknowledged(offset)
+            ]
             heapify(self._redeliveries)

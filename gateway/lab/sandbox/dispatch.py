@@ -28,7 +28,7 @@ class Dispatcher(Protocol):
     def attach(self, consumer: Consumer) -> None: ...
 
     def detach(self, consumer: Consumer) -> list[int]:
-        """Remove a consumer; return the offsets that were read for it but not delivered."""
+        """Remove a consumer; return the offsets that were read for it and not delivered."""
 
     def next_delivery(self) -> tuple[Consumer, int] | None: ...
 
@@ -63,8 +63,8 @@ class Single:
         return []
 
     def _elect(self) -> None:
-        first = min((it.priority for it in self._consumers), default=0)
-        able = [it for it in self._consumers if it.priority == first]
+        first = min((consumer.priority for consumer in self._consumers), default=0)
+        able = [consumer for consumer in self._consumers if consumer.priority == first]
         able.sort(key=lambda consumer: consumer.name)
         self.active = able[self._partition % len(able)] if able else None
 
@@ -79,7 +79,7 @@ class Single:
 
 
 class Shared:
-    """Entries to ready consumers, round robin."""
+    """Shared: each entry to one of the ready consumers, round robin."""
 
     active = None
 
@@ -109,7 +109,7 @@ class Shared:
 
 
 class KeyShared:
-    """Entries of one key to one consumer, in order.
+    """Key_Shared: entries of one key to one consumer, in order.
 
     A key stays with its consumer while entries of it are in flight, also when other consumers come
     and go. This keeps the key's order.
@@ -158,7 +158,7 @@ class KeyShared:
 
     def _may_read(self) -> bool:
         waiting = sum(map(len, self._waiting.values()))
-        return waiting < LOOK_AHEAD and any(it.is_ready for it in self._waiting)
+        return waiting < LOOK_AHEAD and any(consumer.is_ready for consumer in self._waiting)
 
     def _route(self, offset: int) -> Consumer:
         slot = crc32(self._log[offset].key) % SLOTS

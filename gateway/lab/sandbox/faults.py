@@ -19,10 +19,9 @@ _LIE = 1 << 30
 
 
 class Fault(StrEnum):
-    """`FREEZE`: reads and writes nothing. `CUT`: closes all connections once. `DELAY`: delays each
-    answer. `REFUSE`: closes new connections at once and fails lookups with ServiceNotReady. `LIE`:
-    the next frame of each open connection claims a wrong size.
-    """
+    """What a broker does wrong. `FREEZE`: reads and writes nothing. `CUT`: closes all connections
+    once. `DELAY`: delays each response. `REFUSE`: closes new connections at once and fails lookups
+    with ServiceNotReady. `LIE`: the next frame of each open connection claims a wrong size."""
 
     FREEZE = "freeze"
     CUT = "cut"
@@ -44,7 +43,7 @@ class Faults:
     replies: dict[int, bytes] = field(default_factory=dict)
 
     def cause(self, fault: Fault, seconds: float, now: float) -> None:
-        """Begin a fault for some seconds; 0 ends it."""
+        """Begin a fault that lasts for a number of seconds; 0 ends it."""
         match fault:
             case Fault.FREEZE:
                 self.frozen_until = now + seconds
@@ -62,7 +61,7 @@ class Faults:
 
 
 def read_seconds(text: str) -> float:
-    """Return the duration of a fault. Raises `ValueError` with the reason."""
+    """Return the seconds that a parameter gives a fault. Raises `ValueError` with the reason."""
     try:
         seconds = float(text)
     except ValueError:
@@ -73,6 +72,6 @@ def read_seconds(text: str) -> float:
 
 
 def falsify_size(frame: bytes) -> bytes:
-    """Return the frame with a wrong size."""
+    """Return a frame with a wrong size in its head."""
     (size,) = _SIZE.unpack_from(frame)
     return _SIZE.pack(size + _LIE) + frame[_SIZE.size :]

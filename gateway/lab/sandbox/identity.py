@@ -23,14 +23,16 @@ METHOD = "token"
 
 
 class ClientRoles(NamedTuple):
-    """The role of a credential, and the role for which it speaks. Both None: not authenticated."""
+    """The roles of a client. `principal`: of its credential; None where none is checked.
+    `original`: the role for which a proxy acts, or None."""
 
     principal: str | None = None
     original: str | None = None
 
 
 class Authenticator:
-    """Authenticates CONNECTs. Without a verifier, all clients are accepted."""
+    """Authenticates CONNECT commands by token; without a verifier all are accepted. `proxy_roles`:
+    roles that may act for others."""
 
     def __init__(
         self, verifier: TokenVerifier | None = None, proxy_roles: Collection[str] = ()
@@ -39,17 +41,17 @@ class Authenticator:
         self._proxy_roles = frozenset(proxy_roles)
 
     def authenticate(self, connect: CommandConnect, now: float) -> ClientRoles | ErrorReply:
-        """Return the client's roles, at a wall time in seconds since 1970, or the error."""
+        """Return the client's roles, or the error to send. `now`: seconds since 1970."""
         original = str(connect.original_principal) or None
         if self._verifier is None:
             return ClientRoles(None, original)
         if connect.auth_method_name != METHOD:
             return ErrorReply(ServerError.AuthenticationError, "this sandbox wants a token")
-        found = self._verifier.verify(connect.auth_data, now)
-        if isinstance(found, Denial):
-            return ErrorReply(ServerError.AuthenticationError, found.text)
-        assert isinstance(found, Verified)  # its key never changes
-        return self._check_roles(found.name, original, by_proxy=bool(connect.proxy_version))
+        verified = self._verifier.verify(connect.auth_data, now)
+        if isinstance(verified, Denial):
+            return ErrorReply(ServerError.AuthenticationError, verified.text)
+        assert isinstance(verified, Verified)  # its key never changes
+        return self._check_roles(verified.name, original, by_proxy=bool(connect.proxy_version))
 
     def _check_roles(
         self, role: str, original: str | None, *, by_proxy: bool

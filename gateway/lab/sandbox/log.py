@@ -13,14 +13,15 @@ from gateway.lab.sandbox.record import Record
 
 
 class Position(NamedTuple):
-    """Two signed numbers; -1, -1 is before all entries."""
+    """The position of an entry: two signed numbers. -1, -1 is before all entries."""
 
     ledger: int
     entry: int
 
 
 class Log:
-    """Entries at the offsets from `first` up to, not including, `end`. `bytes`: their memory."""
+    """The entries of a topic, at offsets from `first` up to, not including, `end`. `bytes`: of
+    memory that they take."""
 
     def __init__(self, ledger: int) -> None:
         self.first = 0
@@ -38,7 +39,7 @@ class Log:
         return self._records[offset]
 
     def append(self, record: Record) -> int:
-        """Keep an entry and return its offset."""
+        """Append an entry and return its offset."""
         offset = self.end
         self._records[offset] = record
         self.bytes += record.cost
@@ -65,7 +66,8 @@ class Log:
         del self._ledgers[index], self._starts[index]
 
     def position(self, offset: int) -> Position:
-        """Return an offset's position; entry -1 of the first ledger before all known offsets."""
+        """Return the position of an offset. An offset before all known ones has entry -1 of the
+        first ledger."""
         index = max(bisect_right(self._starts, offset) - 1, 0)
         return Position(self._ledgers[index], max(offset - self._starts[index], -1))
 
@@ -85,7 +87,8 @@ class Log:
         return offset if offset < self.end and self.position(offset) == position else None
 
     def since(self, published: int) -> int:
-        """Return the first offset published at or after a time (milliseconds), or `end`."""
+        """Return the first offset published at or after a time (milliseconds since 1970), or
+        `end`."""
         for offset in range(self.first, self.end):
             if self._records[offset].published >= published:
                 return offset

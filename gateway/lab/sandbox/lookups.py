@@ -36,7 +36,8 @@ Lookup = CommandLookupTopicResponse
 
 
 def partitions(session: BrokerSession, request: CommandPartitionedTopicMetadata, _: bytes) -> None:
-    """Answer 0 for a topic without partitions, and for a topic that does not exist."""
+    """Send the number of a topic's partitions: 0 for a topic without, and for one that does not
+    exist, unless the client excludes its creation."""
     cluster, name = session.cluster, _name_or_error(session, request.topic)
     is_known = isinstance(name, ErrorReply) or cluster.has(name)
     if not (is_known or request.metadata_auto_creation_enabled):
@@ -50,7 +51,7 @@ def partitions(session: BrokerSession, request: CommandPartitionedTopicMetadata,
 
 
 def lookup(session: BrokerSession, request: CommandLookupTopic, _: bytes) -> None:
-    """Answer *connect* as the owner, and a redirect to the owner otherwise."""
+    """Send *connect* if this broker owns the topic, else a redirect to the owner."""
     name = _name_or_error(session, request.topic)
     if isinstance(name, ErrorReply):
         fields = {"response": Lookup.Failed, "error": name.error, "message": name.text}
@@ -71,23 +72,23 @@ def _name_or_error(session: BrokerSession, topic: str) -> FullTopicName | ErrorR
 
 
 def topics(session: BrokerSession, request: CommandGetTopicsOfNamespace, _: bytes) -> None:
-    """Answer all topics of a namespace; clients apply their pattern themselves."""
+    """Send all topics of a namespace; clients apply their pattern themselves."""
     domains = {
         CommandGetTopicsOfNamespace.PERSISTENT: {"persistent"},
         CommandGetTopicsOfNamespace.NON_PERSISTENT: {"non-persistent"},
     }.get(request.mode, {"persistent", "non-persistent"})
-    found = session.cluster.names_in(text(request.namespace))
-    names = [str(name) for name in found if name.domain in domains]
+    candidates = session.cluster.names_in(text(request.namespace))
+    names = [str(name) for name in candidates if name.domain in domains]
     kind = Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE
     session.send(answers.frame(kind, request_id=request.request_id, topics=names))
 
 
 def schema(session: BrokerSession, request: CommandGetSchema, _: bytes) -> None:
     name = parse_topic(text(request.topic))
-    found = name and session.cluster.schemas.get(name, request.schema_version)
+    version = name and session.cluster.schemas.get(name, request.schema_version)
     fields: dict[str, object]
-    if found:
-        fields = {"schema": found.schema, "schema_version": found.number}
+    if version:
+        fields = {"schema": version.schema, "schema_version": version.number}
     else:
         reason = "the topic has no such schema"
         fields = {"error_code": ServerError.TopicNotFound, "error_message": reason}
@@ -98,12 +99,12 @@ def get_or_create_schema(
     session: BrokerSession, request: CommandGetOrCreateSchema, _: bytes
 ) -> None:
     name = parse_topic(text(request.topic))
-    found = session.cluster.schemas.get_or_create(name, request.schema) if name else INVALID_NAME
+    version = session.cluster.schemas.get_or_create(name, request.schema) if name else INVALID_NAME
     fields: dict[str, object]
-    if isinstance(found, ErrorReply):
-        fields = {"error_code": found.error, "error_message": found.text}
+    if isinstance(version, ErrorReply):
+        fields = {"error_code": version.error, "error_message": version.text}
     else:
-        fields = {"schema_version": found.number}
+        fields = {"schema_version": version.number}
     kind = Kind.GET_OR_CREATE_SCHEMA_RESPONSE
     session.send(answers.frame(kind, request_id=request.request_id, **fields))
 
@@ -111,11 +112,12 @@ def get_or_create_schema(
 def register_schema(
     session: BrokerSession, name: FullTopicName, request: CommandProducer | CommandSubscribe
 ) -> bytes | ErrorReply:
-    """Return the version of a producer's or consumer's schema; empty without a schema."""
+    """Register the schema of a producer or consumer; return its version (empty without a schema) or
+    the error to send."""
     if not request.HasField("schema") or not is_typed(request.schema):
         return b""
-    found = session.cluster.schemas.get_or_create(name, request.schema)
-    return found if isinstance(found, ErrorReply) else found.number
+    version = session.cluster.schemas.get_or_create(name, request.schema)
+    return version if isinstance(version, ErrorReply) else version.number
 
 
 HANDLERS: Mapping[int, Handler] = {

@@ -28,14 +28,14 @@ class FullTopicName(NamedTuple):
 
     @property
     def partition(self) -> int:
-        found = _PARTITION.fullmatch(self.local)
-        return int(found[2]) if found else -1
+        match = _PARTITION.fullmatch(self.local)
+        return int(match[2]) if match else -1
 
     @property
     def base(self) -> FullTopicName:
-        """Return the partitioned topic to which this partition belongs, or this topic."""
-        found = _PARTITION.fullmatch(self.local)
-        return self._replace(local=found[1]) if found else self
+        """Return the name of the partitioned topic to which a partition belongs, or this name."""
+        match = _PARTITION.fullmatch(self.local)
+        return self._replace(local=match[1]) if match else self
 
     def part(self, number: int) -> FullTopicName:
         """Return the name of one partition of this topic."""
@@ -43,7 +43,8 @@ class FullTopicName(NamedTuple):
 
 
 def parse_topic(text: str) -> FullTopicName | None:
-    """Read a full or short name (`topic`, `tenant/namespace/topic`); return None if it is invalid.
+    """Return the topic that a full or short name (`topic`, `tenant/namespace/topic`) means; None if
+    the name is invalid.
 
     Unusual characters are allowed: clients look up patterns as if they were topics.
     """

@@ -29,11 +29,11 @@ FEATURES = {"supports_get_partitioned_metadata_without_auto_creation": True}
 
 def connect(session: BrokerSession, command: CommandConnect, _: bytes) -> None:
     """Accept or refuse a client. Like a broker, ignore `proxy_to_broker_url`."""
-    found = session.context.authenticator.authenticate(command, session.now)
-    if isinstance(found, ErrorReply):
-        session.end(found)
+    roles = session.context.authenticator.authenticate(command, session.now)
+    if isinstance(roles, ErrorReply):
+        session.end(roles)
         return
-    session.roles = found
+    session.roles = roles
     session.is_open = True
     version = min(command.protocol_version, NEWEST)
     session.send(
@@ -52,7 +52,7 @@ def ping(session: BrokerSession, _: CommandPing, __: bytes) -> None:
 
 
 def ignore(session: BrokerSession, _: object, __: bytes) -> None:
-    """Ignore a command that needs no answer and changes nothing here."""
+    """Ignore a command that needs no response and changes nothing here."""
 
 
 HANDLERS: Mapping[int, Handler] = {

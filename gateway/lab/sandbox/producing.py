@@ -73,8 +73,8 @@ def _schema_version(
 
 
 def send(session: BrokerSession, command: CommandSend, content: bytes) -> None:
-    found = session.producers.get(command.producer_id)
-    if found is None:
+    opened = session.producers.get(command.producer_id)
+    if opened is None:
         if command.producer_id in session.closed:
             return
         raise PeerError(f"SEND of producer {command.producer_id}, which is not open")
@@ -90,7 +90,7 @@ def send(session: BrokerSession, command: CommandSend, content: bytes) -> None:
             )
         )
         return
-    position = session.cluster.publish(found[1], record)
+    position = session.cluster.publish(opened[1], record)
     session.send(
         answers.send_receipt(
             command.producer_id, command.sequence_id, command.highest_sequence_id, position

@@ -26,7 +26,7 @@ _VERSION_BYTES = 8
 
 
 class Version(NamedTuple):
-    """`number`: eight bytes, as brokers write it."""
+    """One version of a topic's schema. `number`: eight bytes, as brokers write it."""
 
     number: bytes
     schema: Schema
@@ -46,7 +46,7 @@ class Schemas:
         return _version(versions, index) if 0 <= index < len(versions) else None
 
     def get_or_create(self, topic: FullTopicName, schema: Schema) -> Version | ErrorReply:
-        """Return the version of this schema, added if new."""
+        """Return the version of a schema, added if new, or the error to send."""
         versions = self._versions.get(topic.base, [])
         for index, known in enumerate(versions):
             if known.type == schema.type and known.schema_data == schema.schema_data:
@@ -61,7 +61,7 @@ class Schemas:
 
     def _refusal(self, versions: list[Schema], schema: Schema) -> ErrorReply | None:
         if versions and versions[-1].type != schema.type:
-            was, wanted = (Schema.Type.Name(it.type) for it in (versions[-1], schema))
+            was, wanted = (Schema.Type.Name(version.type) for version in (versions[-1], schema))
             text = f"incompatible schema: the topic has {was}, not {wanted}"
             return ErrorReply(ServerError.IncompatibleSchema, text)
         if len(versions) >= MOST_VERSIONS or self._bytes + schema.ByteSize() > MOST_BYTES:
@@ -70,7 +70,7 @@ class Schemas:
 
 
 def is_typed(schema: Schema) -> bool:
-    """Return whether the schema is to be kept."""
+    """Return whether a schema has a type, and so is kept."""
     return schema.type not in _UNTYPED
 
 

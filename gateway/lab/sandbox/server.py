@@ -38,8 +38,8 @@ _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 class SandboxSettings:
     """Addresses of brokers and control (port 0: any), authentication, and memory (bytes).
 
-    `token_secret`: a file; None accepts all clients. `proxy_roles`: roles that may speak for
-    others.
+    `token_secret`: the file of the key that signs tokens; None accepts all clients. `proxy_roles`:
+    roles that may act for others.
     """
 
     brokers: tuple[Address, ...] = (ANYWHERE, ANYWHERE)
@@ -65,14 +65,14 @@ class RunningBroker:
         return len(self.connections)
 
     def announce(self, frame: bytes) -> int:
-        """Send a frame to all clients and return the number of connections."""
+        """Send a frame to all clients and return the number of open connections."""
         for connection in self.connections.values():
             connection.announce(frame)
         return len(self.connections)
 
 
 class Sandbox:
-    """Raises `ConfigurationError` if the settings are invalid."""
+    """A sandbox of Pulsar brokers. Raises `ConfigurationError` if the settings are invalid."""
 
     def __init__(self, settings: SandboxSettings) -> None:
         self.service_url = ""

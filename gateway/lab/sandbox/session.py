@@ -1,6 +1,6 @@
 """One connection to a broker of the sandbox: whole frames in, frames out, no I/O.
 
-`handlers` maps commands to functions. A request without a handler is answered with ERROR.
+`handlers` maps commands to functions. A request without a handler gets an ERROR.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class OpenConsumer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext:
-    """The broker (its number in the cluster) that a session belongs to."""
+    """What all sessions of one broker share. `broker`: its number in the cluster."""
 
     cluster: SandboxCluster
     broker: int
@@ -55,7 +55,8 @@ class BrokerContext:
 
 
 class BrokerSession:
-    """`send` takes frames for the client; `congested` returns whether too many bytes are unsent.
+    """The broker's side of one connection. `send`: takes frames for the client. `congested`:
+    returns whether too many bytes are unsent.
 
     `handlers`: by the type of the command. `is_ended`: the session receives no more frames, and the
     connection closes when all frames are sent.
@@ -108,24 +109,25 @@ class BrokerSession:
         self._handlers.get(kind, _unsupported)(self, getattr(command, field.name), tail)
 
     def refuse(self, request_id: int, error: ServerError.ValueType, text: str) -> None:
-        """Answer a request with ERROR."""
+        """Send an ERROR for a request."""
         self.send(answers.error(request_id, ErrorReply(error, text)))
 
     def end(self, refusal: ErrorReply) -> None:
-        """Send the reason and close."""
+        """Send an ERROR of no request, and end the session."""
         self.send(answers.error(NO_REQUEST, refusal))
         self.is_ended = True
 
     # -- topics ----------------------------------------------------------------------------------
 
     def served(self, topic: str, request_id: int) -> Topic | None:
-        """Return the topic for a producer or consumer; None after answering with an error."""
+        """Return a topic that this broker serves, created if missing; or send an error and return
+        None."""
         name = parse_topic(text(topic))
-        found = INVALID_NAME if name is None else self._served(name)
-        if isinstance(found, ErrorReply):
-            self.send(answers.error(request_id, found))
+        served = INVALID_NAME if name is None else self._served(name)
+        if isinstance(served, ErrorReply):
+            self.send(answers.error(request_id, served))
             return None
-        return found
+        return served
 
     def _served(self, name: FullTopicName) -> Topic | ErrorReply:
         if self.cluster.owner(name) != self.context.broker:
@@ -143,7 +145,8 @@ class BrokerSession:
     # -- closing ---------------------------------------------------------------------------------
 
     def close_producer(self, producer: Producer, url: str | None) -> None:
-        """Close a producer as the broker."""
+        """Close a producer, and send the client CLOSE_PRODUCER. `url`: the topic's new broker, for
+        that command; or None."""
         self.drop_producer(producer.id)
         if len(self.closed) >= MOST_HANDLES:  # no client has SENDs of so many producers in flight
             self.closed.clear()
@@ -151,24 +154,24 @@ class BrokerSession:
         self.send(_closing(Kind.CLOSE_PRODUCER, producer_id=producer.id, url=url))
 
     def close_consumer(self, consumer: Consumer, url: str | None) -> None:
-        """Close a consumer as the broker."""
+        """Close a consumer, and send the client CLOSE_CONSUMER. `url`: as in `close_producer`."""
         self.drop_consumer(consumer.id)
         self.send(_closing(Kind.CLOSE_CONSUMER, consumer_id=consumer.id, url=url))
 
     def drop_producer(self, id: int) -> None:
-        """Remove a producer."""
-        found = self.producers.pop(id, None)
-        if found is not None:
-            found[1].remove_producer(found[0])
+        """Remove a producer from the session and its topic."""
+        opened = self.producers.pop(id, None)
+        if opened is not None:
+            opened[1].remove_producer(opened[0])
 
     def drop_consumer(self, id: int) -> None:
-        """Remove a consumer."""
+        """Remove a consumer from the session and its subscription."""
         opened = self.consumers.pop(id, None)
         if opened is not None:
             opened.topic.detach(opened.name, opened.consumer)
 
     def resume(self) -> None:
-        """Dispatch messages again, after congestion."""
+        """Dispatch messages to all consumers again, after congestion."""
         for opened in list(self.consumers.values()):
             opened.subscription.dispatch()
 

@@ -22,7 +22,8 @@ SHARING = frozenset({CommandSubscribe.Shared, CommandSubscribe.Key_Shared})
 
 
 class Subscription:
-    """`start`: the first offset. A subscription that is not durable ends with its last consumer.
+    """One subscription of a topic. `start`: its first offset. `durable`: if False, it ends with its
+    last consumer.
 
     `pending`: delivered, unacknowledged entries, and the consumer of each.
     """
@@ -42,7 +43,7 @@ class Subscription:
     # -- consumers -------------------------------------------------------------------------------
 
     def refusal(self, type: Type.ValueType) -> str | None:
-        """Return why a consumer of this type cannot attach now; None if it can."""
+        """Return the reason why a consumer of this type cannot attach now; None if it can."""
         if not self.consumers:
             return None
         if type != self.type:
@@ -99,8 +100,8 @@ class Subscription:
 
     def dispatch(self) -> None:
         """Deliver all entries that can be delivered now."""
-        while (found := self._dispatcher.next_delivery()) is not None:
-            self._deliver(*found)
+        while (delivery := self._dispatcher.next_delivery()) is not None:
+            self._deliver(*delivery)
 
     def _deliver(self, consumer: Consumer, offset: int) -> None:
         record = self._log[offset]
@@ -118,7 +119,8 @@ class Subscription:
         consumer.link.send(answers.message(delivery, record.content))
 
     def redeliver(self, consumer: Consumer, offsets: list[int]) -> None:
-        """Redeliver some entries of a consumer; all without `offsets`, or where order matters."""
+        """Redeliver a consumer's unacknowledged entries at some offsets; all of them without
+        `offsets`, and always if the type keeps order."""
         if self.type not in SHARING or not offsets:
             offsets = [offset for offset, holder in self.pending.items() if holder is consumer]
         offsets = [offset for offset in offsets if self.pending.get(offset) is consumer]
@@ -145,7 +147,7 @@ class Subscription:
         self._forget(offset)
 
     def acknowledge_to(self, offset: int, ack_set: int | None = None) -> None:
-        """Acknowledge all entries before an offset, and that one."""
+        """Acknowledge all entries before an offset, and the entry at it as `acknowledge` does."""
         mark_delete = self.cursor.mark_delete
         self.cursor.acknowledge_before(offset)
         for done in range(mark_delete, offset):
@@ -160,7 +162,7 @@ class Subscription:
             self._forget(gone)
 
     def reset(self, offset: int) -> None:
-        """Go to an offset; the consumers have been closed."""
+        """Move to an offset. All consumers must be closed before."""
         self.cursor.reset(offset)
         self.pending.clear()
         self._redelivery_counts.clear()

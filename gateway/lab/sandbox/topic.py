@@ -18,7 +18,8 @@ MOST_SUBSCRIPTIONS = 1000
 
 
 class Topic:
-    """`owner`: number of the broker that serves the topic; `ledger`: id of its first ledger."""
+    """A topic, or one partition of it. `owner`: the number of its broker. `ledger`: the id of its
+    first ledger."""
 
     def __init__(self, name: FullTopicName, owner: int, ledger: int) -> None:
         self.name = name
@@ -31,8 +32,8 @@ class Topic:
     # -- entries ---------------------------------------------------------------------------------
 
     def publish(self, record: Record) -> Position:
-        """Keep an entry and deliver it; drop it where nobody takes it, if the topic is not
-        persistent."""
+        """Append an entry and deliver it; return its position. Subscriptions of a topic that is not
+        persistent lose what they cannot deliver at once."""
         offset = self.log.append(record)
         for subscription in self.subscriptions.values():
             subscription.dispatch()
@@ -70,16 +71,16 @@ class Topic:
     # -- subscriptions ---------------------------------------------------------------------------
 
     def subscribe(self, name: str, start: int, *, durable: bool) -> Subscription | None:
-        """Return a subscription, created at an offset if missing; None if there are too many."""
-        found = self.subscriptions.get(name)
-        if found is not None:
-            return found
+        """Return a subscription, created with `start` if missing; None if there are too many."""
+        subscription = self.subscriptions.get(name)
+        if subscription is not None:
+            return subscription
         if len(self.subscriptions) >= MOST_SUBSCRIPTIONS:
             return None
         start = start if self.name.is_persistent else self.log.end
-        found = Subscription(self.log, start, durable=durable, partition=self.partition)
-        self.subscriptions[name] = found
-        return found
+        subscription = Subscription(self.log, start, durable=durable, partition=self.partition)
+        self.subscriptions[name] = subscription
+        return subscription
 
     def detach(self, name: str, consumer: Consumer) -> None:
         """Remove a consumer, and with the last one a subscription that is not durable."""
@@ -91,7 +92,8 @@ class Topic:
     # -- moves -----------------------------------------------------------------------------------
 
     def move(self, owner: int, ledger: int, url: str | None) -> None:
-        """Move to another broker: close all producers and consumers, telling them any `url`."""
+        """Move to another broker, and close all producers and consumers. `ledger`: the id of the
+        next ledger. `url`: the new broker's, which clients get; or None."""
         self.owner = owner
         self.log.begin_ledger(ledger)
         for producer in list(self.producers.values()):
@@ -101,7 +103,8 @@ class Topic:
 
 
 def close_consumers(subscription: Subscription, url: str | None = None) -> None:
-    """Close all consumers of a subscription, as the broker."""
+    """Close all consumers of a subscription. `url`: the topic's new broker, which clients get; or
+    None."""
     # Consumers that are closed next must not get the entries of the first.
     for consumer in list(subscription.consumers):
         consumer.permits = 0

@@ -1,9 +1,9 @@
-"""Where brokers' addresses stand in answers, and what stands there for clients.
+"""Address rewriting: the fields of responses with broker addresses, and what clients get instead.
 
-Every struct with a host and a port is one of three things: an address of a broker, which the
-gateway's own takes the place of (`REWRITTEN`); a list that clients do not need and get empty
-(`EMPTIED`); or somebody else's address (`OTHERS`). A message that has such fields and is in none of
-these lists fails a test, so that a new release of Kafka cannot leak what nobody has judged.
+Every struct with a host and a port is one of three things: the address of a broker, which becomes
+the gateway's own (`REWRITTEN`); a list that clients do not need, and get empty (`EMPTIED`); or the
+address of something else (`OTHERS`). A message that has such fields and is in none of these lists
+fails a test, so that a new release of Kafka cannot leak addresses unnoticed.
 
 Node ids stay as they are: leaders, coordinators and replicas are named by them everywhere.
 
@@ -29,7 +29,8 @@ REWRITTEN = frozenset(
     {PRODUCE, FETCH, METADATA, FIND_COORDINATOR, DESCRIBE_CLUSTER, SHARE_FETCH, SHARE_ACKNOWLEDGE}
 )
 EMPTIED = {DESCRIBE_QUORUM: "Listeners"}
-"""By API: the list. Its addresses are controllers', which no client has to reach."""
+"""By API key: the name of the list. Its addresses are controllers', which no client has to
+reach."""
 
 OTHERS = {
     29: "hosts of clients, in rights",
@@ -42,42 +43,43 @@ NODES = ("NodeId", "BrokerId")
 _WANTED = frozenset({*NODES, "Host", "Port"})
 
 LONGEST_HOST = 255
-"""Bytes of a host's name (RFC 1035)."""
+"""The most bytes of a host name (RFC 1035)."""
 
 
 class Node(NamedTuple):
-    """A broker, as a response names it."""
+    """A broker in a response: its id, host and port."""
 
     id: int
     host: str
     port: int
 
     def address(self, *, tls: bool) -> Address:
-        """Return where the broker is. `tls`: whether it speaks TLS. Raises `PeerError` if it can be
-        nowhere."""
+        """Return the broker's address. `tls`: whether it speaks TLS. Raises `PeerError` if the port
+        is invalid."""
         if not 0 < self.port <= LAST_PORT:
             raise PeerError(f"a broker at port {self.port}")
         return Address(self.host, self.port, tls=tls)
 
 
 Advertise = Callable[[Node], Address]
-"""Returns the address that stands for a broker towards clients."""
+"""Returns the address at which clients reach a broker, one of the gateway's own."""
 
 
 def rewritten(
     schema: Schema, version: int, frame: bytes, start: int, advertise: Advertise
 ) -> bytes:
-    """Return a response whose body begins at `start`, with the gateway's addresses.
+    """Return a response, whose body begins at `start`, with the gateway's addresses in place of
+    brokers'.
 
-    A node without a host is none: no coordinator is available, or a broker is not alive. Raises
-    `PeerError` if the body is torn, or has an address that cannot be one.
+    A node with an empty host stays as it is: no coordinator is available, or a broker is not alive.
+    Raises `PeerError` if the body is truncated, or an address is invalid.
     """
-    found = plan(schema, version, _WANTED).walk(frame, start, len(frame))
+    walk = plan(schema, version, _WANTED).walk(frame, start, len(frame))
     flexible = version >= schema.flexible
     changes: list[tuple[Place, bytes]] = []
     id = -1
     host: Place | None = None
-    for place in found.places:
+    for place in walk.places:
         if place.name in NODES:
             id = _number(frame, place)
         elif place.name == "Host":
@@ -89,26 +91,28 @@ def rewritten(
                 changes.append((host, as_text(own.host.encode("ascii"), flexible=flexible)))
                 changes.append((place, struct.pack(">i", own.port)))
             host = None
-    return splice(frame, found, changes) if changes else frame
+    return splice(frame, walk, changes) if changes else frame
 
 
 def nodes(schema: Schema, version: int, frame: bytes, start: int) -> list[Node]:
-    """Return the brokers that a response names whose body begins at `start`. Raises `PeerError`."""
-    found: list[Node] = []
+    """Return the brokers in a response whose body begins at `start`. Raises `PeerError` if the body
+    is truncated, or an address is invalid."""
+    brokers: list[Node] = []
 
     def note(node: Node) -> Address:
-        found.append(node)
+        brokers.append(node)
         return Address(node.host, node.port)
 
     rewritten(schema, version, frame, start, note)
-    return found
+    return brokers
 
 
 def emptied(schema: Schema, version: int, frame: bytes, start: int, name: str) -> bytes:
-    """Return a response whose lists of this name are empty. Raises `PeerError` if it is torn."""
-    found = plan(schema, version, frozenset({name})).walk(frame, start, len(frame))
+    """Return a response, whose body begins at `start`, with the lists of this name empty. Raises
+    `PeerError` if the response is truncated."""
+    walk = plan(schema, version, frozenset({name})).walk(frame, start, len(frame))
     nothing = unsigned(1) if version >= schema.flexible else bytes(4)
-    return splice(frame, found, [(it, nothing) for it in found.places])
+    return splice(frame, walk, [(place, nothing) for place in walk.places])
 
 
 def _number(frame: bytes, place: Place) -> int:
@@ -116,7 +120,7 @@ def _number(frame: bytes, place: Place) -> int:
 
 
 def _host(frame: bytes, place: Place, *, flexible: bool) -> str:
-    """Return the name of a host; empty if there is none."""
+    """Return the host name at a place; empty if there is none."""
     text = text_at(frame, place, flexible=flexible) or b""
     if len(text) > LONGEST_HOST:
         raise PeerError(f"a host of {len(text)} bytes")

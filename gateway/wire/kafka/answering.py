@@ -1,7 +1,7 @@
-"""What becomes of a broker's responses on their way to the client, but for those of Fetch.
+"""Changes a broker's responses on their way to the client, except those of Fetch.
 
-Addresses of brokers become the gateway's, what the gateway does not offer is taken out of
-ApiVersions, and topics that the client may not use get their names and errors back.
+Broker addresses become the gateway's; APIs that the gateway does not offer are removed from
+ApiVersions; denied topics get their names back, with errors.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from gateway.wire.kafka.frames import API_VERSIONS, SIZE, Head, body_of_response
 from gateway.wire.kafka.in_flight import Asked
 from gateway.wire.kafka.names import read_topic
 from gateway.wire.kafka.records import counted
-from gateway.wire.kafka.restoring import Hidden, restored, told, without
+from gateway.wire.kafka.restoring import Hidden, restored, topic_at, without
 from gateway.wire.kafka.schema import Api, Schema, api
 from gateway.wire.kafka.shown import FILTERED_APIS
 from gateway.wire.kafka.substitutes import Substitutes
@@ -39,17 +39,18 @@ from gateway.wire.kafka.versions import offered
 from gateway.wire.kafka.walk import Place, plan, splice, unsigned
 
 WITH_IDS = 10
-"""The first version of Metadata that tells ids of topics."""
+"""The first version of Metadata whose response has topic ids."""
 
 BY_IDS = 12
-"""The first version of Metadata that is asked for topics by their ids."""
+"""The first version of Metadata that can request topics by id."""
 
 LARGEST_LESSON = 256 * 1024
-"""Bytes of a response from which ids of topics are learned. A larger one tells of all topics of a
-large cluster; what of them is used then is asked for."""
+"""Bytes of the largest Metadata response from which topic ids are learned. A larger one lists all
+topics of a large cluster; the ids that are used later are looked up then."""
 
 UNCOUNTED = frozenset({METADATA, 75})
-"""APIs whose responses have an error for each topic of a cluster that is moving."""
+"""APIs whose errors are not counted: while leaders move, their responses have an error for each
+topic of the cluster."""
 
 _SHARED_TOPIC, _SHARED_RECORDS = "Responses/TopicId", "Responses/Partitions/Records"
 _SHARED_ERROR = "ErrorCode"
@@ -63,7 +64,7 @@ _NO_ERROR = bytes(2)
 
 
 class Answering:
-    """Changes the responses of one connection."""
+    """Changes the responses of one connection, and counts their receipts and errors."""
 
     __slots__ = (
         "_book",
@@ -89,57 +90,58 @@ class Answering:
         self._book = book
         self._substitutes = substitutes
         self._throttle = throttle
-        self._commit: Commit | None = None  # the last one, until it is answered
+        self._commit: Commit | None = None  # the last one, until its response
 
-    def commits(self, known: Api, head: Head, frame: bytes, asked: Asked) -> None:
-        """Keep the offsets that a request commits until the broker answers it. Raises `PeerError`
-        if the request is torn."""
+    def commits(self, known: Api, head: Head, frame: bytes, request: Asked) -> None:
+        """Keep the offsets that a request commits until the broker's response. Raises `PeerError`
+        if the request is truncated."""
         self._forget_commit()
-        commit = commit_of(known.request, head, frame, asked)
+        commit = commit_of(known.request, head, frame, request)
         if self._client.quota.fits(commit.size):
             self._client.quota.take(commit.size)
             self._commit = commit
 
-    def response(self, asked: Asked, frame: bytes) -> bytes:
-        """Return a response as the client gets it. Raises `PeerError` if the response is torn."""
-        known = api(asked.key)
+    def response(self, request: Asked, frame: bytes) -> bytes:
+        """Return the frame of a response as the client gets it; the same object if nothing changes.
+        Raises `PeerError` if the response is truncated."""
+        known = api(request.key)
         assert known is not None
-        start = body_of_response(known, asked.version, frame)
-        schema, version = known.response, asked.version
-        before, counted = frame, asked.accounts
-        if asked.key == METADATA and version >= WITH_IDS and len(frame) <= LARGEST_LESSON:
+        start = body_of_response(known, request.version, frame)
+        schema, version = known.response, request.version
+        before, counted = frame, request.accounts
+        if request.key == METADATA and version >= WITH_IDS and len(frame) <= LARGEST_LESSON:
             self._listener.ids.learn(schema, version, frame, start)
-        if asked.key == PRODUCE:
-            self._count(known, asked, frame, start)
-        elif asked.key == SHARE_FETCH:
+        if request.key == PRODUCE:
+            self._count(known, request, frame, start)
+        elif request.key == SHARE_FETCH:
             frame, counted = self._count_shared(schema, version, frame, start)
-        if asked.key in FILTERED_APIS and self._services.guarded:
+        if request.key in FILTERED_APIS and self._services.guarded:
             frame = without(schema, version, frame, start, self._hidden())
         if len(self._substitutes):
             frame = restored(schema, version, frame, start, self._substitutes)
-        self._note(known, asked, frame, start)
-        frame = cleaned(asked.key, schema, version, frame, start, self._clean)
+        self._note(known, request, frame, start)
+        frame = cleaned(request.key, schema, version, frame, start, self._clean)
         throttle = self._throttle.milliseconds(counted) if counted else 0
         if throttle and has_throttle(schema, version):
             frame = throttled(schema, version, frame, start, throttle)
-        if asked.key == API_VERSIONS:
+        if request.key == API_VERSIONS:
             frame = offered(schema, version, frame, start, self._listener.hidden)
-        elif asked.key in EMPTIED:
-            frame = emptied(schema, version, frame, start, EMPTIED[asked.key])
-        elif asked.key in REWRITTEN:
+        elif request.key in EMPTIED:
+            frame = emptied(schema, version, frame, start, EMPTIED[request.key])
+        elif request.key in REWRITTEN:
             frame = rewritten(schema, version, frame, start, self._advertise)
         if frame is before:
             return frame
         return SIZE.pack(len(frame) - SIZE.size) + frame[SIZE.size :]
 
-    def _note(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
-        """Count the errors of a response, and keep what it says of groups."""
-        if asked.key not in UNCOUNTED:
-            self._count_errors(known, asked.version, frame, start)
-        if asked.key in COMMITS:
-            self._committed(asked, known.response, frame, start)
-        elif asked.key == DELETE_GROUPS:
-            for group in deleted(known.response, asked.version, frame, start):
+    def _note(self, known: Api, request: Asked, frame: bytes, start: int) -> None:
+        """Count the errors in a response, and keep the offsets and deleted groups in it."""
+        if request.key not in UNCOUNTED:
+            self._count_errors(known, request.version, frame, start)
+        if request.key in COMMITS:
+            self._committed(request, known.response, frame, start)
+        elif request.key == DELETE_GROUPS:
+            for group in deleted(known.response, request.version, frame, start):
                 self._services.deleted(group.decode(errors="replace"))
 
     def _advertise(self, node: Node) -> Address:
@@ -152,19 +154,19 @@ class Answering:
             if code:
                 self._services.answered_by_error(known.name, code)
 
-    def _committed(self, asked: Asked, schema: Schema, frame: bytes, start: int) -> None:
+    def _committed(self, request: Asked, schema: Schema, frame: bytes, start: int) -> None:
         """Keep the offsets that the broker has accepted."""
         commit = self._commit
         # Clients may give several requests one correlation id, but each is another object.
-        if commit is None or commit.asked is not asked:
-            return  # the client has sent another one meanwhile
+        if commit is None or commit.request is not request:
+            return  # the client has sent another commit meanwhile
         group = commit.group.decode(errors="replace")
-        for it in accepted(schema, asked.version, frame, start, commit):
-            by_id = asked.version >= COMMITS[asked.key]
-            name = self._book.name(it.topic, wanted=False) if by_id else it.topic
+        for committed in accepted(schema, request.version, frame, start, commit):
+            by_id = request.version >= COMMITS[request.key]
+            name = self._book.name(committed.topic, wanted=False) if by_id else committed.topic
             topic = None if name is None else read_topic(name.decode(errors="replace"))
             if topic is not None:
-                self._services.committed(group, topic, it.partition, it.offset)
+                self._services.committed(group, topic, committed.partition, committed.offset)
         self._forget_commit()
 
     def _forget_commit(self) -> None:
@@ -172,17 +174,17 @@ class Answering:
             self._client.quota.give_back(self._commit.size)
             self._commit = None
 
-    def _count(self, known: Api, asked: Asked, frame: bytes, start: int) -> None:
-        """Count the receipts of a request, and those that are errors. What stands for a topic that
-        the client may not use has no account."""
-        for sent in asked.accounts:
+    def _count(self, known: Api, request: Asked, frame: bytes, start: int) -> None:
+        """Count the receipts of a Produce request, and those that are errors. A substitute of a
+        denied topic has no account."""
+        for sent in request.accounts:
             sent.receipts += 1
-        schema, version = known.response, asked.version
+        schema, version = known.response, request.version
         account: Account | ErrorCode | None = None
         for place in plan(schema, version, _PRODUCED).walk(frame, start, len(frame)).places:
             if place.name != "ErrorCode":
                 by_id = place.name == "TopicId"
-                topic = told(frame, place, flexible=version >= schema.flexible)
+                topic = topic_at(frame, place, flexible=version >= schema.flexible)
                 account = self._used(Action.PRODUCE, topic, by_id=by_id)
             elif isinstance(account, Account) and frame[place.start : place.end] != _NO_ERROR:
                 account.errors += 1
@@ -191,14 +193,14 @@ class Answering:
     def _count_shared(
         self, schema: Schema, version: int, frame: bytes, start: int
     ) -> tuple[bytes, tuple[Account, ...]]:
-        """Count what a member of a share group gets. Return the response without the messages of
-        topics that have no account, and the accounts that have no allowance left."""
-        found = plan(schema, version, _SHARED).walk(frame, start, len(frame))
+        """Count the messages that a member of a share group gets. Return the response without the
+        messages of topics that have no account, and the accounts that have no allowance left."""
+        walk = plan(schema, version, _SHARED).walk(frame, start, len(frame))
         account: Account | ErrorCode = STRAY
         error: Place | None = None
         held: list[Account] = []
         changes: list[tuple[Place, bytes]] = []
-        for place in found.places:
+        for place in walk.places:
             if place.name == _SHARED_ERROR:
                 refused = any(frame[place.start : place.end])
                 self._book.sessions.shared(refused=refused)
@@ -212,14 +214,14 @@ class Answering:
                 assert error is not None
                 changes += [(error, code.to_bytes(2)), (place, _NO_RECORDS)]
             else:
-                size, told = counted(frame, place)
-                if told:
-                    account.count(told)
+                size, messages = counted(frame, place)
+                if messages:
+                    account.count(messages)
                     account.bytes += size
                 if account.held:
                     self._throttle.used_up(account)
                     held.append(account)
-        return (splice(frame, found, changes) if changes else frame), tuple(held)
+        return (splice(frame, walk, changes) if changes else frame), tuple(held)
 
     def _used(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
         if self._substitutes.original(topic) is not None:
@@ -227,9 +229,9 @@ class Answering:
         return self._book.use(action, topic, by_id=by_id)
 
     def _clean(self, text: bytes, *, whole: bool) -> bytes:
-        told = text.decode(errors="replace")
+        decoded = text.decode(errors="replace")
         return self._services.clean(
-            told if whole else told[: self._listener.settings.bounds.text]
+            decoded if whole else decoded[: self._listener.settings.bounds.text]
         ).encode()
 
     def _hidden(self) -> Hidden:
@@ -246,7 +248,7 @@ class Answering:
         return hidden
 
     def rebootstrap(self, head: Head) -> bytes:
-        """Return the response to Metadata that sends a client back to its bootstrap servers."""
+        """Return the Metadata response that sends a client back to its bootstrap servers."""
         known = api(METADATA)
         assert known is not None
         # No brokers, no cluster, no controller, no topics, and the error (KIP-1102).
@@ -257,7 +259,7 @@ class Answering:
 
 
 def metadata_of(ids: Collection[bytes], correlation: int) -> tuple[int, bytes]:
-    """Return the version and the frame of a request for the names of these ids."""
+    """Return the version and the frame of a Metadata request for the names of these topic ids."""
     topics = b"".join(id + unsigned(0) + b"\0" for id in ids)
     body = unsigned(len(ids) + 1) + topics + b"\0\0" + b"\0"
     head = struct.pack(">hhih", METADATA, BY_IDS, correlation, -1) + b"\0"

@@ -1,8 +1,7 @@
-"""Who the client is, and who the gateway is towards its broker: the parts of an opening that
-authenticate.
+"""Authentication during an opening: of the client at the gateway, and of the gateway at the broker.
 
-Nobody who is not known reaches a broker. So ApiVersions, which clients ask for before they say who
-they are, is answered from what a broker has said before; the gateway asks one itself if none has.
+No client reaches a broker before it is authenticated. So ApiVersions, which clients send first, is
+answered from a broker's earlier response; if there is none, the gateway requests one itself.
 """
 
 from __future__ import annotations
@@ -55,30 +54,31 @@ from gateway.wire.kafka.versions import as_offered, offers_in, unsupported
 from gateway.wire.plugin import Mode
 
 MOST_ROUNDS = 8
-"""Requests of a client before it says who it is: ApiVersions in up to three versions, and again."""
+"""The most requests of a client before it authenticates: ApiVersions in up to three versions, and
+retries."""
 
 MOST_TRIES = 2
-"""Connections that are made to find out which mechanisms a broker has: it names them when it is
-asked for another one, and closes."""
+"""The most connections that are made to learn a broker's mechanisms: a broker names them in
+response to an unsupported one, and closes the connection."""
 
-MECHANISMS = tuple(dict.fromkeys(it for found in SHOWN_BY.values() for it in found))
+MECHANISMS = tuple(dict.fromkeys(name for names in SHOWN_BY.values() for name in names))
 
 BARE = 0
 """The version of SaslHandshake after which tokens have no request around them."""
 
 OURS = b"broker-gateway"
-"""The client id of the gateway's own requests."""
+"""The client id in the gateway's own requests."""
 
 HANDSHAKE_VERSION, AUTHENTICATE_VERSION = 1, 1
-"""Of the gateway's own requests: brokers know them since Kafka 2.2."""
+"""The versions of the gateway's own requests: brokers know them since Kafka 2.2."""
 
 _CERTIFICATE, _NOTHING = "tls", ""
-"""Methods by which a client is known that shows nothing in the protocol."""
+"""Methods that authenticate a client which sends no credential in the protocol."""
 
 
 class Known(NamedTuple):
-    """A client that is known. `credential`: what it has shown, if a broker can be shown it too.
-    `stated`: what it says of itself. `method`: by which it is known."""
+    """An authenticated client. `credential`: what it has shown, if a broker can be shown it too.
+    `stated`: the library and client id that it states. `method`: that of its authentication."""
 
     principal: Principal
     credential: Credential | None
@@ -87,7 +87,8 @@ class Known(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """A client that is not known, and why. It has been told so, as far as the protocol can."""
+    """A client that failed to authenticate, and why. It has got a response, as far as the protocol
+    has one."""
 
     denial: Denial
 
@@ -99,14 +100,17 @@ Identifying = Generator[Step, StepResult, Known | Unknown | Refused]
 
 
 def mechanisms_of(listener: Listener) -> tuple[str, ...]:
-    """Return the mechanisms that clients of a listener may choose. Passwords are shown under TLS
-    alone."""
+    """Return the SASL mechanisms that clients of a listener may choose. PLAIN, which shows the
+    password, is offered under TLS alone."""
     offered = mechanisms.offered(listener.settings.services.methods)
-    return tuple(it for it in offered if listener.settings.tls or it != plain.MECHANISM)
+    return tuple(
+        mechanism for mechanism in offered if listener.settings.tls or mechanism != plain.MECHANISM
+    )
 
 
 def identify(listener: Listener, origin: Origin) -> Identifying:
-    """Find out who a client is. Raises `PeerError` if it violates the protocol."""
+    """Authenticate a client: a conversation that ends with the client, or why it is refused. Raises
+    `PeerError` if the client violates the protocol."""
     stated = Stated()
     for _ in range(MOST_ROUNDS):
         seen = yield Peek(Peer.CLIENT, greeting.HEAD.size)
@@ -129,7 +133,8 @@ def identify(listener: Listener, origin: Origin) -> Identifying:
 
 
 def _by_connection(listener: Listener, origin: Origin, stated: Stated) -> Identifying:
-    """Know a client by its certificate, or let it in as nobody, where that is possible."""
+    """Authenticate a client by its certificate, or as anonymous, where the listener has these
+    methods."""
     services = listener.settings.services
     methods = services.methods
     if origin.certificate is not None and _CERTIFICATE in methods:
@@ -138,9 +143,9 @@ def _by_connection(listener: Listener, origin: Origin, stated: Stated) -> Identi
         method = _NOTHING
     else:
         return Unknown(Denial(Refusal.UNAUTHENTICATED, "a client that says not who it is"))
-    answered = services.authenticate(Credential(method, b""), origin.certificate)
-    found = yield from settled(answered)
-    return Unknown(found) if isinstance(found, Denial) else Known(found, None, stated, method)
+    authenticated = services.authenticate(Credential(method, b""), origin.certificate)
+    outcome = yield from settled(authenticated)
+    return Unknown(outcome) if isinstance(outcome, Denial) else Known(outcome, None, stated, method)
 
 
 def _by_sasl(
@@ -150,8 +155,8 @@ def _by_sasl(
     offered = mechanisms_of(listener)
     mechanism = handshake.mechanism_of(head, frame)
     if mechanism not in offered:
-        told = handshake.offer(head, offered, handshake.UNSUPPORTED_SASL_MECHANISM)
-        yield Transmit(Peer.CLIENT, told)
+        offer = handshake.offer(head, offered, handshake.UNSUPPORTED_SASL_MECHANISM)
+        yield Transmit(Peer.CLIENT, offer)
         return Unknown(Denial(Refusal.UNAUTHENTICATED, "a mechanism that is not offered"))
     yield Transmit(Peer.CLIENT, handshake.offer(head, offered))
     talk = _Talk(head.version == BARE)
@@ -171,27 +176,28 @@ def _by_sasl(
             if not isinstance(result, bytes):
                 return silent(result)
     except StopIteration as stop:
-        found = stop.value
-    if isinstance(found, Accepted):
-        left = handshake.lifetime_ms(services.left(found.principal))
-        yield Transmit(Peer.CLIENT, talk.response(found.data, left))
-        return Known(found.principal, found.credential, stated, mechanism)
+        outcome = stop.value
+    if isinstance(outcome, Accepted):
+        left = handshake.lifetime_ms(services.left(outcome.principal))
+        yield Transmit(Peer.CLIENT, talk.response(outcome.data, left))
+        return Known(outcome.principal, outcome.credential, stated, mechanism)
     delay = services.setback(origin.host)
     if delay:
         yield Wait(delay, yields=True)
     yield Transmit(Peer.CLIENT, talk.failed())
-    return Unknown(found)
+    return Unknown(outcome)
 
 
 class _Talk:
-    """Tokens of a client and answers to it, in requests, or `bare`."""
+    """Receives the SASL tokens of a client and makes the responses, in SaslAuthenticate requests,
+    or without them (`bare`)."""
 
     def __init__(self, bare: bool) -> None:  # noqa: FBT001 - the one thing that it is made of
         self._bare = bare
         self._head = Head(SASL_AUTHENTICATE, 0, 0, None, -1)
 
     def token(self) -> Generator[Step, StepResult, bytes | Denial]:
-        """Receive the next token. Raises `PeerError` if something else comes."""
+        """Receive the next token. Raises `PeerError` if another request comes."""
         frame = yield Receive(Peer.CLIENT)
         if not isinstance(frame, bytes):
             assert isinstance(frame, Denial)
@@ -210,12 +216,12 @@ class _Talk:
         return handshake.response(self._head, data, lifetime_ms)
 
     def failed(self) -> bytes:
-        """Return the response that refuses the client; without requests there is none."""
+        """Return the response that refuses the client; no bytes if tokens are bare."""
         return b"" if self._bare else handshake.failed(self._head)
 
 
 def _offer_versions(listener: Listener, head: Head) -> Generator[Step, StepResult, Refused | None]:
-    """Answer ApiVersions."""
+    """Respond to ApiVersions."""
     known = api(API_VERSIONS)
     assert known is not None
     if head.body < 0:
@@ -231,7 +237,8 @@ def _offer_versions(listener: Listener, head: Head) -> Generator[Step, StepResul
 
 
 def ask_for_versions(listener: Listener) -> Generator[Step, StepResult, None]:
-    """Ask any broker which versions it knows, and remember them."""
+    """Request the API versions of any broker, and keep them in the listener's `offers`. Nothing is
+    kept if no broker responds."""
     known = api(API_VERSIONS)
     assert known is not None
     dialled = yield Dial(None)
@@ -254,9 +261,10 @@ def reach(
     principal: str | None,
     shown: Credential | None = None,
 ) -> Generator[Step, StepResult, Reached | Denial]:
-    """Dial a broker, any one if `target` is None, and authenticate there: by the credential that
-    the client has `shown` where it is forwarded, else by the gateway's. Raises `PeerError` if the
-    broker violates the protocol. `principal`: the client's name."""
+    """Dial a broker, or any broker if `target` is None, and authenticate there; return the reached
+    broker, or why there is none. The credential is the client's (`shown`) where the listener
+    forwards it, else the gateway's. `principal`: the client's name. Raises `PeerError` if the
+    broker violates the protocol."""
     credential = credential_of(listener, principal, shown)
     if isinstance(credential, Denial):
         return credential
@@ -283,7 +291,7 @@ def reach(
 def credential_of(
     listener: Listener, principal: str | None, shown: Credential | None
 ) -> Credential | Denial:
-    """Return what a broker is shown."""
+    """Return the credential for the broker of a client, or why there is none."""
     match listener.settings.mode:
         case Mode.PASS_THROUGH:
             return _NO_CREDENTIAL
@@ -293,15 +301,15 @@ def credential_of(
 
 
 class Reached(NamedTuple):
-    """A broker that knows who connects. `lifetime`: seconds after which it ends the connection
-    unless it is shown a credential again."""
+    """A broker that has authenticated the connection. `lifetime`: seconds after which it ends the
+    connection without a reauthentication."""
 
     address: Address
     lifetime: float = math.inf
 
 
 class _Refused(NamedTuple):
-    """A broker that has not accepted the gateway. `offered`: mechanisms that it has."""
+    """A broker that has not accepted the gateway. `offered`: the mechanisms that it supports."""
 
     denial: Denial
     offered: tuple[str, ...] = ()
@@ -318,8 +326,8 @@ def _nothing() -> Generator[Step, StepResult, _Refused]:
 
 
 def _show(credential: Credential, mechanism: str) -> Generator[Step, StepResult, _Refused | float]:
-    """Show a credential by a mechanism; return for how many seconds it is good, or why it was not
-    accepted."""
+    """Authenticate at a broker by a mechanism; return the seconds for which the broker accepts the
+    credential, or why it does not."""
     yield Transmit(Peer.BROKER, handshake.ask_for(mechanism, HANDSHAKE_VERSION, 0, OURS))
     frame = yield Receive(Peer.BROKER)
     if not isinstance(frame, bytes):
@@ -335,21 +343,22 @@ def _show(credential: Credential, mechanism: str) -> Generator[Step, StepResult,
             frame = yield Receive(Peer.BROKER)
             if not isinstance(frame, bytes):
                 return _Refused(_SILENT)
-            told = handshake.read_answer(AUTHENTICATE_VERSION, frame)
-            if told.error:
+            outcome = handshake.read_answer(AUTHENTICATE_VERSION, frame)
+            if outcome.error:
                 return _Refused(NOT_ACCEPTED)
-            token = proves.send(told.data)
+            token = proves.send(outcome.data)
     except StopIteration:
-        return lifetime_of(told)
+        return lifetime_of(outcome)
 
 
-def lifetime_of(told: Answered) -> float:
-    """Return for how many seconds a broker takes a credential that it has accepted."""
-    return told.lifetime_ms / 1000 if told.lifetime_ms else math.inf
+def lifetime_of(accepted: Answered) -> float:
+    """Return the seconds for which a broker accepts a credential, given its response; `math.inf`:
+    for ever."""
+    return accepted.lifetime_ms / 1000 if accepted.lifetime_ms else math.inf
 
 
 SHOWN_BY_NOTHING = ("none", "", "tls")
-"""Methods of credentials that are not shown in the protocol."""
+"""Methods of credentials that are not sent in the protocol."""
 
 _NO_CREDENTIAL = Credential("none", b"")
 _NOT_FORWARDED = Denial(

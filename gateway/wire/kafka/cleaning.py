@@ -1,6 +1,6 @@
-"""Texts of responses that name brokers: reasons of errors, and brokers' own settings.
+"""Removes broker addresses from the texts of responses: error messages, and settings of brokers.
 
-Addresses in fields of their own are another matter (`addresses`).
+Addresses in fields of their own are rewritten elsewhere (`addresses`).
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ SETTINGS = frozenset(
         b"zookeeper.connect",
     }
 )
-"""Settings of brokers whose values are addresses. Clients get none."""
+"""Settings of brokers whose values are addresses. Clients get null instead."""
 
 MESSAGES = frozenset(
     {"ErrorMessage", "AcknowledgeErrorMessage", "BatchIndexErrorMessage", "StatusDetail"}
 )
-"""Texts of brokers."""
+"""Fields with texts of brokers."""
 _OF_CONFIGS = MESSAGES | {"Name", "Value"}
 
 LONGEST = 2**15 - 1
-"""Bytes of a text whose length has two bytes. Without addresses it may be longer than with them."""
+"""Bytes of the longest text whose length has two bytes. A text may grow when addresses are
+removed."""
 
 
 class Clean(Protocol):
-    """Returns a text without the addresses of brokers. `whole`: it is not made shorter."""
+    """Returns a text without broker addresses. `whole`: the text is not shortened."""
 
     def __call__(self, text: bytes, *, whole: bool) -> bytes: ...
 
@@ -45,16 +46,17 @@ class Clean(Protocol):
 def cleaned(
     key: int, schema: Schema, version: int, frame: bytes, start: int, clean: Clean
 ) -> bytes:
-    """Return a response whose body begins at `start`, whose texts name no broker. Raises
-    `PeerError` if it is torn."""
+    """Return a response, whose body begins at `start`, with no broker address in its texts; the
+    same object if nothing changes. `key`: its API key. Raises `PeerError` if the response is
+    truncated."""
     wanted = _OF_CONFIGS if key == DESCRIBE_CONFIGS else MESSAGES
     if not _has(schema, version, wanted):
         return frame
     flexible = version >= schema.flexible
-    found = plan(schema, version, wanted).walk(frame, start, len(frame))
+    walk = plan(schema, version, wanted).walk(frame, start, len(frame))
     changes: list[tuple[Place, bytes]] = []
     name = b""
-    for place in found.places:
+    for place in walk.places:
         text = text_at(frame, place, flexible=flexible)
         if place.name == "Name":
             name = text or b""
@@ -66,7 +68,7 @@ def cleaned(
                 if not flexible:
                     other = other[:LONGEST].decode(errors="ignore").encode()
                 changes.append((place, as_text(other, flexible=flexible)))
-    return splice(frame, found, changes) if changes else frame
+    return splice(frame, walk, changes) if changes else frame
 
 
 @cache
@@ -76,6 +78,6 @@ def _has(schema: Schema, version: int, wanted: frozenset[str]) -> bool:
 
 
 def _names(fields: Iterable[Field], version: int) -> Iterator[str]:
-    for it in fields:
-        yield it.name
-        yield from _names(of(it.fields, version), version)
+    for field in fields:
+        yield field.name
+        yield from _names(of(field.fields, version), version)

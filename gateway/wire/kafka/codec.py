@@ -1,12 +1,12 @@
-"""Bodies of messages as dicts, read and written by the schema of their version.
+"""Decodes the bodies of messages into dicts and encodes dicts, by the schema of a version.
 
 A struct is a dict by the names of the schema, an array a list, a text a `str`, an id (`uuid`) 16
-bytes. Decoded dicts have all fields of their version, but of tagged fields only those that were
-sent. Encoded dicts may have fields of other versions, which are left out, and lack fields of this
-one, which are then null where that may be, and else zero or empty.
+bytes. A decoded dict has all fields of its version, but of tagged fields only those that were sent.
+A dict to encode may have fields of other versions, which are left out. It may lack fields of its
+version, which become null where the schema allows null, and else zero or empty.
 
 It is slow: a hundred times as slow as walking over a body (`walk`), which the gateway does with all
-that passes. This is for what it refuses itself, and for brokers in memory.
+frames that pass. It serves synthetic responses, and the brokers in memory.
 
 Source: the protocol guide of Apache Kafka, and KIP-482 for compact lengths and tagged fields.
 """
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     Struct = dict[str, Any]
 
 MOST_ELEMENTS = 50_000
-"""Elements and tagged fields of one body: each becomes an object of some hundred bytes. Requests
-of real clients have some hundreds."""
+"""The most elements and tagged fields of one body: each becomes an object of some hundred bytes.
+Requests of real clients have some hundreds."""
 
 _NUMBERS = {
     "bool": struct.Struct(">?"),
@@ -42,27 +42,30 @@ _NUMBERS = {
 }
 
 _EMPTY = {"string": "", "bytes": b"", "records": b"", "uuid": bytes(16)}
-"""By type: the value of a field that is not given. All others are numbers."""
+"""By type: the value of a field that the dict lacks. All other types are numbers."""
 
 _NULL, _PRESENT = 255, 1
-"""What stands before a struct that may be null. Readers take any negative byte for null."""
+"""The byte before a struct that may be null. Readers take any negative byte for null."""
 
 
 def decode(schema: Schema, version: int, body: bytes) -> Struct:
-    """Return a body. Raises `PeerError` if it is torn. Bytes behind it are left, as brokers leave
-    them: librdkafka 2.16 sends three behind a Metadata that asks for all topics."""
+    """Return a body as a dict. Raises `PeerError` if the body is truncated or malformed. Bytes
+    behind the body are ignored, as brokers ignore them: librdkafka 2.16 sends three behind a
+    Metadata request for all topics."""
     return _Reader(body, version, flexible=version >= schema.flexible).struct(schema.fields)
 
 
 def encode(schema: Schema, version: int, body: Struct) -> bytes:
-    """Return the bytes of a body. Raises `KeyError` for a name that no version has."""
+    """Return the bytes of a body, given as a dict. Raises `KeyError` for a name that no version
+    has."""
     writer = _Writer(version, flexible=version >= schema.flexible)
     writer.struct(schema.fields, body)
     return bytes(writer.data)
 
 
 class _Reader:
-    """Reads one body. `at`: the next byte. `end`: of the body, or of the tagged field in it."""
+    """Reads one body. `at`: the offset of the next byte. `end`: of the body, or of the tagged field
+    that is being read."""
 
     def __init__(self, body: bytes, version: int, *, flexible: bool) -> None:
         self.at = 0
@@ -74,31 +77,33 @@ class _Reader:
 
     def struct(self, fields: tuple[Field, ...]) -> Struct:
         present = list(of(fields, self._version))
-        found = {it.name: self._value(it) for it in present if it.tagged > self._version}
+        values = {
+            field.name: self._value(field) for field in present if field.tagged > self._version
+        }
         if self._flexible:
-            known = {it.tag: it for it in present if it.tagged <= self._version}
-            self._tags(known, found)
-        return found
+            known = {field.tag: field for field in present if field.tagged <= self._version}
+            self._tags(known, values)
+        return values
 
-    def _value(self, it: Field) -> Any:
-        kind = it.kind.removeprefix("[]")
-        may_be_null = it.nullable <= self._version
-        if it.kind.startswith("[]"):
+    def _value(self, field: Field) -> Any:
+        kind = field.kind.removeprefix("[]")
+        may_be_null = field.nullable <= self._version
+        if field.kind.startswith("[]"):
             count = self._length(4, may_be_null=may_be_null)
             if count > self.end - self.at:  # an element has at least one byte
                 raise PeerError(f"an array of {count} in a body that is too short for them")
-            return None if count < 0 else [self._element(it, kind) for _ in range(count)]
+            return None if count < 0 else [self._element(field, kind) for _ in range(count)]
         if kind == "{}" and may_be_null and self._take(1)[0] > 127:
             return None
-        return self._plain(it, kind, may_be_null=may_be_null)
+        return self._plain(field, kind, may_be_null=may_be_null)
 
-    def _element(self, it: Field, kind: str) -> Any:
+    def _element(self, field: Field, kind: str) -> Any:
         self._count()
-        return self._plain(it, kind, may_be_null=False)
+        return self._plain(field, kind, may_be_null=False)
 
-    def _plain(self, it: Field, kind: str, *, may_be_null: bool) -> Any:
+    def _plain(self, field: Field, kind: str, *, may_be_null: bool) -> Any:
         if kind == "{}":
-            return self.struct(it.fields)
+            return self.struct(field.fields)
         if kind in SIZES:
             return _NUMBERS[kind].unpack(self._take(SIZES[kind]))[0]
         length = self._length(2 if kind == "string" else 4, may_be_null=may_be_null)
@@ -107,7 +112,7 @@ class _Reader:
         data = self._take(length)
         return _text(data) if kind == "string" else data
 
-    def _tags(self, known: dict[int, Field], found: Struct) -> None:
+    def _tags(self, known: dict[int, Field], values: Struct) -> None:
         for _ in range(self._unsigned()):
             self._count()
             tag, size = self._unsigned(), self._unsigned()
@@ -116,7 +121,7 @@ class _Reader:
                 raise PeerError("a tagged field that is torn")
             if tag in known:
                 self.end = until
-                found[known[tag].name] = self._value(known[tag])
+                values[known[tag].name] = self._value(known[tag])
                 if self.at != until:
                     raise PeerError("a tagged field of another size than it states")
             self.at, self.end = until, outer
@@ -148,7 +153,7 @@ class _Reader:
 
 
 class _Writer:
-    """Writes one body. `data`: what is written."""
+    """Writes one body. `data`: the bytes written so far."""
 
     def __init__(self, version: int, *, flexible: bool) -> None:
         self.data = bytearray()
@@ -156,37 +161,39 @@ class _Writer:
         self._flexible = flexible
 
     def struct(self, fields: tuple[Field, ...], given: Struct) -> None:
-        unknown = given.keys() - {it.name for it in fields}
+        unknown = given.keys() - {field.name for field in fields}
         if unknown:
             raise KeyError(*sorted(unknown))
         present = list(of(fields, self._version))
-        for it in present:
-            if it.tagged > self._version:
-                self._value(it, given.get(it.name))
+        for field in present:
+            if field.tagged > self._version:
+                self._value(field, given.get(field.name))
         if self._flexible:
-            tagged = [it for it in present if it.tagged <= self._version and it.name in given]
-            self._tags(sorted(tagged, key=lambda it: it.tag), given)
+            tagged = [
+                field for field in present if field.tagged <= self._version and field.name in given
+            ]
+            self._tags(sorted(tagged, key=lambda field: field.tag), given)
 
-    def _value(self, it: Field, value: Any) -> None:
-        kind = it.kind.removeprefix("[]")
-        is_null = value is None and it.nullable <= self._version
-        if it.kind.startswith("[]"):
+    def _value(self, field: Field, value: Any) -> None:
+        kind = field.kind.removeprefix("[]")
+        is_null = value is None and field.nullable <= self._version
+        if field.kind.startswith("[]"):
             elements = [] if value is None else value
             self._length(-1 if is_null else len(elements), 4)
             for element in elements:
-                self._plain(it, kind, element)
-        elif kind == "{}" and it.nullable <= self._version:
+                self._plain(field, kind, element)
+        elif kind == "{}" and field.nullable <= self._version:
             self.data.append(_NULL if is_null else _PRESENT)
             if not is_null:
-                self.struct(it.fields, value)
+                self.struct(field.fields, value)
         elif is_null:
             self._length(-1, 2 if kind == "string" else 4)
         else:
-            self._plain(it, kind, value)
+            self._plain(field, kind, value)
 
-    def _plain(self, it: Field, kind: str, value: Any) -> None:
+    def _plain(self, field: Field, kind: str, value: Any) -> None:
         if kind == "{}":
-            self.struct(it.fields, value or {})
+            self.struct(field.fields, value or {})
             return
         if value is None:
             value = _EMPTY.get(kind, 0)
@@ -205,11 +212,11 @@ class _Writer:
 
     def _tags(self, fields: list[Field], given: Struct) -> None:
         self.data += unsigned(len(fields))
-        for it in fields:
+        for field in fields:
             outer, self.data = self.data, bytearray()
-            self._value(it, given[it.name])
+            self._value(field, given[field.name])
             content, self.data = self.data, outer
-            self.data += unsigned(it.tag) + unsigned(len(content)) + content
+            self.data += unsigned(field.tag) + unsigned(len(content)) + content
 
 
 def _text(data: bytes) -> str:

@@ -1,7 +1,7 @@
 """Reads the offsets that groups commit.
 
-The request names the offsets, and its response names the partitions whose offsets the broker has
-accepted. Offsets of a transaction count at once, though the client may abort it later.
+A request has the offsets, and its response the partitions whose offsets the broker has accepted.
+Offsets of a transaction count at once, though the client may abort it later.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from typing import NamedTuple
 
 from gateway.wire.kafka.frames import Head
 from gateway.wire.kafka.in_flight import Asked
-from gateway.wire.kafka.restoring import told
+from gateway.wire.kafka.restoring import topic_at
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.walk import plan, text_at
 
 COMMITS = {8: 10, 28: 32767}
-"""OffsetCommit and TxnOffsetCommit, with their first version that names topics by ids."""
+"""The API keys of OffsetCommit and TxnOffsetCommit, each with its first version that names topics
+by id."""
 
 DELETE_GROUPS = 42
 
 MOST = 1000
-"""Partitions of one request whose offsets are kept until its response comes. A member of a group
-rarely has more. The request passes whole, and figures lack the others."""
+"""The most partitions of one request whose offsets are kept until its response comes; a member of a
+group rarely has more. A larger request passes whole, and metrics lack the others."""
 
 _NAMES = ("Topics/Name", "Topics/TopicId")
 _PARTITION = "Topics/Partitions/PartitionIndex"
@@ -34,33 +35,34 @@ _DELETED = frozenset({"Results/GroupId", "Results/ErrorCode"})
 
 
 SIZE = 200
-"""Bytes of the budget that a kept offset takes."""
+"""Bytes of the budget that each kept offset takes."""
 
 
 class Commit(NamedTuple):
-    """What a request commits. `asked`: the request. `offsets`: by topic, named as the request does,
-    and partition."""
+    """The offsets in a commit request, `request`. `offsets`: by partition and its topic, which is a
+    name or an id, as in the request."""
 
-    asked: Asked
+    request: Asked
     group: bytes
     offsets: Mapping[tuple[bytes, int], int]
 
     @property
     def size(self) -> int:
-        """Return the bytes of the budget that it takes."""
+        """Return the bytes of the budget that these offsets take."""
         return SIZE * len(self.offsets)
 
 
 class Committed(NamedTuple):
-    """One offset that a broker has accepted. `topic`: its name or its id."""
+    """One offset that a broker has accepted. `topic`: the name or id of the topic."""
 
     topic: bytes
     partition: int
     offset: int
 
 
-def commit_of(schema: Schema, head: Head, frame: bytes, asked: Asked) -> Commit:
-    """Return what a request commits, which is `asked`. Raises `PeerError` if it is torn."""
+def commit_of(schema: Schema, head: Head, frame: bytes, request: Asked) -> Commit:
+    """Return the offsets in the frame of a commit request, `request`. Raises `PeerError` if the
+    frame is truncated."""
     flexible = head.version >= schema.flexible
     group = topic = b""
     partition = 0
@@ -75,21 +77,22 @@ def commit_of(schema: Schema, head: Head, frame: bytes, asked: Asked) -> Commit:
         elif place.name == "GroupId":
             group = text_at(frame, place, flexible=flexible) or b""
         else:
-            topic = told(frame, place, flexible=flexible)
-    return Commit(asked, group, offsets)
+            topic = topic_at(frame, place, flexible=flexible)
+    return Commit(request, group, offsets)
 
 
 def accepted(
     schema: Schema, version: int, frame: bytes, start: int, commit: Commit
 ) -> Iterator[Committed]:
-    """Yield what the response to a commit has accepted. Raises `PeerError` if it is torn."""
+    """Yield the offsets of a commit that the broker accepts in its response, whose body begins at
+    `start`. Raises `PeerError` if the response is truncated."""
     flexible = version >= schema.flexible
     topic, partition = b"", 0
     for place in plan(schema, version, _ANSWERED).walk(frame, start, len(frame)).places:
         if place.name == _PARTITION:
             partition = int.from_bytes(frame[place.start : place.end], signed=True)
         elif place.name != _ERROR:
-            topic = told(frame, place, flexible=flexible)
+            topic = topic_at(frame, place, flexible=flexible)
         elif not any(frame[place.start : place.end]):
             offset = commit.offsets.get((topic, partition), -1)
             if offset >= 0:
@@ -97,7 +100,8 @@ def accepted(
 
 
 def deleted(schema: Schema, version: int, frame: bytes, start: int) -> Iterator[bytes]:
-    """Yield the groups that are gone, of a response to DeleteGroups. Raises `PeerError`."""
+    """Yield the names of the groups that a DeleteGroups response, whose body begins at `start`,
+    reports as deleted. Raises `PeerError` if the response is truncated."""
     flexible = version >= schema.flexible
     group = b""
     for place in plan(schema, version, _DELETED).walk(frame, start, len(frame)).places:

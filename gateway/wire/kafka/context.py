@@ -1,4 +1,4 @@
-"""What all connections of one listener share, and the client of one of them."""
+"""The state that all connections of a listener share, and the client of one connection."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ CLIENT_SIZE = 4096
 
 @dataclass(slots=True)
 class Listener:
-    """`ids`: what brokers said of topics, to any of the listener's clients. `offers`: versions that
-    clients are offered, as a broker last said. `mechanism`: by which brokers last accepted the
-    gateway's credential; None: not known. `hidden`: APIs that are not offered here, beside those
-    that nobody is offered.
+    """The state that all connections of one listener share.
+
+    `ids`: topic ids and names from responses of brokers. `offers`: the API versions that clients
+    are offered, from the last response of a broker to ApiVersions. `mechanism`: the SASL mechanism
+    by which brokers last accepted the gateway's credential; None if unknown. `hidden`: APIs that
+    this listener does not offer, beside those that no listener offers.
     """
 
     settings: EntrySettings
@@ -42,13 +44,13 @@ class Listener:
 
 @dataclass(slots=True)
 class Client:
-    """Who is at the other end of a connection.
+    """The client of one connection.
 
-    `subject`: without a topic. `credential`: what it has shown, if its broker could be shown it
-    too. `slot`: its place among the connections that it may have. `node`: the broker that it wants,
-    by id; None: any. `guessed`: the broker that it got, if nobody knew where the wanted one is.
-    `lifetime`: seconds after the opening for which its broker takes the credential that it was
-    shown.
+    `subject`: the client as rules and metrics read it, without a topic. `credential`: what it has
+    shown, if its broker could be shown it too. `slot`: its place among the connections that it may
+    have. `node`: the id of the broker that it wants; None: any. `guessed`: the address that was
+    dialled while the address of the wanted broker was unknown. `lifetime`: seconds after the
+    opening for which the broker accepts the credential that it was shown.
     """
 
     subject: Subject
@@ -61,7 +63,7 @@ class Client:
     lifetime: float = math.inf
 
     def leave(self) -> None:
-        """Give back what the connection has of the process's bounds."""
+        """Give the connection's memory quota and its slot back."""
         self.quota.close()
         if self.slot is not None:
             self.slot.leave()

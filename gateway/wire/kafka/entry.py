@@ -15,26 +15,27 @@ _total = Struct(">I").unpack_from
 
 @dataclass(frozen=True, slots=True)
 class KafkaEntry:
-    """See `contract.Entry`."""
+    """Opens, frames and describes Kafka connections of one listener; see `contract.Entry`."""
 
     listener: Listener
 
     def frame_length(self, head: bytes | bytearray) -> int:
-        """See `contract.Entry`. The size is read unsigned, so a negative one is refused as too
-        large."""
+        """Return the bytes of the frame that begins with `head`; 0 until its size field has come.
+        The size is read as unsigned, so a negative size is refused as too large."""
         if len(head) < 4:
             return 0
         total: int = _total(head)[0]
         return total + 4
 
     def open(self, origin: Origin) -> Opening:
-        """See `contract.Entry`."""
+        """Return the opening conversation of one new client connection."""
         return open_pair(self.listener, origin)
 
     def refuse(self, denial: Denial) -> bytes:
-        """See `contract.Entry`. The protocol has no frame that answers nothing."""
+        """Return no bytes: Kafka has no frame that a client gets without a request."""
         return b""
 
     def describe(self, direction: Direction, frame: bytes) -> str:
-        """See `contract.Entry`."""
+        """Return a description of a frame for traces, without tokens and records; see
+        `trace.describe`."""
         return describe(direction, frame)

@@ -1,4 +1,4 @@
-"""The protocol's error codes that the gateway itself tells clients.
+"""Error codes of the protocol that the gateway itself sends to clients.
 
 Source: the protocol guide of Apache Kafka, "Error Codes".
 """
@@ -11,7 +11,7 @@ from gateway.wire.contract import Refusal
 
 
 class ErrorCode(IntEnum):
-    """What a response says of a topic, a partition, or all of a request."""
+    """The error code of a topic, of a partition, or of a whole response."""
 
     NONE = 0
     UNKNOWN_TOPIC = 3
@@ -39,7 +39,7 @@ _OF_TOPICS = {
 }
 
 
-def of_topic(refusal: Refusal, again: ErrorCode = ErrorCode.LEADER_NOT_AVAILABLE) -> ErrorCode:
-    """Return the code for a topic that is refused. `again`: by default, one after which clients try
-    again."""
-    return _OF_TOPICS.get(refusal, again)
+def of_topic(refusal: Refusal, default: ErrorCode = ErrorCode.LEADER_NOT_AVAILABLE) -> ErrorCode:
+    """Return the error code for a refused topic. `default`: the code of refusals that have none of
+    their own, by default one after which clients retry."""
+    return _OF_TOPICS.get(refusal, default)

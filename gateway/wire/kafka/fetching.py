@@ -1,5 +1,5 @@
-"""Judges requests of Fetch: each of their topics has an account, or another name towards the
-broker, and their session is the connection's own."""
+"""Authorizes Fetch and ShareFetch requests: each topic has an account or gets a substitute, and the
+fetch session is the connection's own."""
 
 from __future__ import annotations
 
@@ -25,58 +25,59 @@ names, and begins a new one for epoch 0."""
 
 
 class Refused(NamedTuple):
-    """A topic that the client may not use: where it stands, as what, and why."""
+    """A topic that the client may not use: its place, its name or id, and the error."""
 
     place: Place
     topic: bytes
     error: ErrorCode
 
 
-class Judged(NamedTuple):
-    """What must not stand in a request as it came. `session`: where it names a fetch session of
-    another connection, which it would close; None: it does not."""
+class Denied(NamedTuple):
+    """The parts of a request that are denied. `session`: the place of another connection's fetch
+    session, which the request would close; None if there is none. `topics`: those that the client
+    may not use."""
 
     session: Place | None
     topics: list[Refused]
 
 
-def judged(schema: Schema, head: Head, frame: bytes, book: Book) -> Judged | ErrorCode:
-    """Return what the broker must not get of a request of Fetch or ShareFetch, or the error that
-    refuses all of it: it goes on with a fetch session of another connection. Raises `PeerError` if
-    it is torn."""
+def authorize(schema: Schema, head: Head, frame: bytes, book: Book) -> Denied | ErrorCode:
+    """Return the denied parts of a Fetch or ShareFetch request, or the error that refuses the whole
+    request, since it continues another connection's fetch session. Accounts of its topics are
+    opened. Raises `PeerError` if the request is truncated."""
     by_id, flexible = names_ids(head), head.version >= schema.flexible
-    found = Judged(None, [])
+    denied = Denied(None, [])
     for place in (
         plan(schema, head.version, _WANTED, whole=True).walk(frame, head.body, len(frame)).places
     ):
         if place.name == _SESSION:
             if not book.sessions.may_fetch(_number(frame, place)):
-                found = found._replace(session=place)
+                denied = denied._replace(session=place)
         elif place.name == _EPOCH:
-            if found.session is not None and _number(frame, place) not in _WHOLE:
+            if denied.session is not None and _number(frame, place) not in _WHOLE:
                 return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
         else:
             topic = _topic(frame, place, by_id=by_id, flexible=flexible)
             used = book.use(Action.CONSUME, topic, by_id=by_id)
             if isinstance(used, ErrorCode):
-                found.topics.append(Refused(place, topic, used))
-    return found
+                denied.topics.append(Refused(place, topic, used))
+    return denied
 
 
 def names_ids(head: Head) -> bool:
-    """Return whether a request of Fetch or ShareFetch names topics by their ids."""
+    """Return whether a Fetch or ShareFetch request with this head names topics by id."""
     return head.key != FETCH or head.version >= BY_ID[FETCH]
 
 
-def replaced(frame: bytes, found: Judged, substitutes: Substitutes, *, by_id: bool) -> bytes:
-    """Return a request without another connection's session, and with substitutes for the topics
-    that the client may not use; the same object if it has neither."""
-    if found.session is None and not found.topics:
+def replaced(frame: bytes, denied: Denied, substitutes: Substitutes, *, by_id: bool) -> bytes:
+    """Return a request without another connection's fetch session, and with substitutes for denied
+    topics; the same object if nothing is denied."""
+    if denied.session is None and not denied.topics:
         return frame
     changed = bytearray(frame)
-    if found.session is not None:
-        changed[found.session.start : found.session.end] = bytes(4)
-    for place, topic, error in found.topics:
+    if denied.session is not None:
+        changed[denied.session.start : denied.session.end] = bytes(4)
+    for place, topic, error in denied.topics:
         other = (substitutes.id if by_id else substitutes.name)(topic, error)
         changed[place.end - len(other) : place.end] = other
     return bytes(changed)

@@ -1,7 +1,8 @@
-"""The heads of requests and answers.
+"""The heads of requests and responses.
 
-Source: the protocol guide of Apache Kafka; KIP-482 for the tagged fields of heads, KIP-511 for the
-answer of ApiVersions, whose head never has them, as its client does not know yet what it talks to.
+Source: the protocol guide of Apache Kafka; KIP-482 for the tagged fields of heads; KIP-511 for the
+response to ApiVersions, whose head never has tagged fields, since its client does not know yet
+which versions the broker supports.
 """
 
 from __future__ import annotations
@@ -14,20 +15,22 @@ from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.walk import over_tags
 
 SIZE = struct.Struct(">i")
-"""Before each frame: the bytes that follow."""
+"""The size field before each frame: the number of bytes that follow."""
 
 API_VERSIONS = 18
 
 LONGEST_CLIENT = 1024
-"""Bytes of a client id. Brokers allow 32,767; real ones have some dozens, and each is kept."""
+"""The most bytes of a client id. Brokers allow 32,767; real ids have some dozens, and each is
+kept."""
 
 _HEAD = struct.Struct(">hhih")
 _CORRELATION = struct.Struct(">i")
 
 
 class Head(NamedTuple):
-    """The head of a request. `client`: the client id, None without one. `body`: the offset of the
-    body in the frame, its size included; -1 if the gateway does not know this API or version."""
+    """The head of a request. `client`: the client id; None if the request has none. `body`: the
+    offset of the body from the start of the frame, size field included; -1 if the gateway does not
+    know this API or version."""
 
     key: int
     version: int
@@ -37,7 +40,8 @@ class Head(NamedTuple):
 
 
 def request(frame: bytes) -> Head:
-    """Return the head of a whole frame. Raises `PeerError` if it is torn."""
+    """Return the head of a request, given its whole frame. Raises `PeerError` if the head is
+    truncated or the client id is too long."""
     try:
         key, version, correlation, length = _HEAD.unpack_from(frame, SIZE.size)
     except struct.error as error:
@@ -47,40 +51,43 @@ def request(frame: bytes) -> Head:
         raise PeerError(f"a client id of {length} bytes")
     client = frame[at : at + length] if length >= 0 else None
     at += max(0, length)
-    found = api(key)
-    if found is None or not found.request.first <= version <= found.request.last:
+    known = api(key)
+    if known is None or not known.request.first <= version <= known.request.last:
         return Head(key, version, correlation, client, -1)
-    if version >= found.request.flexible:
+    if version >= known.request.flexible:
         at = over_tags(frame, at, len(frame))
     return Head(key, version, correlation, client, at)
 
 
-def written(it: Api, version: int, correlation: int, client: bytes | None, body: bytes) -> bytes:
-    """Return a request of our own with this body. `client`: the client id, None without one."""
+def written(known: Api, version: int, correlation: int, client: bytes | None, body: bytes) -> bytes:
+    """Return the frame of a request with this body, for the gateway's own requests. `client`: the
+    client id; None for none."""
     length = -1 if client is None else len(client)
-    rest = _HEAD.pack(it.key, version, correlation, length) + (client or b"")
-    rest += (b"\0" if version >= it.request.flexible else b"") + body
+    rest = _HEAD.pack(known.key, version, correlation, length) + (client or b"")
+    rest += (b"\0" if version >= known.request.flexible else b"") + body
     return SIZE.pack(len(rest)) + rest
 
 
 def correlation(frame: bytes) -> int:
-    """Return the correlation id of a whole answer. Raises `PeerError` if it is torn."""
+    """Return the correlation id of a response, given its whole frame. Raises `PeerError` if the
+    head is truncated."""
     if len(frame) < SIZE.size + _CORRELATION.size:
         raise PeerError("an answer without a head")
-    found: int = _CORRELATION.unpack_from(frame, SIZE.size)[0]
-    return found
+    number: int = _CORRELATION.unpack_from(frame, SIZE.size)[0]
+    return number
 
 
-def body_of_response(it: Api, version: int, frame: bytes) -> int:
-    """Return the offset of the body in a response. Raises `PeerError` if its head is torn."""
+def body_of_response(known: Api, version: int, frame: bytes) -> int:
+    """Return the offset of the body in the frame of a response. Raises `PeerError` if the head is
+    truncated."""
     at = SIZE.size + _CORRELATION.size
-    if it.key == API_VERSIONS or version < it.response.flexible:
+    if known.key == API_VERSIONS or version < known.response.flexible:
         return at
     return over_tags(frame, at, len(frame))
 
 
-def response(it: Api, version: int, correlation: int, body: bytes) -> bytes:
-    """Return a response with this body."""
-    flexible = it.key != API_VERSIONS and version >= it.response.flexible
+def response(known: Api, version: int, correlation: int, body: bytes) -> bytes:
+    """Return the frame of a response with this body."""
+    flexible = known.key != API_VERSIONS and version >= known.response.flexible
     rest = _CORRELATION.pack(correlation) + (b"\0" if flexible else b"") + body
     return SIZE.pack(len(rest)) + rest

@@ -1,4 +1,4 @@
-"""How connections begin: the first request, and what it says of the client."""
+"""The first request of a connection, and what it states about the client."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from gateway.wire.kafka.schema import api
 from gateway.wire.kafka.versions import is_offered, library_of
 
 HEAD = struct.Struct(">ihhi")
-"""Of a request: size, API, version, correlation id."""
+"""The head of a request: size, API key, version, correlation id."""
 
 _TLS = b"\x16\x03"
 
 
 def begins(seen: bytes) -> int:
-    """Return the API of a connection's first request. Raises `PeerError` if it is none."""
+    """Return the API key of a connection's first request, given its head. Raises `PeerError` if the
+    bytes begin no request of Kafka."""
     size, key, version, _ = HEAD.unpack(seen)
     if seen.startswith(_TLS):
         raise PeerError("TLS, on a listener without TLS")
@@ -28,14 +29,16 @@ def begins(seen: bytes) -> int:
 
 
 class Stated(NamedTuple):
-    """What a client states of itself. `library`: empty if it does not; `client_id`: likewise."""
+    """What a client states about itself in ApiVersions. `library`: name and version; `client_id`:
+    the client id. Each is empty if the client states none."""
 
     library: str = ""
     client_id: str = ""
 
 
 def stated(head: Head, frame: bytes) -> Stated:
-    """Return what a request of ApiVersions states. Raises `PeerError` if it is torn."""
+    """Return the library and client id that an ApiVersions request states. Raises `PeerError` if
+    the request is truncated."""
     known = api(API_VERSIONS)
     assert known is not None
     library = "" if head.body < 0 else intern(library_of(known.request, head, frame))

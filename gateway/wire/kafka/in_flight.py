@@ -1,8 +1,8 @@
-"""Requests of one connection that wait for their responses.
+"""The in-flight requests of one connection, in order.
 
-A broker answers in the order of requests, and clients rely on that. So a response of the gateway's
-own, to a request that it refuses, waits until the broker has answered all earlier ones. Produce
-with acks=0 is never answered, and has no place here.
+A broker responds in the order of requests, and clients rely on that. So a synthetic response, to a
+request that the gateway refuses, waits until the broker has responded to all earlier requests.
+Produce with acks=0 gets no response, and is not listed here.
 
 Source: the protocol guide of Apache Kafka, "Network".
 """
@@ -18,15 +18,16 @@ from gateway.wire.account import Account
 from gateway.wire.kafka.sasl.claims import Claim
 
 MOST = 10_000
-"""Requests of one connection without a response. Java has 5, librdkafka up to a million, which wait
+"""The most in-flight requests of one connection. Java has 5, librdkafka up to a million, which wait
 in its own memory while the connection is not read."""
 
 
 class Asked(NamedTuple):
-    """A request that the broker has to answer. Its response has the form of this version.
+    """An in-flight request: sent to the broker, which has not responded yet.
 
-    `accounts`: what it sent to. `is_own`: the gateway asks, and the client gets no response.
-    `claim`: whom the client says to be in it. `since`: when a lookup went on.
+    `version`: that of the request, and so of its response. `accounts`: those that the request
+    produced to. `is_own`: the request is the gateway's, and the client gets no response. `claim`:
+    the identity that the client claims in it. `since`: when a lookup was forwarded.
     """
 
     key: int
@@ -39,9 +40,8 @@ class Asked(NamedTuple):
 
 
 class PureLine:
-    """Requests and own responses in the order of their responses; `compiled.kafka.Line` is its
-    twin, to which walkers add, and from which they take. `open`: how many answers the broker
-    owes."""
+    """In-flight requests and waiting synthetic responses, in the order of responses. `open`: the
+    number of requests. `compiled.kafka.Line` is its twin, which walkers add to and take from."""
 
     __slots__ = ("_line", "_most", "open")
 
@@ -59,36 +59,37 @@ class PureLine:
 
     @property
     def room(self) -> int:
-        """Return how many requests may be added."""
+        """Return how many more requests may be added."""
         return self._most - len(self._line)
 
     @property
     def is_full(self) -> bool:
-        """Return whether the client should not be read, as it has asked too much already."""
+        """Return whether the connection has so many in-flight requests that its client should not
+        be read."""
         return len(self._line) >= self._most
 
     @property
     def precedes_own_answer(self) -> bool:
-        """Return whether a response of the gateway follows the broker's next one."""
+        """Return whether a synthetic response waits directly behind the broker's next response."""
         return len(self._line) > 1 and isinstance(self._line[1], bytes)
 
     @property
     def first(self) -> Asked | bytes | None:
-        """Return what is first in the line."""
+        """Return the first entry, a request or a synthetic response; None if there is none."""
         return self._line[0] if self._line else None
 
-    def ask(self, asked: Asked) -> None:
-        """Add a request that goes to the broker."""
-        self._line.append(asked)
+    def ask(self, request: Asked) -> None:
+        """Append a request that goes to the broker."""
+        self._line.append(request)
         self.open += 1
 
     def add(self, own: bytes) -> None:
-        """Add a response of the gateway."""
+        """Append a synthetic response."""
         self._line.append(own)
 
     def take(self, correlation: int, like: Asked) -> bool:
-        """Remove the request that the broker has answered, if it has this id and is like another
-        one in all else, and no response of the gateway follows it; return whether it was there."""
+        """Remove the first request if it has this correlation id, equals the request `like` in all
+        else, and is not followed by a synthetic response; return whether it was removed."""
         line = self._line
         first = line[0] if line else b""
         if isinstance(first, bytes) or first.correlation != correlation:
@@ -102,7 +103,7 @@ class PureLine:
         return True
 
     def pop(self) -> Asked | bytes:
-        """Remove what is first in the line, and return it."""
+        """Remove the first entry, and return it."""
         first = self._line.pop(0)
         if not isinstance(first, bytes):
             self.open -= 1
@@ -116,7 +117,8 @@ else:
 
 
 class InFlight(Line):
-    """Requests and own responses, in the order in which clients expect what belongs to them."""
+    """The in-flight requests of one connection, and the synthetic responses that wait behind
+    them."""
 
     __slots__ = ()
 
@@ -124,16 +126,16 @@ class InFlight(Line):
         super().__init__(Asked, MOST)
 
     def response(self, own: bytes) -> bytes:
-        """Queue a response of the gateway behind the open requests. Return it if there are none, so
-        that the client gets it now; else nothing."""
+        """Queue a synthetic response behind the in-flight requests, and return no bytes. If no
+        request is in flight, return the response instead, for the client to get now."""
         if not len(self):
             return own
         self.add(own)
         return b""
 
     def next(self, correlation: int) -> Asked:
-        """Return the oldest request that the broker has not answered, to which its next response
-        belongs. Raises `PeerError` if the correlation ids differ: nobody could tell whose it is."""
+        """Return the oldest in-flight request, to which the broker's next response belongs. Raises
+        `PeerError` if there is none, or the correlation ids differ."""
         first = self.first
         if first is None or isinstance(first, bytes):
             raise PeerError("an answer without a request")
@@ -142,7 +144,8 @@ class InFlight(Line):
         return first
 
     def answered(self) -> bytes:
-        """Remove the request that the broker has answered; return the own responses behind it."""
+        """Remove the request to which the broker has responded; return the synthetic responses
+        behind it, which the client gets now."""
         self.pop()
         own: list[bytes] = []
         while isinstance(first := self.first, bytes):
@@ -151,5 +154,6 @@ class InFlight(Line):
         return b"".join(own)
 
     def waits_only_for(self, keys: frozenset[int]) -> bool:
-        """Return whether no response is owed to other requests than of these APIs."""
-        return all(isinstance(it, Asked) and it.key in keys for it in self)
+        """Return whether all in-flight requests are of these APIs, and no synthetic response
+        waits."""
+        return all(isinstance(entry, Asked) and entry.key in keys for entry in self)

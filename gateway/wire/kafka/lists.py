@@ -1,8 +1,8 @@
-"""What a request asks for by a list that names nothing: an empty one, or null where that may be.
+"""The meaning of an empty or null list in a request, by API.
 
-To brokers "none" often means "all", and all topics need more than a right to some. A test holds the
-table to the protocol's definitions: each list of each API has an entry, but for those of APIs that
-need the right to administer anyway.
+To brokers "none" often means "all", and access to all topics needs more than a right to some. A
+test holds the table to the protocol's definitions: each list of each API has an entry, except for
+APIs that need the right to administer anyway.
 
 Source: the message definitions of Apache Kafka, whose comments say it, and its brokers.
 """
@@ -14,11 +14,11 @@ from enum import Enum
 
 
 class Without(Enum):
-    """What a request asks for by an empty list, or by null."""
+    """What a request with an empty or null list asks for."""
 
     NOTHING = "nothing"
     ALL = "all topics: the client needs its right to all of them"
-    KNOWN = "all topics: the answer tells those that the client may look up"
+    KNOWN = "all topics: the response has those that the client may look up"
     SESSION = "the topics of the connection's own session"
     SAME = "what the member had before"
     CHOSEN = "what the broker chooses"
@@ -101,9 +101,9 @@ LISTS: Mapping[int, Mapping[str, Without]] = {
     91: _TOPICS,
     92: _lists("Topics"),
 }
-"""By API and path."""
+"""By API key and path."""
 
 
 def of_all(key: int) -> Iterator[str]:
-    """Yield the lists of an API by which a client asks for all topics if they name none."""
+    """Yield the paths of those lists of an API that mean all topics when they are empty."""
     return (path for path, means in LISTS.get(key, {}).items() if means is Without.ALL)

@@ -1,4 +1,4 @@
-"""Names of topics as values that rules and metrics read.
+"""Topic names, as rules and metrics read them.
 
 Kafka has no tenants and no namespaces, so all topics belong to the tenant `kafka` and to its one
 namespace.
@@ -19,19 +19,19 @@ EVERY_TOPIC = TopicName(TENANT, NAMESPACE, "")
 """Stands for all topics of a cluster."""
 
 _CACHED = 4096
-"""Names that are read again and again; an entry takes some 300 bytes."""
+"""Parsed names that are kept, some 300 bytes each; the same names come again and again."""
 
 
 _NAME = re.compile(rb"[a-zA-Z0-9._-]{1,249}")
 
 
 def is_name(name: bytes) -> bool:
-    """Return whether this may be the name of a topic. Brokers refuse all others."""
+    """Return whether a topic may have this name. Brokers refuse all other names."""
     return bool(_NAME.fullmatch(name)) and name not in (b".", b"..")
 
 
 def readable(name: bytes) -> str:
-    """Return a name as a text. Raises `PeerError` if it is not UTF-8."""
+    """Return a name as text. Raises `PeerError` if it is not UTF-8."""
     try:
         return name.decode()
     except UnicodeDecodeError as error:
@@ -40,7 +40,7 @@ def readable(name: bytes) -> str:
 
 @lru_cache(_CACHED)
 def read_topic(topic: str) -> TopicName | None:
-    """Return a topic's name; None: brokers accept no such name."""
+    """Return the parsed name of a topic; None if brokers accept no such name."""
     if not topic.isascii() or not is_name(topic.encode()):
         return None
     return TopicName(TENANT, NAMESPACE, topic)

@@ -1,9 +1,9 @@
-"""The conversation that opens a connection, from the client's first request to the pair.
+"""The opening conversation of a connection, from the client's first request to the pair.
 
-Clients mostly ask for ApiVersions first, and say who they are in it. A client that begins with
+Clients mostly send ApiVersions first, and state their library in it. A client that begins with
 another request gets its pair at once, whose session decides that request. The address at which a
 client has connected says which broker it wants (`Services.reached`). A gateway that has just
-started may not know yet where that one is, and asks any broker for it.
+started may not know that broker's address yet, and requests Metadata from any broker.
 """
 
 from __future__ import annotations
@@ -52,17 +52,18 @@ from gateway.wire.plugin import Mode
 from gateway.wire.subject import Caller, Subject
 
 MOST_GREETINGS = 3
-"""Versions of ApiVersions that a client may try; real ones take the one that they are told."""
+"""The most versions of ApiVersions that a client may try; real clients take the version that they
+are told after the first."""
 
 _NODES_VERSION = 1
-"""Of Metadata: the first in which a client can ask for no topic. Every broker knows it."""
+"""The first version of Metadata in which a client can request no topic. Every broker knows it."""
 
 _NOBODY = Known(Principal("", verified=False), None, Stated(), "")
-"""A client whom its broker knows, and the gateway does not."""
+"""A client that its broker authenticates, and the gateway does not."""
 
 
 class Greeting(NamedTuple):
-    """The request for ApiVersions with which a client begins. `frame`: empty if it does not."""
+    """The ApiVersions request with which a client begins. `frame`: empty if it begins otherwise."""
 
     frame: bytes = b""
     head: Head = Head(API_VERSIONS, 0, 0, None, -1)
@@ -108,7 +109,7 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
 
 
 def _greeting() -> Generator[Step, StepResult, Greeting | Refused]:
-    """Receive the client's first request, unless it is another one than ApiVersions."""
+    """Receive the client's first request if it is ApiVersions, and leave any other unread."""
     known = _api(API_VERSIONS)
     for _ in range(MOST_GREETINGS):
         seen = yield Peek(Peer.CLIENT, HEAD.size)
@@ -136,9 +137,9 @@ def _pair(listener: Listener, client: Client, greeted: Greeting) -> Opening:
         target: Address | None = None
         if client.node is not None:
             target = services.broker(client.node)
-            told = target is not None or (yield from _find_nodes(listener, client))
+            knows_nodes = target is not None or (yield from _find_nodes(listener, client))
             target = target or services.broker(client.node)
-            if told and target is None:
+            if knows_nodes and target is None:
                 return Refused(EndReason.NO_BROKER, detail=f"there is no broker {client.node}")
         reached = yield from reach(listener, target, principal, client.credential)
         if isinstance(reached, Denial):
@@ -149,10 +150,10 @@ def _pair(listener: Listener, client: Client, greeted: Greeting) -> Opening:
         if not greeted.frame:
             return Opened(KafkaSession(listener, client))
         yield Transmit(Peer.BROKER, greeted.frame)
-        told_versions = yield Receive(Peer.BROKER)
-        if not isinstance(told_versions, bytes):
+        versions = yield Receive(Peer.BROKER)
+        if not isinstance(versions, bytes):
             return Refused(EndReason.BROKER_LOST, detail="the broker did not answer")
-        changed = versions_for(listener, greeted.head, told_versions)
+        changed = versions_for(listener, greeted.head, versions)
     except PeerError as violation:
         return Refused(EndReason.BROKER_VIOLATION, detail=str(violation))
     yield Transmit(Peer.CLIENT, changed)
@@ -160,7 +161,9 @@ def _pair(listener: Listener, client: Client, greeted: Greeting) -> Opening:
 
 
 def versions_for(listener: Listener, head: Head, frame: bytes) -> bytes:
-    """Return the broker's response to ApiVersions as the client gets it. Raises `PeerError`."""
+    """Return the broker's response to ApiVersions as the client gets it, and keep the versions for
+    later clients. Raises `PeerError` if the response is truncated, or belongs to another request.
+    """
     known = _api(API_VERSIONS)
     if correlation(frame) != head.correlation:
         raise PeerError("an answer to another request")
@@ -171,8 +174,8 @@ def versions_for(listener: Listener, head: Head, frame: bytes) -> bytes:
 
 
 def _find_nodes(listener: Listener, client: Client) -> Generator[Step, StepResult, bool]:
-    """Ask any broker where all of them are; return whether it has said so. A broker that wants to
-    know first who asks does not."""
+    """Request the addresses of all brokers from any broker; return whether it has responded with
+    them. A broker that requires authentication first does not."""
     principal = client.subject.caller.principal
     dialled = yield from reach(listener, None, principal, client.credential)
     if isinstance(dialled, Denial):
@@ -194,9 +197,9 @@ def _find_nodes(listener: Listener, client: Client) -> Generator[Step, StepResul
 
 
 def _api(key: int) -> Api:
-    found = api(key)
-    assert found is not None
-    return found
+    known = api(key)
+    assert known is not None
+    return known
 
 
 def _framed(data: bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""Clients that show a credential again on an open connection, before the last one ends (KIP-368).
+"""Reauthentication of clients on open connections, before their credential expires (KIP-368).
 
-The gateway answers, where it verifies clients; their brokers learn nothing of it. A client stays
-who it is: one that shows another name, or nothing valid, is refused, and its connection ends.
+The gateway responds, where it verifies clients; brokers learn nothing of it. A client keeps its
+identity: one that shows another name, or no valid credential, is refused, and its connection ends.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ _LATE = Denial(Refusal.TIMEOUT, "it took too long to check the credential")
 
 
 class Response(NamedTuple):
-    """A response to the client. `denial`: it is refused, and its connection has to end.
-    `principal`: it has shown a newer credential, this one if its broker could be shown it too."""
+    """A response to the client. `denial`: why the client is refused, after which its connection has
+    to end. `principal`: set when the client has shown a newer credential; `credential`: that one,
+    if its broker could be shown it too."""
 
     data: bytes
     denial: Denial | None = None
@@ -35,8 +36,9 @@ class Response(NamedTuple):
 
 @dataclass(slots=True)
 class Settling:
-    """The job that waits for a response about a client; see `contract.Job`. `until`: when it comes
-    too late, or has come. `result`: the response. `is_asked`: the job was started."""
+    """The job that verifies a client's credential; see `contract.Job`. `until`: the time after
+    which its result comes too late; `-math.inf` once the job is over. `result`: its result.
+    `is_asked`: the job was started."""
 
     step: Settle
     until: float
@@ -48,13 +50,13 @@ class Settling:
     late: ClassVar[Denial] = _LATE
 
     def converse(self) -> Generator[Step, StepResult, bytes | Denial]:
-        """See `contract.Job`."""
+        """Verify the credential and keep the result; see `contract.Job`."""
         self.result = yield self.step
         return b""
 
 
 class Reauthentication:
-    """What one connection shows again."""
+    """The reauthentication of one connection's client: its SASL exchange with the gateway."""
 
     __slots__ = ("_client", "_exchange", "_listener", "_mechanism", "_settling")
 
@@ -66,9 +68,9 @@ class Reauthentication:
         self._settling: Settling | None = None
 
     def decide(self, head: Head, frame: bytes, now: float) -> Response | Settling:
-        """Return the response to SaslHandshake or SaslAuthenticate; or what must be waited for,
-        after which the same request is decided again, and perhaps before. Raises `PeerError` if it
-        is torn."""
+        """Return the response to a SaslHandshake or SaslAuthenticate request; or the job that it
+        waits for. Call this again with the same request once the job is over; earlier calls return
+        the job again. Raises `PeerError` if the request is truncated."""
         if head.key == SASL_HANDSHAKE:
             return self._chosen(head, frame)
         if self._settling is not None:
@@ -86,8 +88,8 @@ class Reauthentication:
         offered = mechanisms_of(self._listener)
         mechanism = handshake.mechanism_of(head, frame)
         if mechanism not in offered or head.version < 1:
-            told = handshake.offer(head, offered, handshake.UNSUPPORTED_SASL_MECHANISM)
-            return Response(told, _MISPLACED)
+            response = handshake.offer(head, offered, handshake.UNSUPPORTED_SASL_MECHANISM)
+            return Response(response, _MISPLACED)
         self._mechanism, self._exchange = mechanism, None
         return Response(handshake.offer(head, offered))
 
@@ -111,12 +113,12 @@ class Reauthentication:
         self._settling = Settling(step, now + Settling.patience)
         return self._settling
 
-    def _over(self, head: Head, found: Accepted | Denial) -> Response:
+    def _over(self, head: Head, outcome: Accepted | Denial) -> Response:
         self._mechanism, self._exchange = "", None
-        if isinstance(found, Denial):
-            return Response(handshake.failed(head), found)
-        if found.principal.name != self._client.principal.name:
+        if isinstance(outcome, Denial):
+            return Response(handshake.failed(head), outcome)
+        if outcome.principal.name != self._client.principal.name:
             return Response(handshake.failed(head), _OTHER)
-        left = self._listener.settings.services.left(found.principal)
-        told = handshake.response(head, found.data, handshake.lifetime_ms(left))
-        return Response(told, None, found.principal, found.credential)
+        left = self._listener.settings.services.left(outcome.principal)
+        response = handshake.response(head, outcome.data, handshake.lifetime_ms(left))
+        return Response(response, None, outcome.principal, outcome.credential)

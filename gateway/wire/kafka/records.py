@@ -1,9 +1,9 @@
-"""Counts the messages of record batches by their heads, without decompression.
+"""Counts the messages of record batches by the batches' heads, without decompression.
 
-A batch of format 2 says in its head how many records it has, and brokers refuse one that says
-something else. What is older is counted as one message for each entry: brokers take it from
-clients before Kafka 4.0 alone. The broker may end its response within a batch, which a consumer
-fetches again, so that is not counted.
+A batch of format 2 states in its head how many records it has, and brokers refuse a batch that
+states a wrong number. In older formats each entry counts as one message: only brokers before Kafka
+4.0 accept them from clients. A broker may end its response within a batch. Consumers fetch such a
+batch again, so it is not counted.
 
 Source: the message format of Apache Kafka, and KIP-98.
 """
@@ -27,16 +27,16 @@ _count = struct.Struct(">57xi").unpack_from
 FORMAT = 2
 
 _AFTER_LENGTH = 12
-"""Bytes of an entry up to where its length begins to count."""
+"""Bytes of an entry before those that its length counts."""
 
 
 _LEAST = HEAD - _AFTER_LENGTH
-"""The least length that a batch of format 2 may say that it has."""
+"""The least length that a batch of format 2 may state."""
 
 
 class Batches:
-    """Counts the messages of `size` bytes of batches, as a `stream.Run`. `whole`: no batch may be
-    torn."""
+    """Counts the messages in `size` bytes of batches; a `stream.Run`. `whole`: a truncated batch is
+    a violation."""
 
     __slots__ = ("_whole", "left", "messages", "skips")
 
@@ -46,11 +46,12 @@ class Batches:
         self.messages = 0
         self._whole = whole
         if size < SHORT:
-            self._tear()
+            self._skip_rest()
 
     def take(self, chunk: bytearray, at: int, end: int) -> int:
-        """See `stream.Run`. Raises `PeerError` if a batch states a length or a count that it cannot
-        have, or is torn and must not be."""
+        """Count the batches in `chunk[at:end]`; return the offset up to which the bytes may pass;
+        see `stream.Run`. Raises `PeerError` if a batch states an impossible length or count, or is
+        truncated where it must be whole."""
         while at < end:
             if not self.skips:
                 at = self._run(chunk, at, end)
@@ -65,58 +66,58 @@ class Batches:
             self.left -= step
             at += step
             if not self.skips and self.left < SHORT:
-                self._tear()
+                self._skip_rest()
         return at
 
     def _run(self, chunk: bytearray, at: int, end: int) -> int:
-        """Count the usual batches that are whole in the chunk, and return the offset behind them.
-        The last one of a partition is left to `_entry`. Flat, as a response may have hundreds."""
+        """Count the usual batches that lie whole in the chunk; return the offset behind them. The
+        last batch of a partition is left to `_entry`. Flat, as a response may have hundreds."""
         began, last = at, min(end, at + self.left - SHORT)
         messages = 0
         while at + HEAD <= last:
-            length, format, told = _usual(chunk, at)
+            length, format, count = _usual(chunk, at)
             behind = at + length + _AFTER_LENGTH
-            if format != FORMAT or told < 0 or length < _LEAST or behind > last:
+            if format != FORMAT or count < 0 or length < _LEAST or behind > last:
                 break
-            messages += told
+            messages += count
             at = behind
         self.messages += messages
         self.left -= at - began
         return at
 
     def _entry(self, chunk: bytearray, at: int, end: int) -> int:
-        """Count an entry, and return its length; 0: its head is cut. One that goes on behind the
-        last byte was cut by the broker, and is not counted."""
+        """Count one entry and return its length; 0 if the chunk cuts its head. An entry that goes
+        on behind the last byte was cut by the broker, and is not counted."""
         if end - at < SHORT:
             return 0
-        said, format = _head(chunk, at)
-        length: int = said + _AFTER_LENGTH
+        stated, format = _head(chunk, at)
+        length: int = stated + _AFTER_LENGTH
         if length < (HEAD if format == FORMAT else SHORT) and length <= self.left:
-            raise PeerError(f"a batch of {said} bytes")
+            raise PeerError(f"a batch of {stated} bytes")
         if length > self.left:
-            self._tear()
+            self._skip_rest()
             return self.left
         if format != FORMAT:
             self.messages += 1
             return length
         if end - at < HEAD:
             return 0
-        (told,) = _count(chunk, at)
-        if told < 0:
-            raise PeerError(f"a batch of {told} messages")
-        self.messages += told
+        (count,) = _count(chunk, at)
+        if count < 0:
+            raise PeerError(f"a batch of {count} messages")
+        self.messages += count
         return length
 
-    def _tear(self) -> None:
-        """Skip what is left, of which nothing can be counted."""
+    def _skip_rest(self) -> None:
+        """Skip the remaining bytes, in which no message can be counted."""
         if self.left and self._whole:
             raise PeerError("a batch that is torn")
         self.skips = self.left
 
 
 def counted(frame: bytes, place: Place) -> tuple[int, int]:
-    """Return the bytes and the messages of batches that stand at a place of a flexible frame, with
-    their compact length before them. Raises `PeerError` if they cannot be."""
+    """Return the bytes and the messages of the batches at a place of a flexible frame, where their
+    compact length stands before them. Raises `PeerError` if the batches are malformed."""
     length, at = read_unsigned(frame, place.start, place.end)
     batches = Batches(max(0, length - 1), whole=False)
     batches.take(bytearray(frame[at : place.end]), 0, batches.left)

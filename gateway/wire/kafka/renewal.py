@@ -1,7 +1,7 @@
-"""Shows a broker the credential again on an open connection, before the broker closes it (KIP-368).
+"""Reauthentication of the gateway at a broker, before the broker closes the connection (KIP-368).
 
-The requests that show it are sent between the client's. Brokers close a connection that sends any
-other request before they have accepted the credential, so the client's requests wait that long.
+Its requests are sent between the client's. A broker closes a connection on which any other request
+comes before it has accepted the credential, so the client's requests wait that long.
 """
 
 from __future__ import annotations
@@ -24,20 +24,21 @@ from gateway.wire.kafka.sasl.client import client as proving
 from gateway.wire.kafka.sasl.handshake import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
 SHARE = 0.85
-"""Of the time that a broker gives, after which a credential is shown again: as Java does it."""
+"""The share of the credential's lifetime after which it is shown again, as Java does."""
 
 LEAST = 1.0
-"""Seconds between two times, however short a broker's time is."""
+"""The least seconds between two reauthentications, however short the lifetime is."""
 
 
 def due_in(lifetime: float) -> float:
-    """Return after how many seconds a credential is shown again that is good for so many."""
+    """Return the seconds until reauthentication, for a credential that the broker accepts for
+    `lifetime` seconds."""
     return max(LEAST, SHARE * lifetime)
 
 
 class Renewal:
-    """Shows a credential once more. `lifetime`: seconds for which the broker accepts it; known at
-    the end. Methods raise `PeerError` if the broker violates the protocol."""
+    """One reauthentication at a broker. `lifetime`: seconds for which the broker accepts the
+    credential, known at the end. Methods raise `PeerError` if the broker violates the protocol."""
 
     __slots__ = ("_correlation", "_mechanism", "_proving", "lifetime")
 
@@ -48,29 +49,29 @@ class Renewal:
         self.lifetime = math.inf
 
     def begin(self) -> tuple[Asked, bytes]:
-        """Return the first request."""
+        """Return the first request, for the in-flight line, and its frame."""
         data = handshake.ask_for(self._mechanism, HANDSHAKE_VERSION, self._correlation, OURS)
-        return self._asked(SASL_HANDSHAKE, HANDSHAKE_VERSION), data
+        return self._request(SASL_HANDSHAKE, HANDSHAKE_VERSION), data
 
-    def answered(self, asked: Asked, frame: bytes) -> tuple[Asked, bytes] | Denial | None:
-        """Return the next request, after the response to the last one; or why the broker does not
-        accept the credential; None: it has."""
-        if asked.key == SASL_HANDSHAKE:
-            if handshake.read_offer(asked.version, frame).error:
+    def answered(self, request: Asked, frame: bytes) -> tuple[Asked, bytes] | Denial | None:
+        """Take the broker's response to the last request. Return the next request with its frame;
+        or why the broker does not accept the credential; or None once it has accepted it."""
+        if request.key == SASL_HANDSHAKE:
+            if handshake.read_offer(request.version, frame).error:
                 return NO_MECHANISM
             return self._show(next(self._proving))
-        told = handshake.read_answer(asked.version, frame)
-        if told.error:
+        response = handshake.read_answer(request.version, frame)
+        if response.error:
             return NOT_ACCEPTED
         try:
-            return self._show(self._proving.send(told.data))
+            return self._show(self._proving.send(response.data))
         except StopIteration:
-            self.lifetime = lifetime_of(told)
+            self.lifetime = lifetime_of(response)
             return None
 
     def _show(self, token: bytes) -> tuple[Asked, bytes]:
         data = handshake.show(token, AUTHENTICATE_VERSION, self._correlation, OURS)
-        return self._asked(SASL_AUTHENTICATE, AUTHENTICATE_VERSION), data
+        return self._request(SASL_AUTHENTICATE, AUTHENTICATE_VERSION), data
 
-    def _asked(self, key: int, version: int) -> Asked:
+    def _request(self, key: int, version: int) -> Asked:
         return Asked(key, version, self._correlation, is_own=True)

@@ -1,7 +1,7 @@
-"""Refuses requests of replicas, which only brokers are.
+"""Refuses requests of replicas, which only brokers may send.
 
-A broker would judge such a request by the principal of its connection, the gateway's: it answers
-with messages beyond the high watermark, and moves that of a partition.
+A broker would authorize such a request by the principal of its connection, which is the gateway's.
+It would respond with messages beyond the high watermark, and move the watermark of a partition.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from gateway.wire.kafka.walk import plan
 LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH = 2, 23
 
 OF_REPLICAS = frozenset({FETCH, LIST_OFFSETS, OFFSET_FOR_LEADER_EPOCH})
-"""APIs whose requests say which replica asks. Consumers have a negative id."""
+"""APIs whose requests have a replica id. Consumers send a negative one."""
 
 _WANTED = frozenset({"ReplicaId"})
 
 
 def refuse_replica(schema: Schema, head: Head, frame: bytes) -> None:
-    """Raise `PeerError` if a request of `OF_REPLICAS` says that it is a replica's, or is torn."""
+    """Raise `PeerError` if a request of `OF_REPLICAS` has a replica's id, or is truncated."""
     for place in plan(schema, head.version, _WANTED).walk(frame, head.body, len(frame)).places:
         if int.from_bytes(frame[place.start : place.end], signed=True) >= 0:
             raise PeerError("a request of a replica")

@@ -1,5 +1,5 @@
-"""Topics in answers: those with a substitute get their names and errors back, and those that a
-client may not know of are left out."""
+"""Topics in responses: those with a substitute get their names back, with errors, and those that
+the client may not look up are removed."""
 
 from __future__ import annotations
 
@@ -9,19 +9,20 @@ from typing import NamedTuple, Protocol
 
 from gateway.wire.kafka.schema import Field, Schema, of
 from gateway.wire.kafka.substitutes import Substitutes
-from gateway.wire.kafka.walk import Found, Place, plan, splice, text_at, unsigned
+from gateway.wire.kafka.walk import Place, Walk, plan, splice, text_at, unsigned
 
 _ID, _ERROR, _TOPIC = "TopicId", "ErrorCode", "topicName"
 
 
 class Hidden(Protocol):
-    """Returns whether a response must not name a topic. `by_id`: `topic` is an id, not a name."""
+    """Returns whether a topic must be removed from a response. `by_id`: `topic` is an id, not a
+    name."""
 
     def __call__(self, topic: bytes, *, by_id: bool) -> bool: ...
 
 
 class Element(NamedTuple):
-    """One topic of a response: its place, the places of its name and id, and of its errors."""
+    """One topic of a response: its place, and the places of its name, its id and its errors."""
 
     place: Place
     names: tuple[Place, ...]
@@ -29,8 +30,8 @@ class Element(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """One list of topics of a response: the place of its length, and its elements. `number`: None
-    of a topic that stands in no list."""
+    """One list of topics in a response. `number`: the place of its length; None for a topic that
+    stands in no list."""
 
     number: Place | None
     elements: list[Element]
@@ -39,15 +40,15 @@ class Listed(NamedTuple):
 def restored(
     schema: Schema, version: int, frame: bytes, start: int, substitutes: Substitutes
 ) -> bytes:
-    """Return a response whose body begins at `start`, in which topics have their own names, and
-    each that had a substitute has the error for which it got one. Raises `PeerError` if it is
-    torn."""
+    """Return a response, whose body begins at `start`, with each substitute replaced by the topic
+    that it stands for and the error of its denial; the same object if there is no substitute.
+    Raises `PeerError` if the response is truncated."""
     flexible = version >= schema.flexible
     changed: bytearray | None = None
     lists, _ = _lists(schema, version, frame, start)
-    for element in (it for listed in lists for it in listed.elements):
+    for element in (element for listed in lists for element in listed.elements):
         for place in element.names:
-            other = told(frame, place, flexible=flexible)
+            other = topic_at(frame, place, flexible=flexible)
             original = substitutes.original(other)
             if original is not None:
                 changed = bytearray(frame) if changed is None else changed
@@ -58,41 +59,42 @@ def restored(
 
 
 def without(schema: Schema, version: int, frame: bytes, start: int, hidden: Hidden) -> bytes:
-    """Return a response whose lists have no topics that are hidden. Raises `PeerError` if it is
-    torn."""
+    """Return a response, whose body begins at `start`, without the hidden topics in its lists.
+    Raises `PeerError` if the response is truncated."""
     flexible = version >= schema.flexible
-    lists, found = _lists(schema, version, frame, start)
+    lists, walk = _lists(schema, version, frame, start)
     changes: list[tuple[Place, bytes]] = []
     for number, elements in lists:
         gone = [
-            it.place
-            for it in elements
+            element.place
+            for element in elements
             if any(
-                hidden(told(frame, name, flexible=flexible), by_id=name.name.endswith(_ID))
-                for name in it.names
+                hidden(topic_at(frame, name, flexible=flexible), by_id=name.name.endswith(_ID))
+                for name in element.names
             )
         ]
         if number is not None and gone:
             left = len(elements) - len(gone)
             changes.append((number, unsigned(left + 1) if flexible else left.to_bytes(4)))
             changes += [(place, b"") for place in gone]
-    return splice(frame, found, changes) if changes else frame
+    return splice(frame, walk, changes) if changes else frame
 
 
-def told(frame: bytes, place: Place, *, flexible: bool) -> bytes:
-    """Return a topic as a frame names it; empty if it does not."""
+def topic_at(frame: bytes, place: Place, *, flexible: bool) -> bytes:
+    """Return the topic name or id at a place; empty if it is null."""
     if place.name.endswith(_ID):
         return frame[place.start : place.end]
     return text_at(frame, place, flexible=flexible) or b""
 
 
-def _lists(schema: Schema, version: int, frame: bytes, start: int) -> tuple[list[Listed], Found]:
-    """Return the lists of topics of a response. No such list is in an element of another one."""
-    found = plan(schema, version, _wanted(schema, version)).walk(frame, start, len(frame))
+def _lists(schema: Schema, version: int, frame: bytes, start: int) -> tuple[list[Listed], Walk]:
+    """Return the lists of topics in a response, and the walk over it. No such list is inside
+    another one."""
+    walk = plan(schema, version, _wanted(schema, version)).walk(frame, start, len(frame))
     lists: list[Listed] = []
     names: list[Place] = []
     errors: list[Place] = []
-    for place in found.places:
+    for place in walk.places:
         if place.name.endswith("#"):
             lists.append(Listed(place, []))
         elif place.name.endswith("[]"):
@@ -103,26 +105,27 @@ def _lists(schema: Schema, version: int, frame: bytes, start: int) -> tuple[list
             errors.append(place)
         else:
             names.append(place)
-    alone = [Listed(None, [Element(it, (it,), ())]) for it in names]
-    return [*lists, *alone], found
+    alone = [Listed(None, [Element(name, (name,), ())]) for name in names]
+    return [*lists, *alone], walk
 
 
 @cache
 def _wanted(schema: Schema, version: int) -> frozenset[str]:
-    """Return what is wanted of each struct that names a topic. Errors outside of these are not."""
+    """Return the paths of names, ids and errors in each struct that names a topic. Errors elsewhere
+    are not wanted."""
     return frozenset(_of_topics(tuple(schema.of(version)), version, ""))
 
 
 def _of_topics(fields: tuple[Field, ...], version: int, at: str) -> Iterator[str]:
-    for it in of(fields, version):
-        path = at + it.name
-        inner = tuple(of(it.fields, version))
-        names = [field.name for field in inner if _names_topic(field)]
-        if it.kind == "[]string" and it.entity == _TOPIC:
+    for field in of(fields, version):
+        path = at + field.name
+        inner = tuple(of(field.fields, version))
+        names = [member.name for member in inner if _names_topic(member)]
+        if field.kind == "[]string" and field.entity == _TOPIC:
             yield from (path + "[]", path + "#")
-        elif it.kind == "{}" and names:
+        elif field.kind == "{}" and names:
             yield from (f"{path}/{name}" for name in names)
-        elif it.kind == "[]{}" and names:
+        elif field.kind == "[]{}" and names:
             yield from (path + "[]", path + "#")
             yield from (f"{path}/{name}" for name in names)
             yield from _errors(inner, version, path + "/")
@@ -130,12 +133,12 @@ def _of_topics(fields: tuple[Field, ...], version: int, at: str) -> Iterator[str
             yield from _of_topics(inner, version, path + "/")
 
 
-def _names_topic(it: Field) -> bool:
-    return it.kind in ("string", "uuid") and (it.entity == _TOPIC or it.name == _ID)
+def _names_topic(field: Field) -> bool:
+    return field.kind in ("string", "uuid") and (field.entity == _TOPIC or field.name == _ID)
 
 
 def _errors(fields: tuple[Field, ...], version: int, at: str) -> Iterator[str]:
-    for it in of(fields, version):
-        if it.name == _ERROR:
-            yield at + it.name
-        yield from _errors(it.fields, version, at + it.name + "/")
+    for field in of(fields, version):
+        if field.name == _ERROR:
+            yield at + field.name
+        yield from _errors(field.fields, version, at + field.name + "/")

@@ -1,10 +1,11 @@
-"""What a client needs for each API, where rules or a policy agent decide.
+"""The rights that a client needs for each API, where rules or a policy agent decide.
 
-Rights are on topics. A consumer group is what rules call a subscription, and so is a transactional
-id of a producer. What concerns the cluster, and not one topic, needs the right to administer.
+Rights are on topics. A consumer group is what rules call a subscription, and so is a producer's
+transactional id. A request that concerns the cluster, and no single topic, needs the right to
+administer.
 
-A topic without a right is denied by itself: it gets a substitute in the request, and its name and
-the error in the response (`substitutes`). All else is refused as a whole (`refusing`).
+A topic without a right is denied alone: it gets a substitute in the request, and its name and the
+error in the response (`substitutes`). Otherwise the whole request is refused (`synthetic`).
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from gateway.wire.subject import Subject
 
 
 class Needs(NamedTuple):
-    """The rights that an API needs. `topics`: on each topic that it `names` at these paths.
-    `groups`, `transactions`: to consume as a group, and to produce in a transaction, named at these
-    paths. `cluster`: to administer."""
+    """The rights that an API needs. `topics`: the right on each topic that the request has at the
+    paths `names`. `groups`, `transactions`: the paths of groups to consume as, and of transactional
+    ids to produce with. `cluster`: the API needs the right to administer."""
 
     topics: Right | None = None
     names: tuple[str, ...] = ()
@@ -48,8 +49,8 @@ _NOTHING = Needs()
 _CLUSTER = Needs(cluster=True)
 
 NEEDS = {
-    0: _NOTHING,  # judged while it passes, its transactional id too
-    1: _NOTHING,  # judged by `fetching`
+    0: _NOTHING,  # authorized while it passes, its transactional id too
+    1: _NOTHING,  # authorized by `fetching`
     2: Needs(Right.LOOKUP, _NAME),
     3: Needs(Right.LOOKUP, _NAME),
     8: Needs(Right.CONSUME, _NAME, _GROUP),
@@ -58,7 +59,7 @@ NEEDS = {
         (*_NAME, "Groups/Topics/Name", "Groups/Topics/TopicId"),
         ("GroupId", "Groups/GroupId"),
     ),
-    10: _NOTHING,  # it says where a group or a transaction is, and nothing of it
+    10: _NOTHING,  # the response has a coordinator's address, and nothing of the group
     11: Needs(groups=_GROUP),
     12: Needs(groups=_GROUP),
     13: Needs(groups=_GROUP),
@@ -94,7 +95,7 @@ NEEDS = {
     **dict.fromkeys(range(48, 52), _CLUSTER),
     55: _CLUSTER,
     57: _CLUSTER,
-    60: _NOTHING,  # as Metadata tells it too
+    60: _NOTHING,  # Metadata has the same
     61: Needs(Right.CONSUME, _NAME),
     64: _CLUSTER,
     65: Needs(transactions=("TransactionalIds[]",)),
@@ -115,15 +116,16 @@ NEEDS = {
     91: Needs(Right.CONSUME, ("Topics/TopicName",), _GROUP),
     92: Needs(Right.CONSUME, ("Topics/TopicName",), _GROUP),
 }
-"""By API. A new release of Kafka with an API that is not here fails a test."""
+"""By API key. A new release of Kafka with an API that is not here fails a test."""
 
 EXPRESSIONS = {68: "SubscribedTopicRegex"}
-"""Fields by which a broker finds topics itself, among all of the cluster."""
+"""By API key: the field with an expression by which a broker selects topics itself, among all
+topics of the cluster."""
 
 
 class Rights:
-    """Judges the requests of one connection. `book`: gets what has to be asked for before a request
-    can be judged."""
+    """Authorizes the requests of one connection. `book`: notes the topic names and rights that have
+    to be looked up before a request can be authorized."""
 
     __slots__ = ("_book", "_client", "_substitutes")
 
@@ -132,12 +134,12 @@ class Rights:
         self._book = book
         self._substitutes = substitutes
 
-    def judge(self, schema: Schema, head: Head, frame: bytes) -> bytes | ErrorCode:
-        """Return a request as the broker gets it, or the error that refuses it. Raises `PeerError`
-        if it is torn."""
+    def authorize(self, schema: Schema, head: Head, frame: bytes) -> bytes | ErrorCode:
+        """Return the frame of a request as the broker gets it, or the error that refuses it. Raises
+        `PeerError` if the request is truncated."""
         needs = NEEDS[head.key]
-        found = plan(schema, head.version, _wanted(head.key), whole=True)
-        places = found.walk(frame, head.body, len(frame)).places
+        wanted = plan(schema, head.version, _wanted(head.key), whole=True)
+        places = wanted.walk(frame, head.body, len(frame)).places
         flexible = head.version >= schema.flexible
         if needs.cluster:
             return self._on_cluster() or frame
@@ -162,7 +164,8 @@ class Rights:
     def _named(
         self, place: Place, frame: bytes, *, flexible: bool, needs: Needs
     ) -> ErrorCode | None:
-        """Return why a client may not use a group, a transactional id, or an expression."""
+        """Return the error for a group, a transactional id or an expression that the client may not
+        use; None if it may."""
         name = text_at(frame, place, flexible=flexible)
         if place.name in EXPRESSIONS.values():
             return self._on_all(needs) if name else None  # an empty one finds nothing
@@ -178,8 +181,8 @@ class Rights:
         return self._whole(Right.ADMINISTER, self._client.subject, error)
 
     def _on_all(self, needs: Needs) -> ErrorCode | None:
-        """Return the error for a client without the API's right on some topic; None: it has the
-        right on all topics."""
+        """Return the error for a client that lacks the API's right on some topic; None if it has
+        the right on all topics."""
         assert needs.topics is not None
         if needs.topics is Right.ADMINISTER:
             return self._on_cluster()
@@ -190,20 +193,22 @@ class Rights:
         return None if self._book.forbid(right, subject) is None else error
 
     def _topic(self, key: int, place: Place, frame: bytes, *, flexible: bool) -> bytes | None:
-        """Return the substitute of a topic that the client may not use."""
+        """Return the substitute of a topic that the client may not use; None if it may."""
         right, asks_for_names = NEEDS[key].topics, key == METADATA
         assert right is not None
         by_id = place.name.endswith("TopicId")
-        told = frame[place.start : place.end] if by_id else text_at(frame, place, flexible=flexible)
-        if not told or told == NONE:
+        topic = (
+            frame[place.start : place.end] if by_id else text_at(frame, place, flexible=flexible)
+        )
+        if not topic or topic == NONE:
             return None
-        name = self._book.name(told, wanted=not asks_for_names) if by_id else told
+        name = self._book.name(topic, wanted=not asks_for_names) if by_id else topic
         if name is None and asks_for_names:
-            return None  # the response says it, and is judged then
+            return None  # the response has the name, and is filtered then
         error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else self._denied(right, name)
         if error is None:
             return None
-        return (self._substitutes.id if by_id else self._substitutes.name)(told, error)
+        return (self._substitutes.id if by_id else self._substitutes.name)(topic, error)
 
     def _denied(self, right: Right, name: bytes) -> ErrorCode | None:
         topic = read_topic(readable(name))

@@ -1,7 +1,7 @@
-"""What both scanners of Kafka share: `requests` and `responses`; see `contract.Scanner`.
+"""The base of Kafka's two scanners, `requests` and `responses`; see `contract.Scanner`.
 
-Produce requests and Fetch answers pass and are counted while they come; so do the requests of Fetch
-and the responses to Produce that need no decision. All other frames stop.
+Produce requests and Fetch responses pass and are counted while they arrive; so do the Fetch
+requests and Produce responses that need no decision. All other frames stop.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from gateway.wire.kafka.stream import Stream
 from gateway.wire.kafka.traffic import Traffic
 
 REQUEST = struct.Struct(">ihhi")
-"""The head of each request up to its client id: size, API, version, correlation id."""
+"""The head of each request up to its client id: size, API key, version, correlation id."""
 
 ANSWER = struct.Struct(">ii")
 """The head of each response: size, correlation id."""
 
 NO_ACKS = 0
-"""Of a Produce request that is not answered."""
+"""The `acks` of a Produce request that gets no response."""
 
 
 class FrameScanner(ABC):
-    """The part that both directions share: a frame that is read while it passes.
+    """Scans one direction: passes frames and reads them meanwhile, and halts at stop frames.
 
-    `raw`: frames have no heads, as tokens after SaslHandshake 0; each stops.
+    `raw`: frames are bare tokens without heads, as after SaslHandshake 0; each of them stops.
     """
 
     __slots__ = ("_failed", "_rest", "_stream", "raw", "stop")
@@ -38,24 +38,26 @@ class FrameScanner(ABC):
     def __init__(self) -> None:
         self.stop = 0
         self.raw = False
-        self._rest = 0  # bytes of a frame that has been read as far as anybody wants
+        self._rest = 0  # remaining bytes of a frame whose wanted part has been read
         self._stream: Stream | None = None
         self._failed: int | None = None  # bytes that were owed before the scan that failed
 
     @property
     def owed(self) -> int:
-        """See `contract.Scanner`."""
+        """Return the bytes of the passing frame that have not arrived yet; see
+        `contract.Scanner`."""
         if self._failed is not None:
             return self._failed
         return self._rest if self._stream is None else self._stream.left
 
     @property
     def skips(self) -> int:
-        """See `contract.Scanner`."""
+        """Return how many of the owed bytes pass unread; see `contract.Scanner`."""
         return self._rest if self._stream is None else self._stream.skips
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Scanner`. Mostly a chunk is one frame like the last one."""
+        """Return the offset up to which `chunk[start:end]` may pass; see `contract.Scanner`. Mostly
+        a chunk is one frame like the last one."""
         stream, pos = self._stream, start
         owed = self._rest if stream is None else stream.left
         if stream is None and not self.raw:
@@ -100,26 +102,26 @@ class FrameScanner(ABC):
 
     @abstractmethod
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
-        """Pass the frames at `pos` that are like the last one, and return the offset behind them;
-        `pos` if none is. The end of the last one may not have come."""
+        """Pass the frames at `pos` that are like the last one; return the offset behind them, or
+        `pos` if none is. The last of them may end beyond the chunk."""
 
     @abstractmethod
     def _begin(self, chunk: bytearray, pos: int, end: int, size: int) -> int:
-        """Begin with a frame: return the length of its head if it passes, or of all of it if it has
-        been read, though its end may not have come; otherwise 0, with `stop` unless its head is
-        cut. `size`: bytes behind its size."""
+        """Begin with a frame at `pos`. `size`: the bytes behind its size field. Return the length
+        of its head if it passes, or its whole length if it has been read, though its end may not
+        have come. Otherwise return 0, with `stop` set unless the chunk cuts the head."""
 
     @abstractmethod
     def _passed(self, chunk: bytearray) -> None:
-        """Count the frame that has passed, and which ends in this chunk."""
+        """Count the frame that has passed, which ends in this chunk."""
 
 
 def schemas(key: int) -> tuple[Schema, Schema]:
-    """Return how an API's requests and answers look."""
-    found = api(key)
-    assert found is not None
-    return found.request, found.response
+    """Return the schemas of an API's requests and responses."""
+    known = api(key)
+    assert known is not None
+    return known.request, known.response
 
 
 NOTHING, UNASKED = Traffic(), Asked(PRODUCE, 0, 0)
-"""What stands in place of a frame that passes, while none does."""
+"""The frame's content and request, while no frame passes."""

@@ -1,4 +1,4 @@
-"""The messages of Kafka's protocol, by API key and version.
+"""The schemas of Kafka's messages, by API key and version.
 
 Source: the message definitions of Apache Kafka, from which proto/kafka.py makes `_messages`.
 """
@@ -13,26 +13,27 @@ from typing import Any, NamedTuple
 from gateway.wire.kafka._messages import APIS
 
 BROKER = "broker"
-"""Where clients are served. What is offered elsewhere alone is for brokers and controllers among
-themselves."""
+"""The listener on which brokers serve clients. APIs that are offered on other listeners alone are
+for brokers and controllers among themselves."""
 
 
 REQUEST_STEPS = 20_000
-"""A walk over so many takes up to 30 ms (AMD EPYC). Real requests have some hundreds; the largest
-name thousands of partitions."""
+"""The most steps of a walk over a request; 20,000 take up to 30 ms (AMD EPYC). Real requests have
+some hundreds; the largest name thousands of partitions."""
 
 ANSWER_STEPS = 400_000
-"""Brokers are believed, and tell of all partitions of a cluster at once, of which large ones have
-200,000. How much is walked is bounded by how large a frame may be that is held whole, too."""
+"""The most steps of a walk over a response. Brokers are trusted, and describe all partitions of a
+cluster at once, of which large clusters have 200,000. The bound on stop frames bounds a walk too.
+"""
 
 
 class Field(NamedTuple):
     """One field of a struct.
 
-    `kind`: a type, with `[]` before it for an array of such; `{}` is a struct of `fields`. `first`,
-    `last`: the versions that have it. `nullable`, `tagged`: the first versions in which it may be
-    null, and in which it is a tagged field, of number `tag`. `entity`: what it names, such as
-    `topicName`; empty: nothing of interest.
+    `kind`: its type, with `[]` before it for an array of that type; `{}` is a struct of `fields`.
+    `first`, `last`: the versions that have the field. `nullable`: the first version in which it may
+    be null. `tagged`: the first version in which it is a tagged field, with the number `tag`.
+    `entity`: what the value names, such as `topicName`; empty if nothing of interest.
     """
 
     name: str
@@ -48,9 +49,9 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Schema:
-    """A request or a response. `flexible`: the first version with tagged fields and compact
-    lengths (KIP-482). `steps`: elements and tagged fields that a body may have. There is one object
-    for each, which is found in caches by its identity."""
+    """The fields of a request or a response, in all its versions. `flexible`: the first version
+    with tagged fields and compact lengths (KIP-482). `steps`: the most elements and tagged fields
+    that a body may have. Each schema is one object, which caches use as a key by its identity."""
 
     first: int
     last: int
@@ -59,12 +60,13 @@ class Schema:
     steps: int
 
     def of(self, version: int) -> Iterator[Field]:
-        """Yield the fields of one version."""
+        """Yield the fields that a version has."""
         return of(self.fields, version)
 
 
 class Api(NamedTuple):
-    """One API. `offered`: `broker`, `controller`, or both."""
+    """One API: its key, its name, and the schemas of its requests and responses. `offered`: the
+    listeners that serve it, `broker`, `controller`, or both."""
 
     key: int
     name: str
@@ -74,18 +76,18 @@ class Api(NamedTuple):
 
     @property
     def is_for_clients(self) -> bool:
-        """Return whether clients ask brokers for it."""
+        """Return whether brokers serve this API to clients."""
         return BROKER in self.offered
 
 
 def of(fields: tuple[Field, ...], version: int) -> Iterator[Field]:
-    """Yield those fields of a struct that a version has."""
-    return (it for it in fields if it.first <= version <= it.last)
+    """Yield those of a struct's fields that a version has."""
+    return (field for field in fields if field.first <= version <= field.last)
 
 
 @cache
 def api(key: int) -> Api | None:
-    """Return the API of a key; None if the gateway does not know it."""
+    """Return the API with this key; None if the gateway does not know it."""
     if key not in APIS:
         return None
     name, offered, request, response = APIS[key]
@@ -94,14 +96,14 @@ def api(key: int) -> Api | None:
 
 
 def apis() -> Iterator[Api]:
-    """Yield all APIs, by key."""
-    return (found for key in APIS if (found := api(key)))
+    """Yield all APIs, in the order of their keys."""
+    return (known for key in APIS if (known := api(key)))
 
 
-def _schema(told: tuple[Any, ...], steps: int) -> Schema:
-    first, last, flexible, fields = told
+def _schema(definition: tuple[Any, ...], steps: int) -> Schema:
+    first, last, flexible, fields = definition
     return Schema(first, last, flexible, _fields(fields), steps)
 
 
-def _fields(told: tuple[Any, ...]) -> tuple[Field, ...]:
-    return tuple(Field._make((*rest, _fields(inner))) for *rest, inner in told)
+def _fields(definitions: tuple[Any, ...]) -> tuple[Field, ...]:
+    return tuple(Field._make((*rest, _fields(inner))) for *rest, inner in definitions)

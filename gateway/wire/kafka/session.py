@@ -1,9 +1,9 @@
 """The session of one connection; see `contract.Session`.
 
-Requests go on as they came, in the client's order, to the one broker of the connection; answers
+Requests go on as they came, in the client's order, to the one broker of the connection; responses
 come in the same order (`in_flight`). Clients of Kafka cannot be told to wait before they send, so
-nothing is held: a request whose topics have used up their allowance stays unread, and the response
-to the one before says for how long (KIP-219).
+no frame is held: a request whose topics have used up their allowance stays unread, and the response
+to the request before it states the throttle time (KIP-219).
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ from gateway.wire.kafka.commits import COMMITS
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.directions import directions
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.frames import API_VERSIONS, Head, request, response
+from gateway.wire.kafka.frames import API_VERSIONS, Head, response
+from gateway.wire.kafka.frames import request as read_head
 from gateway.wire.kafka.in_flight import Asked, InFlight
 from gateway.wire.kafka.reauthentication import Reauthentication, Settling
 from gateway.wire.kafka.renewal import Renewal, due_in
@@ -76,41 +77,42 @@ from gateway.wire.subject import Caller, Subject
 
 IDLE = 620.0
 """Seconds without a byte after which a pair ends. Clients say nothing for up to 9 minutes while
-they have nothing to do, or wait for a group; brokers close after 10."""
+they have nothing to do, or wait for a group; brokers close a connection after 10."""
 
 FULL_WAIT = 0.05
-"""Seconds until a client is read again that has too many requests without a response."""
+"""Seconds until a client with too many in-flight requests is read again."""
 
 LONGEST_QUESTION = 5.0
-"""Seconds for which a request waits until it is known what its topics are, and who may use them."""
+"""Seconds for which a request waits at most for the names of its topics' ids and the client's
+rights."""
 
 MOST_QUESTIONS = 2
-"""How often a request waits: for names, and for the rights to them."""
+"""How often a request waits: once for names, and once for the rights to them."""
 
 PASSING = 0.1
-"""Seconds until it is looked again whether a response has passed, behind which the pair ends."""
+"""Seconds between two checks whether a response has passed, behind which the pair ends."""
 
 SWEPT = 120.0
-"""Seconds after which the account of a topic that is not used is closed."""
+"""Seconds after which the account of an unused topic is closed."""
 
 JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 11, 12, 14
 OF_GROUPS = frozenset({JOIN_GROUP, HEARTBEAT, SYNC_GROUP, 68, 76, 88})
-"""APIs that members of groups ask, of all kinds of groups."""
+"""APIs that members of groups call, of all kinds of groups."""
 
 OF_SHARE = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
 """APIs of share sessions."""
 
 LONG = frozenset({JOIN_GROUP, SYNC_GROUP})
-"""APIs whose responses may take minutes, and are asked for again without harm."""
+"""APIs whose responses may take minutes, and which clients may call again without harm."""
 
 REBOOTSTRAP = 13
-"""The first version of Metadata whose clients go back to where they began if they are told so."""
+"""The first version of Metadata whose clients return to their bootstrap servers if told to."""
 
 BARE = 0
 """The version of SaslHandshake after which tokens have no requests around them."""
 
 OWN = -1
-"""The correlation id of what the gateway itself asks."""
+"""The correlation id of the gateway's own requests."""
 
 
 SASL = frozenset({SASL_HANDSHAKE, SASL_AUTHENTICATE})
@@ -121,12 +123,12 @@ def _is_head_of_produce(frame: bytes) -> bool:
 
 
 class KafkaSession:
-    """See `contract.Session`."""
+    """Decides the stop frames of one Kafka connection, and keeps its state; see
+    `contract.Session`."""
 
     __slots__ = (
         "_again",
         "_answering",
-        "_asks",
         "_asks_until",
         "_book",
         "_claim",
@@ -135,13 +137,14 @@ class KafkaSession:
         "_is_leaving",
         "_listener",
         "_paced_until",
+        "_reauthentication",
         "_refused",
         "_renewal",
         "_requests",
         "_responses",
         "_rights",
+        "_rounds",
         "_services",
-        "_shows_again",
         "_substitutes",
         "_sweeps",
         "_throttle",
@@ -174,70 +177,79 @@ class KafkaSession:
         )
         self._requests.stops = client.guessed is not None
         self._answering = Answering(listener, client, self._book, self._substitutes, self._throttle)
-        self._asks = 0  # questions that the next request has waited for
-        self._asks_until = 0.0  # when it goes on without answers
-        self._unanswered = 0  # questions of the gateway's own, to the broker and to others
-        self._waits_since = math.inf  # when the request began to wait that is postponed
+        self._rounds = 0  # of questions, for which the next request has waited
+        self._asks_until = 0.0  # when that request goes on, whatever is known
+        self._unanswered = 0  # the gateway's own questions, to the broker and to the policy agent
+        self._waits_since = math.inf  # when the postponed request began to wait
         self._again: Again | None = None
-        self._paced_until: float | None = None  # when the lookup may go on that was counted
+        self._paced_until: float | None = None  # when the counted lookup may go on
         self._claim: Claim | None = None
-        self._shows_again: Reauthentication | None = None
-        self._refused: Denial | None = None  # the pair ends when all is answered
+        self._reauthentication: Reauthentication | None = None
+        self._refused: Denial | None = None  # ends the pair when no request is in flight
         self._renewal: Renewal | None = None  # under way
         self._is_leaving = self._sweeps = False
 
     @property
     def caller(self) -> Caller:
-        """See `contract.Session`."""
+        """Return the client, as rules, metrics and logs read it; see `contract.Session`."""
         return self._client.subject.caller
 
     @property
     def scanners(self) -> tuple[Scanner, Scanner]:
-        """See `contract.Session`."""
+        """Return the scanner of requests and that of responses; see `contract.Session`."""
         return self._requests, self._responses
 
     @property
     def collected_bound(self) -> int:
-        """See `contract.Session`."""
+        """Return the bytes of the largest stop frame that may be held; see `contract.Session`."""
         return self._listener.settings.bounds.collected
 
     @property
     def expires_at(self) -> float | None:
-        """See `contract.Session`."""
+        """Return the wall-clock time at which the client's credential expires; None: never, or the
+        broker decides it. See `contract.Session`."""
         verifies = self._listener.settings.mode is Mode.VERIFY
         return self._client.principal.expires_at if verifies else None
 
     @property
     def holding(self) -> KafkaSession:
-        """See `contract.Session`."""
+        """Return the session itself, since its requests wait for allowance; see
+        `contract.Session`."""
         return self
 
     @property
     def moves_at(self) -> float | None:
-        """See `contract.Session`."""
+        """Return None: the session renews the gateway's credential at the broker (`renewal`), so
+        the client need not be moved."""
         return None
 
     @property
     def may_move(self) -> bool:
-        """See `contract.Session`."""
+        """Return True. It has no effect without `moves_at`; see `contract.Session`."""
         return True
 
     def opened(self, now: float) -> Effects:
-        """See `contract.Session`."""
+        """Return the first effects of the pair: when the broker is shown a credential again; see
+        `contract.Session`."""
         return self._renew_later(self._client.lifetime, now)
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """See `contract.Session`."""
+        """Decide a request or a response that stopped, or the head of a Produce request or Fetch
+        response; see `contract.Session`."""
         if direction is Direction.TO_CLIENT:
-            return (*self._answered(frame, now), *self._found_out(), *self._sweep_later(now))
-        effects = self._asked(frame, now)
+            return (
+                *self._decide_response(frame, now),
+                *self._ask_questions(),
+                *self._sweep_later(now),
+            )
+        effects = self._decide_request(frame, now)
         return (*effects, *self._sweep_later(now))
 
     # -- requests ----------------------------------------------------------------------------
 
-    def _asked(self, frame: bytes, now: float) -> Effects:
+    def _decide_request(self, frame: bytes, now: float) -> Effects:
         if self._is_leaving or self._refused is not None:
-            return self._asked_while_leaving(frame)
+            return self._decide_while_leaving(frame)
         if self._is_misled():
             return (End(EndReason.TARGET_REFUSED, detail="this is another broker"),)
         if self._renewal is not None:
@@ -248,16 +260,16 @@ class KafkaSession:
             return self._bare_token(frame, now)
         if _is_head_of_produce(frame):
             return self._produce(frame, now)
-        head = request(frame)
+        head = read_head(frame)
         known = api(head.key)
         if known is None or head.body < 0 or not self._is_offered(head.key):
             return self._unknown(head)
         if head.key in SASL:
             return self._sasl(head, frame, now)
-        return self._delayed(known, head, frame, now) or self._judged(known, head, frame, now)
+        return self._delayed(known, head, frame, now) or self._authorize(known, head, frame, now)
 
     def _delayed(self, known: Api, head: Head, frame: bytes, now: float) -> Effects | None:
-        """Return the effects that have a request wait for a limit; None if it may go on."""
+        """Return the effects that make a request wait for a limit; None if it may go on."""
         self._throttle.in_group |= head.key in OF_GROUPS
         if head.key in (FETCH, SHARE_FETCH):
             return self._wait(self._throttle.consumed, now)
@@ -265,43 +277,43 @@ class KafkaSession:
             return self._pace(known, head, frame, now)
         return None
 
-    def _judged(self, known: Api, head: Head, frame: bytes, now: float) -> Effects:
-        """Send a request on, as far as the client has rights to what it names."""
-        if self._asks and self._unanswered and now < self._asks_until:
-            return (Postpone(self._asks_until),)  # something else has resumed it
+    def _authorize(self, known: Api, head: Head, frame: bytes, now: float) -> Effects:
+        """Forward a request, with substitutes for what the client has no right to; or refuse it."""
+        if self._rounds and self._unanswered and now < self._asks_until:
+            return (Postpone(self._asks_until),)  # resumed by something else
         if head.key in OF_REPLICAS:
             refuse_replica(known.request, head, frame)
-        judged = self._decided_by(known.request, head, frame)
-        if self._asks_first(now):
-            # Brokers keep the topics of a fetch session, and the responses to others are kept too:
-            # none of them may get a substitute that is out of date a moment later.
-            return (*self._found_out(), Postpone(self._asks_until))
-        if isinstance(judged, fetching.Judged):
+        decision = self._authorized(known.request, head, frame)
+        if self._must_ask(now):
+            # Brokers keep the topics of a fetch session, and clients keep other responses: none of
+            # these may get a substitute that is out of date a moment later.
+            return (*self._ask_questions(), Postpone(self._asks_until))
+        if isinstance(decision, fetching.Denied):
             by_id = fetching.names_ids(head)
-            judged = fetching.replaced(frame, judged, self._substitutes, by_id=by_id)
+            decision = fetching.replaced(frame, decision, self._substitutes, by_id=by_id)
         self._paced_until = None
-        if judged is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
-            return self._own(no_session(known, head))
-        if isinstance(judged, ErrorCode):
-            return self._own(refused(known, head, frame, judged))
-        asked = Asked(head.key, head.version, head.correlation, since=now)
+        if decision is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+            return self._respond(no_session(known, head))
+        if isinstance(decision, ErrorCode):
+            return self._respond(refused(known, head, frame, decision))
+        request = Asked(head.key, head.version, head.correlation, since=now)
         if head.key in COMMITS:
-            self._answering.commits(known, head, frame, asked)
-        self._in_flight.ask(asked)
-        return FORWARD if judged is frame else (Replace(judged),)
+            self._answering.commits(known, head, frame, request)
+        self._in_flight.ask(request)
+        return FORWARD if decision is frame else (Replace(decision),)
 
-    def _decided_by(
+    def _authorized(
         self, schema: Schema, head: Head, frame: bytes
-    ) -> bytes | fetching.Judged | ErrorCode:
-        """Return a request as the broker gets it, or what must not stand in it, or the
-        error that refuses it."""
+    ) -> bytes | fetching.Denied | ErrorCode:
+        """Return the request as the broker gets it, or those of its parts that are denied, or the
+        error that refuses all of it."""
         if head.key in OF_SHARE and not self._book.sessions.may_share(schema, head, frame):
             return ErrorCode.SHARE_SESSION_NOT_FOUND
         guarded = self._services.guarded
         if head.key == FETCH or (head.key == SHARE_FETCH and not guarded):
-            return fetching.judged(schema, head, frame, self._book)
+            return fetching.authorize(schema, head, frame, self._book)
         if guarded:
-            return self._rights.judge(schema, head, frame)
+            return self._rights.authorize(schema, head, frame)
         plan(schema, head.version, whole=True).walk(frame, head.body, len(frame))
         return frame
 
@@ -309,16 +321,17 @@ class KafkaSession:
         times = LookupTimes(self._client.subject, since, now, proven=True)
         self._services.looked_up(LookupOutcome.CONNECT, times if self._services.timed else None)
 
-    def _asks_first(self, now: float) -> bool:
-        """Return whether a request must wait until what it names is known: once for names, and once
-        more for the rights to what was named, so that it goes on as it is if nobody says it."""
-        has_questions = bool(self._book.undecided or (self._book.wanted and not self._asks))
-        if has_questions and self._asks < MOST_QUESTIONS:
-            if not self._asks:
+    def _must_ask(self, now: float) -> bool:
+        """Return whether a request must wait for topic names or rights that are not known: once for
+        names, and once more for the rights to the named topics. Then it goes on, whatever is known.
+        """
+        has_questions = bool(self._book.undecided or (self._book.wanted and not self._rounds))
+        if has_questions and self._rounds < MOST_QUESTIONS:
+            if not self._rounds:
                 self._asks_until = now + LONGEST_QUESTION
-            self._asks += 1
+            self._rounds += 1
             return now < self._asks_until
-        self._asks = 0
+        self._rounds = 0
         return False
 
     def _is_offered(self, key: int) -> bool:
@@ -326,7 +339,7 @@ class KafkaSession:
 
     def _is_misled(self) -> bool:
         """Return whether the client got another broker than it wanted, as far as that is known by
-        now. A guess that was right is one no more."""
+        now. A right guess is no guess any more."""
         client = self._client
         if client.guessed is None or client.node is None:
             return False
@@ -337,16 +350,17 @@ class KafkaSession:
         return wanted is not None
 
     def _unknown(self, head: Head) -> Effects:
-        """Answer a version of ApiVersions that is too new; brokers close for all others."""
+        """Respond to a version of ApiVersions that is too new; for any other unknown request end
+        the pair, as brokers do."""
         known = api(head.key)
         if head.key != API_VERSIONS or known is None:
             detail = f"a request of API {head.key} in version {head.version}"
             return (End(EndReason.UNKNOWN_COMMAND, detail=detail),)
-        return self._own(response(known, 0, head.correlation, unsupported()))
+        return self._respond(response(known, 0, head.correlation, unsupported()))
 
-    def _own(self, told: bytes) -> Effects:
-        """Drop a request, and answer it in its place."""
-        at_once = self._in_flight.response(told)
+    def _respond(self, data: bytes) -> Effects:
+        """Drop a request and send a synthetic response, in the order of responses."""
+        at_once = self._in_flight.response(data)
         return (Drop(), Inject(Direction.TO_CLIENT, at_once)) if at_once else DROP
 
     def _produce(self, head: bytes, now: float) -> Effects:
@@ -358,23 +372,25 @@ class KafkaSession:
         return FORWARD
 
     def _pace(self, known: Api, head: Head, frame: bytes, now: float) -> Effects | None:
-        """Return the effects that have a lookup wait for its rate limit, or refuse it; None if it
+        """Return the effects that make a lookup wait for its rate limit, or refuse it; None if it
         may go on."""
         if self._paced_until is None:
-            found = self._services.wait(Action.LOOKUP, self._client.subject, self._again)
-            if isinstance(found, Denial):
+            outcome = self._services.wait(Action.LOOKUP, self._client.subject, self._again)
+            if isinstance(outcome, Denial):
                 self._again = None
                 self._services.looked_up(LookupOutcome.REFUSED)
-                return self._own(refused(known, head, frame, ErrorCode.THROTTLING_QUOTA_EXCEEDED))
-            self._again = found if isinstance(found, Again) else None
-            if isinstance(found, Again):
-                return (Postpone(now + found.seconds),)
-            self._paced_until = now + found
+                return self._respond(
+                    refused(known, head, frame, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
+                )
+            self._again = outcome if isinstance(outcome, Again) else None
+            if isinstance(outcome, Again):
+                return (Postpone(now + outcome.seconds),)
+            self._paced_until = now + outcome
         return (Postpone(self._paced_until),) if now < self._paced_until else None
 
     def _wait(self, noted: Mapping[Account, None], now: float) -> Effects | None:
-        """Return the effects that have a request wait for the allowance of all these accounts; None
-        if it may go on. Whoever has waited for long goes on in debt."""
+        """Return the effects that make a request wait until these accounts have allowance; None if
+        it may go on. A request that has waited as long as it may goes on in debt."""
         self._waits_since = min(self._waits_since, now)
         until = self._waits_since + self._throttle.longest
         waiting = self._throttle.waiting(noted)
@@ -387,61 +403,65 @@ class KafkaSession:
 
     @property
     def given_up(self) -> float:
-        """See `contract.Holding`. No frame is queued."""
+        """Return `math.inf`: no frame is queued, so no client gives up on one; see
+        `contract.Holding`."""
         return math.inf
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Holding`."""
+        """Return `start`: no frame is queued; see `contract.Holding`."""
         return start
 
     def delivered(self, now: float) -> Effects | None:
-        """See `contract.Holding`: an account has allowance."""
+        """Return the effect that offers the waiting request again, as an account has allowance; see
+        `contract.Holding`."""
         return (Resume(Direction.TO_BROKER),)
 
     def reset(self, account: Account) -> Effects | None:
-        """See `contract.Holding`."""
+        """Return None: no producer is reset, since no frame is queued; see `contract.Holding`."""
         return None
 
-    # -- answers -----------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------
 
-    def _answered(self, frame: bytes, now: float) -> Effects:
+    def _decide_response(self, frame: bytes, now: float) -> Effects:
         if self._responses.raw:
             return self._bare_response(frame)
         _, correlation = ANSWER.unpack_from(frame)
-        asked = self._in_flight.next(correlation)
-        if asked.key == FETCH:  # the head alone, and the gateway's own response follows
+        request = self._in_flight.next(correlation)
+        if request.key == FETCH:  # the head alone, and the gateway's own response follows
             own = self._responses.go_on(frame)
             return (Forward(), Inject(Direction.TO_CLIENT, own), *self._end_of_refused(now))
-        if asked.key in SASL:
-            if asked.is_own:
-                return self._renewed(asked, frame, now)
-            self._sasl_answered(asked, frame)
-        if asked.key == METADATA and not asked.is_own:
-            self._looked_up(asked.since, now)
-        self._responses.note(asked, frame)
-        changed = self._answering.response(asked, frame)
+        if request.key in SASL:
+            if request.is_own:
+                return self._renewed(request, frame, now)
+            self._sasl_answered(request, frame)
+        if request.key == METADATA and not request.is_own:
+            self._looked_up(request.since, now)
+        self._responses.note(request, frame)
+        changed = self._answering.response(request, frame)
         own = self._in_flight.answered()
         effect: Effect = Forward() if changed is frame else Replace(changed)
         after: Effects = (Inject(Direction.TO_CLIENT, own),) if own else ()
         after = (*after, *self._end_of_refused(now))
-        if asked.is_own:
+        if request.is_own:
             self._unanswered -= 1
             return (Drop(), *after, Resume(Direction.TO_BROKER))
         return (effect, *after)
 
     def _end_of_refused(self, now: float) -> Effects:
-        """Return the end of a client that was refused, once it has all responses before it."""
+        """Return the end of a refused client's pair, once it has all responses to its earlier
+        requests."""
         if self._refused is None or self._in_flight.open:
             return ()
         if self._responses.owed:
             return (Later(now + PASSING, self._end_of_refused),)
         return (End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.text),)
 
-    def _found_out(self) -> Effects:
-        """Ask the broker for the names of ids that are not known, and others for rights.
+    def _ask_questions(self) -> Effects:
+        """Request the names of unknown topic ids from the broker, and have unknown rights looked
+        up.
 
-        The broker is not asked while a request passes, which has its place among the pending ones
-        only at its end: its response comes first, and is an occasion to ask.
+        Nothing is sent to the broker while a request passes, which gets its place among the
+        in-flight requests only at its end: its response comes first, and is an occasion to ask.
         """
         effects: list[Effect] = []
         wanted, undecided = self._book.wanted, self._book.undecided
@@ -462,40 +482,41 @@ class KafkaSession:
         return (Resume(Direction.TO_BROKER),)
 
     def _decided(self, _result: bytes | Denial, _now: float) -> Effects:
-        """Go on when others have said what they know; if they have not, the request is refused."""
+        """Offer the waiting request again once rights were looked up; if they are still unknown, it
+        is refused."""
         self._unanswered -= 1
         return (Resume(Direction.TO_BROKER),)
 
     # -- SASL --------------------------------------------------------------------------------
 
     def _sasl(self, head: Head, frame: bytes, now: float) -> Effects:
-        """Pass a request of SASL on where brokers verify clients; otherwise answer it: the client
-        shows a credential again."""
+        """Forward a SASL request where brokers verify clients; otherwise respond to it, as a
+        reauthentication of the client."""
         if self._listener.settings.mode is Mode.PASS_THROUGH:
             return self._pass_sasl(head, frame)
-        if self._shows_again is None:
-            self._shows_again = Reauthentication(self._listener, self._client)
-        found = self._shows_again.decide(head, frame, now)
-        if isinstance(found, Settling):
-            asks = () if found.is_asked else (Start(found, partial(self._settled, found)),)
-            found.is_asked = True
-            return (*asks, Postpone(found.until))
-        if found.denial is not None:
-            self._refused = found.denial
+        if self._reauthentication is None:
+            self._reauthentication = Reauthentication(self._listener, self._client)
+        decision = self._reauthentication.decide(head, frame, now)
+        if isinstance(decision, Settling):
+            asks = () if decision.is_asked else (Start(decision, partial(self._settled, decision)),)
+            decision.is_asked = True
+            return (*asks, Postpone(decision.until))
+        if decision.denial is not None:
+            self._refused = decision.denial
             self._stop_requests()
-            detail = found.denial.text
-            at_once = self._in_flight.response(found.data)
+            detail = decision.denial.text
+            at_once = self._in_flight.response(decision.data)
             if not self._in_flight.open:
                 return (Drop(), End(EndReason.AUTHENTICATION_FAILED, at_once, detail))
             return DROP
-        if found.principal is None:
-            return self._own(found.data)
-        self._client.principal = found.principal
-        self._client.credential = found.credential
+        if decision.principal is None:
+            return self._respond(decision.data)
+        self._client.principal = decision.principal
+        self._client.credential = decision.credential
         if self._listener.settings.mode is not Mode.VERIFY:  # when it ends is the broker's affair
-            return self._own(found.data)
-        left = self._services.left(found.principal)
-        return (*self._own(found.data), Prolong(now + left))
+            return self._respond(decision.data)
+        left = self._services.left(decision.principal)
+        return (*self._respond(decision.data), Prolong(now + left))
 
     def _pass_sasl(self, head: Head, frame: bytes) -> Effects:
         if head.key == SASL_HANDSHAKE:
@@ -506,20 +527,20 @@ class KafkaSession:
                 return (End(EndReason.UNKNOWN_COMMAND, detail=detail),)
         elif self._claim is not None:
             self._claim.add(token_of(head, frame))
-        asked = Asked(head.key, head.version, head.correlation, claim=self._claim)
-        self._in_flight.ask(asked)
+        request = Asked(head.key, head.version, head.correlation, claim=self._claim)
+        self._in_flight.ask(request)
         return FORWARD
 
-    def _sasl_answered(self, asked: Asked, frame: bytes) -> None:
-        """Note what a broker answers to a client that it verifies."""
-        claim = asked.claim
+    def _sasl_answered(self, request: Asked, frame: bytes) -> None:
+        """Note a broker's response to a client that the broker verifies."""
+        claim = request.claim
         if claim is None:
             return
-        if asked.key == SASL_AUTHENTICATE:
-            told = read_answer(asked.version, frame)
-            self._name("" if told.error else claim.accepted(told.data))
+        if request.key == SASL_AUTHENTICATE:
+            outcome = read_answer(request.version, frame)
+            self._name("" if outcome.error else claim.accepted(outcome.data))
         elif claim.bare:
-            accepted = not read_offer(asked.version, frame).error
+            accepted = not read_offer(request.version, frame).error
             self._requests.raw = self._responses.raw = accepted
             self._watch.edition += 1
             self._claim = claim
@@ -527,7 +548,7 @@ class KafkaSession:
     def _bare_token(self, frame: bytes, now: float) -> Effects:
         claim = self._claim
         assert claim is not None
-        if claim.is_over:  # the broker has to accept the last one first
+        if claim.is_over:  # the broker has to accept the last token first
             return (Postpone(now + LONGEST_QUESTION),)
         claim.add(read_bare(frame))
         return FORWARD
@@ -542,7 +563,7 @@ class KafkaSession:
         return (Forward(), Resume(Direction.TO_BROKER))
 
     def _name(self, name: str) -> None:
-        """Note the name by which a broker knows the client."""
+        """Note the name by which the broker knows the client."""
         if name:
             caller = self._client.subject.caller._replace(principal=name)
             self._client.subject = Subject(caller)
@@ -550,11 +571,12 @@ class KafkaSession:
     # -- the gateway's credential ------------------------------------------------------------
 
     def _renew_later(self, lifetime: float, now: float) -> Effects:
-        """Schedule that the broker is shown a credential again, if it wants that."""
+        """Schedule the gateway's reauthentication at the broker, if the broker's time for it is
+        limited."""
         return () if math.isinf(lifetime) else (Later(now + due_in(lifetime), self._renew),)
 
     def _renew(self, now: float) -> Effects:
-        """Show the broker a credential again, as soon as no request passes."""
+        """Begin the gateway's reauthentication at the broker, as soon as no request passes."""
         if self._is_leaving or self._refused is not None:
             return ()
         self._stop_requests()
@@ -567,26 +589,26 @@ class KafkaSession:
         if isinstance(credential, Denial) or mechanism is None:
             return ()  # the broker ends the connection when it has to
         self._renewal = Renewal(credential, mechanism, OWN)
-        asked, data = self._renewal.begin()
-        self._in_flight.ask(asked)
+        request, data = self._renewal.begin()
+        self._in_flight.ask(request)
         return (Inject(Direction.TO_BROKER, data),)
 
-    def _renewed(self, asked: Asked, frame: bytes, now: float) -> Effects:
-        """Go on with what the broker answers to the gateway's credential."""
+    def _renewed(self, request: Asked, frame: bytes, now: float) -> Effects:
+        """Go on with the reauthentication after the broker's response."""
         renewal = self._renewal
         assert renewal is not None
-        found = renewal.answered(asked, frame)
+        outcome = renewal.answered(request, frame)
         own = self._in_flight.answered()
         before: Effects = (Drop(), Inject(Direction.TO_CLIENT, own)) if own else DROP
-        if isinstance(found, Denial):
-            return (*before, End(EndReason.BROKER_REFUSED, detail=found.text))
-        if found is not None:
-            following, data = found
+        if isinstance(outcome, Denial):
+            return (*before, End(EndReason.BROKER_REFUSED, detail=outcome.text))
+        if outcome is not None:
+            following, data = outcome
             self._in_flight.ask(following)
             return (*before, Inject(Direction.TO_BROKER, data))
         self._renewal = None
-        again = self._renew_later(renewal.lifetime, now)
-        return (*before, Resume(Direction.TO_BROKER), *again, *self._end_of_refused(now))
+        next_renewal = self._renew_later(renewal.lifetime, now)
+        return (*before, Resume(Direction.TO_BROKER), *next_renewal, *self._end_of_refused(now))
 
     # -- sweeps ------------------------------------------------------------------------------
 
@@ -600,8 +622,8 @@ class KafkaSession:
         return (Later(now + SWEPT, self._sweep),)
 
     def _sweep(self, now: float) -> Effects:
-        """Close what is not used any more, and look again while there is anything: what passes
-        gives no occasion."""
+        """Close unused accounts, and schedule the next sweep while any are left, since passing
+        frames give no occasion for it."""
         self._sweeps = False
         closed = self._book.close_idle()
         for account in closed:
@@ -614,20 +636,21 @@ class KafkaSession:
         return (*map(Discard, closed), *self._sweep_later(now))
 
     def _stop_requests(self) -> None:
-        """Have each request stop from now on, also those that are like the last one."""
+        """Make each request stop from now on, also those that are like the last one."""
         self._requests.stops = True
         self._watch.edition += 1
 
     @property
     def _is_at_rest(self) -> bool:
-        """Return whether nothing is owed: neither answers, nor the rest of a frame that passes."""
+        """Return whether no response is in flight, and no frame has passed in part."""
         return not (self._in_flight.open or self._requests.owed or self._responses.owed)
 
     # -- ends --------------------------------------------------------------------------------
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
-        """See `contract.Session`. A broker goes on with a topic that a fetch session has, so the
-        client has to begin anew."""
+        """Close an account that rules no longer allow; see `contract.Session`. A revoked consumer
+        ends the pair: the broker goes on with a topic of a fetch session, so the client has to
+        begin anew."""
         self._book.withdraw(account)
         self._throttle.forget(account)
         if account.action is Action.PRODUCE:
@@ -635,12 +658,14 @@ class KafkaSession:
         return (End(EndReason.OPERATOR_CLOSED, detail=denial.text),)
 
     def expiring(self, now: float) -> Effects:
-        """See `contract.Session`. Clients cannot be asked; they know when theirs expires."""
+        """Return no effects: Kafka's clients cannot be asked for a newer credential, and know when
+        their own expires."""
         return ()
 
     def leave(self, now: float) -> Effects | None:
-        """See `contract.Session`. Take no more requests, and wait for the rest of one that passes,
-        and for answers to earlier ones. One that waits is decided again, as it may be answered."""
+        """Take one step of moving the client away; see `contract.Session`. No more requests are
+        taken; a passing request and in-flight responses are awaited. A waiting request is decided
+        again, as it may get a synthetic response."""
         if not self._is_leaving:
             self._is_leaving = True
             self._stop_requests()
@@ -648,21 +673,22 @@ class KafkaSession:
         passes = self._requests.owed or self._responses.owed
         return None if self._in_flight.waits_only_for(LONG) and not passes else ()
 
-    def _asked_while_leaving(self, frame: bytes) -> Effects:
-        """Send clients back to where they began if they understand it (KIP-1102), and leave all
-        other requests unread, so that they are sent again elsewhere."""
+    def _decide_while_leaving(self, frame: bytes) -> Effects:
+        """Send clients back to their bootstrap servers if they understand it (KIP-1102), and leave
+        all other requests unread, so that clients send them again elsewhere."""
         if not self._requests.raw and not _is_head_of_produce(frame):
-            head = request(frame)
+            head = read_head(frame)
             if head.key == METADATA and head.version >= REBOOTSTRAP and head.body >= 0:
-                return self._own(self._answering.rebootstrap(head))
+                return self._respond(self._answering.rebootstrap(head))
         return (Postpone(math.inf),)
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """See `contract.Session`. The protocol has no frame that answers nothing."""
+        """Return no bytes: Kafka has no frame that a client gets without a request."""
         return b""
 
     def close(self) -> bool:
-        """See `contract.Session`."""
+        """Give some of the pair's accounts back, and at last its quota; return whether accounts are
+        left. See `contract.Session`."""
         if self._book.close():
             return True
         self._client.leave()

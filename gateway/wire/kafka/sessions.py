@@ -1,10 +1,10 @@
 """The fetch sessions and share sessions that one connection may use.
 
-A broker keeps the topics of a session, so that later requests name only what has changed. Whoever
+A broker keeps the topics of a session, so that later requests name only changes. A request that
 names a session gets the messages of its topics: the broker knows the gateway as one principal, and
-binds a session to none. So a connection uses only a fetch session that a response gave it, and only
-a share session that it has begun. Whoever loses a right loses the connection, and the sessions with
-it.
+binds sessions to no client. So a connection may use only fetch sessions that a response gave it,
+and share sessions that it has begun. A client that loses a right loses the connection, and its
+sessions with it.
 
 Sources: KIP-227 (fetch sessions), KIP-932 (share sessions).
 """
@@ -16,56 +16,57 @@ from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.walk import plan, text_at
 
 MOST = 8
-"""Sessions of each kind that a connection may use at a time; clients have one. Of more, those that
-it was given first are forgotten."""
+"""The most sessions of each kind that a connection may use at a time; clients have one. Beyond that
+the oldest ones are forgotten."""
 
 LONGEST = 1024
-"""Bytes of the names of a group and its member whose share session is kept. Members are named by
-ids of 22 bytes, and groups by names of some dozens."""
+"""The most bytes of a group's and a member's name together whose share session is kept. Member ids
+have 22 bytes, group names some dozens."""
 
 NO_SESSION = 0
-"""Of a fetch request without a session, or that asks for one."""
+"""The session id of a fetch request without a session, or that asks for a new one."""
 
 _BEGINS = 0
 """The epoch of a request that begins a share session."""
 
 Member = tuple[bytes, bytes]
-"""A group and its member, who names a share session by both."""
+"""A group and its member; both together name a share session."""
 
 _OF_SHARE = ("GroupId", "MemberId", "ShareSessionEpoch")
 
 
 class Sessions:
-    """What one connection may use."""
+    """The fetch and share sessions that one connection may use."""
 
     __slots__ = ("_beginning", "_fetch", "_share")
 
     def __init__(self) -> None:
         self._fetch: tuple[int, ...] = ()
         self._share: tuple[Member, ...] = ()
-        self._beginning: Member | None = None  # named by the last request that begins one
+        self._beginning: Member | None = None  # that the last such request begins
 
     @property
     def any_fetch(self) -> bool:
-        """Return whether a broker keeps topics that the connection has named."""
+        """Return whether the connection has a fetch session, for which a broker keeps topics."""
         return bool(self._fetch)
 
     def gave(self, session: int) -> None:
-        """Note the fetch session that a response names."""
+        """Allow the fetch session that a response to this connection names."""
         if session != NO_SESSION and session not in self._fetch:
             self._fetch = (*self._fetch, session)[-MOST:]
 
     def may_fetch(self, session: int) -> bool:
-        """Return whether a request of Fetch may name a session."""
+        """Return whether a Fetch request of this connection may name this session."""
         return session == NO_SESSION or session in self._fetch
 
     def may_share(self, schema: Schema, head: Head, frame: bytes) -> bool:
-        """Return whether a request of a share group may use the session that it names, and note the
-        one that it begins, until its response comes. Raises `PeerError` if it is torn."""
+        """Return whether a request of a share group may use the share session that it names. A
+        session that it begins is noted until its response comes. Raises `PeerError` if the request
+        is truncated."""
         flexible = head.version >= schema.flexible
         epoch, names = _BEGINS, [b"", b""]
-        found = plan(schema, head.version, frozenset(_OF_SHARE)).walk(frame, head.body, len(frame))
-        for place in found.places:
+        walk = plan(schema, head.version, frozenset(_OF_SHARE)).walk(frame, head.body, len(frame))
+        for place in walk.places:
             if place.name == "ShareSessionEpoch":
                 epoch = int.from_bytes(frame[place.start : place.end], signed=True)
             else:
@@ -77,8 +78,8 @@ class Sessions:
         return True
 
     def shared(self, *, refused: bool) -> None:
-        """Note the response to a request of ShareFetch. Members wait for the response to the one
-        that begins their session, before which they know of none."""
+        """Note the response to a ShareFetch request. If it is not refused, the share session that
+        the request began may be used; members send nothing else in it before this response."""
         begun, self._beginning = self._beginning, None
         if begun is not None and not refused and begun not in self._share:
             self._share = (*self._share, begun)[-MOST:]

@@ -1,7 +1,7 @@
-"""What answers tell of topics, groups, transactions, members and hosts, and why clients may know.
+"""The reason why a client may see each topic, group, transaction, member and host in a response.
 
 A test holds the table to the protocol's definitions: each text, id and block of bytes of each
-answer has an entry here, or a name of `NAMELESS`; but for those of APIs that need the right to
+response has an entry here, or a name of `NAMELESS`; except for APIs that need the right to
 administer.
 """
 
@@ -12,14 +12,14 @@ from enum import Enum
 
 
 class Why(Enum):
-    """Why a client may know what stands in a field."""
+    """The reason why a client may see a field."""
 
-    ASKED = "the request names it, and was judged"
+    ASKED = "the request names it, and was authorized"
     FILTERED = "it is left out if the client may not look the topic up"
     ADDRESS = "the gateway's own stands there, or nothing"
-    OWN = "it is the client's own, or was judged when the client asked for it"
+    OWN = "it is the client's own, or was authorized when the client asked for it"
     MEMBERS = "it is of the members of a group that the client may consume as"
-    COUNTED = "messages, of topics that have an account"
+    COUNTED = "messages of topics that have an account"
 
 
 ASKED, FILTERED, ADDRESS = Why.ASKED, Why.FILTERED, Why.ADDRESS
@@ -37,15 +37,18 @@ _TOPICS = ("Topics/Name", "Topics/TopicId")
 
 def _described(*members: str) -> Mapping[str, Why]:
     """Return the fields of a group and its members."""
-    return {**_all(MEMBERS, *(f"Groups/Members/{it}" for it in members)), "Groups/GroupId": ASKED}
+    return {
+        **_all(MEMBERS, *(f"Groups/Members/{field}" for field in members)),
+        "Groups/GroupId": ASKED,
+    }
 
 
 _MEMBER = ("MemberId", "RackId", "ClientId", "ClientHost")
 
 
 def _assigned(*assignments: str) -> Mapping[str, Why]:
-    paths = (f"Groups/Members/{it}/TopicPartitions" for it in assignments)
-    return {f"{it}/{name}": FILTERED for it in paths for name in ("TopicId", "TopicName")}
+    paths = (f"Groups/Members/{assignment}/TopicPartitions" for assignment in assignments)
+    return {f"{path}/{name}": FILTERED for path in paths for name in ("TopicId", "TopicName")}
 
 
 _SUBSCRIBED = _all(FILTERED, "Groups/Members/SubscribedTopicNames")
@@ -113,10 +116,11 @@ SHOWN: Mapping[int, Mapping[str, Why]] = {
     79: {"Responses/TopicId": ASKED, **_ENDPOINTS},
     89: {
         **_described("MemberId", "InstanceId", "RackId", "ClientId", "ClientHost", "ProcessId"),
-        **_all(MEMBERS, *(f"Groups/Members/ClientTags/{it}" for it in ("Key", "Value"))),
+        **_all(MEMBERS, *(f"Groups/Members/ClientTags/{field}" for field in ("Key", "Value"))),
         "Groups/Members/UserEndpoint/Host": MEMBERS,
         **_all(
-            FILTERED, *(f"{_TOPOLOGY}/{it}" for it in ("SourceTopics", "RepartitionSinkTopics"))
+            FILTERED,
+            *(f"{_TOPOLOGY}/{field}" for field in ("SourceTopics", "RepartitionSinkTopics")),
         ),
         **_all(
             FILTERED,
@@ -131,10 +135,10 @@ SHOWN: Mapping[int, Mapping[str, Why]] = {
     91: _all(ASKED, "Responses/TopicName", "Responses/TopicId"),
     92: _all(ASKED, "Responses/TopicName", "Responses/TopicId"),
 }
-"""By API and path."""
+"""By API key and path."""
 
 FILTERED_APIS = frozenset(key for key, fields in SHOWN.items() if FILTERED in fields.values())
-"""APIs whose responses lose what a client may not know."""
+"""APIs from whose responses topics are removed that the client may not look up."""
 
 NAMELESS = {
     "ErrorMessage": "a text, from which addresses are cleaned",
@@ -158,4 +162,4 @@ NAMELESS = {
     "Groups/Topology/Subtopologies/RepartitionSourceTopics/TopicConfigs/Key": "a setting's name",
     "Groups/Topology/Subtopologies/RepartitionSourceTopics/TopicConfigs/Value": "a setting",
 }
-"""Fields, by name or path, that name nobody and nothing of these."""
+"""Fields, by name or path, that identify no topic, group, transaction, member or host."""

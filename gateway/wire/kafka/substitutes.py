@@ -1,14 +1,13 @@
-"""What stands towards brokers in place of topics that a client may not use.
+"""The names and ids that stand for denied topics in requests to brokers.
 
-A frame may name allowed and denied topics, and is passed on while it comes. So a denied name is
-not taken out of it: it becomes a name of the same length that no broker accepts, and an id becomes
-a random one. No client foresees it, so none can ask for an id whose substitute is a topic's. The
-broker answers with an error for this topic alone, and the response gets
-the name back, with the error that says why. Nothing has to be held, and nothing of the other topics
-changes.
+A frame may name allowed and denied topics, and is passed on while it arrives. So a denied name is
+not removed: it becomes a name of the same length that no broker accepts, and a denied id becomes a
+random one. No client can foresee the random id, so none can use an id whose substitute is another
+topic's. The broker responds with an error for this topic alone, and the response gets the name
+back, with the error of the denial. No frame has to be held, and nothing changes for other topics.
 
-A topic may be denied for one reason in one request, and for another in the next one, while neither
-is answered. So it has a substitute for each error.
+A topic may be denied for one reason in a request, and for another in the next one, while both are
+in flight. So it has a substitute for each error.
 """
 
 from __future__ import annotations
@@ -25,26 +24,26 @@ from gateway.wire.kafka.traffic import Original
 from gateway.wire.kafka.watch import Watch
 
 MOST = 10_000
-"""Topics of a connection that are denied, of some 300 bytes each, until it is swept: as many as one
+"""The most denied topics of a connection between two sweeps, of some 300 bytes each: as many as one
 frame may have."""
 
 _NO_NAMES = b"/:;,+=*?!#$%&@~^"
-"""Bytes that no topic's name has. Which ones come first tells names apart that differ there."""
+"""Bytes that no topic name has. Names that differ only in their first bytes get different ones."""
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
-"""What connections have that no topic is denied to: they are many."""
+"""Stands for no substitutes. Most connections have none, so they share it."""
 
 
 class Substitutes:
-    """The substitutes of one connection, by what they stand for, and the other way round."""
+    """The substitutes of one connection, by denied topic, and the denied topics by substitute."""
 
     __slots__ = ("_draw", "_ids", "_originals", "_others", "_watch")
 
     def __init__(
         self, watch: Watch, ids: TopicIds, draw: Callable[[int], bytes] = secrets.token_bytes
     ) -> None:
-        """`ids`: those that are known, of which none is a substitute. `draw`: returns as many
-        random bytes."""
+        """`ids`: known topic ids, which are never used as a substitute. `draw`: returns random
+        bytes, as many as its argument says."""
         self._watch = watch
         self._ids = ids
         self._draw = draw
@@ -55,20 +54,21 @@ class Substitutes:
         return len(self._others)
 
     def name(self, topic: bytes, error: int) -> bytes:
-        """Return what stands for a name. `error`: what the client is told. Raises `PeerError` if
-        there are too many."""
+        """Return the substitute of a topic name. `error`: the code of the denial, for the response.
+        Raises `PeerError` if the connection has too many substitutes."""
         return self._other(topic, error, by_id=False)
 
     def id(self, topic: bytes, error: int) -> bytes:
-        """Return what stands for an id."""
+        """Return the substitute of a topic id; see `name`."""
         return self._other(topic, error, by_id=True)
 
     def original(self, other: bytes) -> Original | None:
-        """Return the topic that a substitute stands for, with its error; None: this is none."""
+        """Return the topic that a substitute stands for, with its error; None if this is no
+        substitute."""
         return self._originals.get(other)
 
     def clear(self) -> None:
-        """Forget all substitutes: no response is owed that may have one."""
+        """Forget all substitutes. Call this when no in-flight response may have one."""
         self._others = self._originals = _NONE
 
     def _other(self, topic: bytes, error: int, *, by_id: bool) -> bytes:
@@ -77,7 +77,7 @@ class Substitutes:
             if len(self._others) >= MOST:
                 raise PeerError(f"more than {MOST} topics without a right to them")
             choices = self._other_ids() if by_id else _other_names(topic)
-            other = next((it for it in choices if it not in self._originals), None)
+            other = next((choice for choice in choices if choice not in self._originals), None)
             if other is None:
                 raise PeerError("too many topics of like names without a right to them")
             self._keep(topic, error, other)

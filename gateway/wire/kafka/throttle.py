@@ -1,7 +1,7 @@
-"""Tells clients for how long they are held, in the place that answers have for it.
+"""States the throttle time in responses, in the protocol's own field for it.
 
-Well-behaved clients wait by themselves then, and show the time (KIP-219); all others are held by
-not being read. Answers keep their size, so a frame that passes can be changed where it is.
+Well-behaved clients wait by themselves then, and show the time (KIP-219); all others are throttled
+by not being read. A response keeps its size, so a passing frame can be changed in place.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from gateway.wire.kafka.watch import Watch
 from gateway.wire.services import Services
 
 LONGEST_WAIT = 20.0
-"""Seconds for which a request waits for allowance at most, and then goes on in debt: clients have
-their requests answered within 30, or send them again on another connection."""
+"""The most seconds for which a request waits for allowance; then it goes on in debt. Clients expect
+a response within 30, or send the request again on another connection."""
 
 LONGEST_WAIT_IN_GROUP = 2.0
 """The same on a connection that carries a group's heartbeats: a member that is silent for ten
@@ -38,9 +38,9 @@ _NONE: Mapping[Account, None] = MappingProxyType({})
 
 
 class Throttle:
-    """Says for how long the client of one connection has to wait for allowance. `in_group`: the
-    connection carries a group's heartbeats. `produced`, `consumed`: accounts that have used up
-    their allowance."""
+    """Decides how long the client of one connection waits for allowance. `in_group`: the connection
+    carries a group's heartbeats. `produced`, `consumed`: the accounts that have used up their
+    allowance."""
 
     __slots__ = ("_services", "_watch", "consumed", "in_group", "produced")
 
@@ -63,13 +63,14 @@ class Throttle:
             self.consumed[account] = None
 
     def forget(self, account: Account) -> None:
-        """Forget an account: it has allowance again, or is closed."""
+        """Forget an account that has allowance again, or is closed."""
         noted = self.produced if account.action is Action.PRODUCE else self.consumed
         if isinstance(noted, dict):
             noted.pop(account, None)
 
     def waiting(self, noted: Mapping[Account, None]) -> list[Account]:
-        """Return which of these accounts still have no allowance, and forget the others."""
+        """Return those of the noted accounts that still have no allowance, and forget the
+        others."""
         waiting: list[Account] = []
         for account in list(noted):
             if account.held and not self._services.wants(account):
@@ -80,34 +81,36 @@ class Throttle:
 
     @property
     def longest(self) -> float:
-        """Return for how many seconds a request waits at most."""
+        """Return the most seconds for which a request of this connection waits."""
         return LONGEST_WAIT_IN_GROUP if self.in_group else LONGEST_WAIT
 
     def milliseconds(self, accounts: Iterable[Account]) -> int:
-        """Return for how long the client should wait that has used these accounts."""
-        held = [it for it in accounts if it.held]
+        """Return the throttle time, in milliseconds, for a client that has used these accounts; 0
+        for none."""
+        held = [account for account in accounts if account.held]
         due = max(map(self._services.due_in, held), default=0.0)
         return math.ceil(1000 * min(self.longest, due))
 
 
 def has_throttle(schema: Schema, version: int) -> bool:
-    """Return whether answers of this version say how long a client is held."""
-    return any(it.name == _NAME for it in schema.of(version))
+    """Return whether responses of this version have a field for the throttle time."""
+    return any(field.name == _NAME for field in schema.of(version))
 
 
 def throttled(schema: Schema, version: int, frame: bytes, start: int, milliseconds: int) -> bytes:
-    """Return a response whose body begins at `start` and says at least so many milliseconds: what a
-    broker says stays if it is more. Raises `PeerError` if the body is torn."""
+    """Return a response, whose body begins at `start`, with a throttle time of at least so many
+    milliseconds: a broker's own stays if it is longer. Raises `PeerError` if the body is truncated.
+    """
     changed = bytearray(frame)
     for place in plan(schema, version, _WANTED).walk(frame, start, len(frame)).places:
-        told = int.from_bytes(frame[place.start : place.end], signed=True)
-        own = min(LONGEST_MS, max(told, milliseconds))
+        stated = int.from_bytes(frame[place.start : place.end], signed=True)
+        own = min(LONGEST_MS, max(stated, milliseconds))
         changed[place.start : place.end] = own.to_bytes(4, signed=True)
     return bytes(changed)
 
 
 def tell(chunk: bytearray, at: int, milliseconds: int) -> None:
-    """Write into a response that passes, whose time stands at `at`, at least so many
-    milliseconds."""
-    (told,) = _TIME.unpack_from(chunk, at)
-    _TIME.pack_into(chunk, at, min(LONGEST_MS, max(told, milliseconds)))
+    """Write a throttle time of at least so many milliseconds into the field at offset `at` of a
+    passing response; a longer time of the broker's stays."""
+    (stated,) = _TIME.unpack_from(chunk, at)
+    _TIME.pack_into(chunk, at, min(LONGEST_MS, max(stated, milliseconds)))

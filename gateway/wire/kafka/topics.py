@@ -1,8 +1,8 @@
-"""The names of topics by the ids that brokers have given them.
+"""The names of topics by their ids, learned from brokers.
 
-From Produce 13 and Fetch 13 on, requests name topics by ids alone (KIP-516). Brokers tell them in
-Metadata 10 and later, which every client asks for before. What a connection has not asked for, or
-what has been forgotten, has to be asked of a broker.
+From Produce 13 and Fetch 13 on, requests name topics by id alone (KIP-516). Brokers state the ids
+in responses to Metadata 10 and later, which every client requests before. An id that no response
+has stated on this listener, or that was forgotten, has to be looked up at a broker.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ ID = 16
 """Bytes of an id."""
 
 NONE = bytes(ID)
-"""The id of a topic that has none: it does not exist, or its broker is too old."""
+"""The id of a topic that has no id: it does not exist, or its broker is too old for ids."""
 
 MOST = 20_000
-"""Ids that are kept, 2 to 6 MB. The one that was not used for longest is forgotten first."""
+"""Ids that are kept, 2 to 6 MB. The least recently used id is forgotten first."""
 
 _WANTED = frozenset({"Name", "TopicId"})
 
 
 class TopicIds:
-    """Names by id, as brokers told them."""
+    """A bounded cache of topic names by topic id, filled from Metadata responses."""
 
     def __init__(self, most: int = MOST) -> None:
         self._names: OrderedDict[bytes, bytes] = OrderedDict()
@@ -40,19 +40,19 @@ class TopicIds:
         return id in self._names
 
     def name(self, id: bytes) -> bytes | None:
-        """Return the name of a topic; None: it is not known."""
-        found = self._names.get(id)
-        if found is not None:
+        """Return the name of the topic with this id; None if the id is not known."""
+        name = self._names.get(id)
+        if name is not None:
             self._names.move_to_end(id)
-        return found
+        return name
 
     def learn(self, schema: Schema, version: int, frame: bytes, start: int) -> None:
-        """Learn ids from a response of Metadata whose body begins at `start`. Raises `PeerError` if
-        it is torn."""
-        found = plan(schema, version, _WANTED).walk(frame, start, len(frame))
+        """Add the ids and names in a Metadata response, whose body begins at `start`. Raises
+        `PeerError` if the response is truncated, or a name is invalid."""
+        walk = plan(schema, version, _WANTED).walk(frame, start, len(frame))
         flexible = version >= schema.flexible
         name: bytes | None = None
-        for place in found.places:
+        for place in walk.places:
             if place.name == "Name":
                 name = text_at(frame, place, flexible=flexible)
             elif name is not None and (id := frame[place.start : place.end]) != NONE:

@@ -1,11 +1,11 @@
-"""Which versions clients are offered: those that both the broker and the gateway know.
+"""The API versions that clients are offered: those that both the broker and the gateway know.
 
-What only brokers and controllers ask each other is not offered at all. Features of the cluster, and
-tagged fields that are not known, stay in the response.
+APIs that only brokers and controllers use among themselves are not offered. Features of the
+cluster, and unknown tagged fields, stay in the response.
 
-Source: KIP-35 and KIP-511. Since Kafka 4.0 brokers take Produce from version 3 on, and still say
-that they take 0: librdkafka compresses only where it sees the old versions (KAFKA-18659). So the
-least version of Produce stays as the broker says it.
+Source: KIP-35 and KIP-511. Since Kafka 4.0 brokers accept Produce from version 3 on, and still
+advertise version 0: librdkafka compresses only where it sees the old versions (KAFKA-18659). So the
+lowest version of Produce stays as the broker states it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gateway.wire.kafka.addresses import PRODUCE
 from gateway.wire.kafka.frames import API_VERSIONS, Head
 from gateway.wire.kafka.schema import Schema, api
 from gateway.wire.kafka.walk import (
-    Found,
     Place,
+    Walk,
     over_tags,
     plan,
     read_unsigned,
@@ -37,33 +37,33 @@ HIDDEN = {
     81: "administrators name controllers by it too",
     **dict.fromkeys(range(83, 88), "brokers keep the state of share groups by it"),
 }
-"""What brokers offer to everybody and clients do not get, with the reason."""
+"""APIs that brokers offer to everybody and the gateway does not, by key, with the reason."""
 
 OF_PRINCIPALS = frozenset({38, 39, 40, 41, 50, 51})
-"""APIs about credentials of whoever asks, and of users: delegation tokens, and those of SCRAM.
-Where brokers know the gateway alone, a client would get tokens of the gateway's own principal, so
-none of them is offered."""
+"""APIs about credentials of the requesting principal and of users: delegation tokens, and SCRAM
+credentials. Where brokers know all clients by the gateway's principal, a client would get tokens of
+that principal, so the gateway does not offer them."""
 
 CLIENT_METRICS = frozenset({71, 72})
-"""GetTelemetrySubscriptions and PushTelemetry (KIP-714): a client that is not offered them tells
-brokers nothing of itself."""
+"""GetTelemetrySubscriptions and PushTelemetry (KIP-714). A client that is not offered them sends
+brokers no metrics of its own."""
 
 MOST = 1000
-"""APIs of a response; Kafka has some ninety."""
+"""The most APIs in a response to ApiVersions; Kafka has some ninety."""
 
 _UNSUPPORTED = struct.pack(">h", UNSUPPORTED_VERSION)
 
 LONGEST_LIBRARY = 64
-"""Characters of the name, and of the version, of a client's library; real ones have some 20."""
+"""The most characters of a client library's name, and of its version; real ones have some 20."""
 
 _LIBRARY = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
-"""What both consist of (KIP-511). Brokers refuse others."""
+"""The form of a library's name and version (KIP-511). Brokers refuse others."""
 
 _RANGE = struct.Struct(">hhh")
 
 
 class Offer(NamedTuple):
-    """The versions of one API. `rest`: the tagged fields behind it."""
+    """The version range of one API. `rest`: the tagged fields behind it."""
 
     key: int
     least: int
@@ -74,25 +74,27 @@ class Offer(NamedTuple):
 def offered(
     schema: Schema, version: int, frame: bytes, start: int, hidden: Set[int] = frozenset()
 ) -> bytes:
-    """Return a response of ApiVersions whose body begins at `start`, with what the gateway offers.
-    Raises `PeerError` if it is torn. `hidden`: further APIs that it does not offer."""
-    found, place, flexible = _place(schema, version, frame, start)
-    told = _common(frame, place, hidden, flexible=flexible)
-    return splice(frame, found, [(place, _listed(told, flexible=flexible))])
+    """Return a broker's response to ApiVersions, whose body begins at `start`, with only the APIs
+    and versions that the gateway offers. `hidden`: further APIs not to offer. Raises `PeerError` if
+    the response is truncated."""
+    walk, place, flexible = _place(schema, version, frame, start)
+    offers = _common(frame, place, hidden, flexible=flexible)
+    return splice(frame, walk, [(place, _listed(offers, flexible=flexible))])
 
 
 def offers_in(
     schema: Schema, version: int, frame: bytes, start: int, hidden: Set[int] = frozenset()
 ) -> tuple[Offer, ...]:
-    """Return what the gateway offers because of such a response. Raises `PeerError`."""
+    """Return the version ranges that the gateway offers, given a broker's response to ApiVersions;
+    the arguments are those of `offered`. Raises `PeerError` if the response is truncated."""
     _, place, flexible = _place(schema, version, frame, start)
-    told = _common(frame, place, hidden, flexible=flexible)
-    return tuple(it._replace(rest=b"\0") for it in told)
+    offers = _common(frame, place, hidden, flexible=flexible)
+    return tuple(offer._replace(rest=b"\0") for offer in offers)
 
 
 def as_offered(version: int, offers: Sequence[Offer]) -> bytes:
-    """Return the body of a response that offers this. It names no features of the cluster, which
-    clients ask for again when they are known."""
+    """Return the body of an ApiVersions response with these version ranges. It states no features
+    of the cluster; clients request them again once they are authenticated."""
     known = api(API_VERSIONS)
     assert known is not None
     flexible = version >= known.response.flexible
@@ -100,40 +102,42 @@ def as_offered(version: int, offers: Sequence[Offer]) -> bytes:
     return bytes(2) + _listed(offers, flexible=flexible) + throttle + (b"\0" if flexible else b"")
 
 
-def _place(schema: Schema, version: int, frame: bytes, start: int) -> tuple[Found, Place, bool]:
-    """Return where a response lists APIs. A broker that does not know the version says so in
-    version 0."""
+def _place(schema: Schema, version: int, frame: bytes, start: int) -> tuple[Walk, Place, bool]:
+    """Return the walk over a response, where it lists APIs, and whether it is flexible. A broker
+    that does not know the requested version responds in version 0."""
     if frame[start : start + 2] == _UNSUPPORTED:
         version = 0
-    found = plan(schema, version, frozenset({"ApiKeys"})).walk(frame, start, len(frame))
-    (place,) = found.places
-    return found, place, version >= schema.flexible
+    walk = plan(schema, version, frozenset({"ApiKeys"})).walk(frame, start, len(frame))
+    (place,) = walk.places
+    return walk, place, version >= schema.flexible
 
 
 def _common(frame: bytes, place: Place, hidden: Set[int], *, flexible: bool) -> list[Offer]:
     listed = _read(frame, place.start, place.end, flexible)
-    return [ours for it in listed if it.key not in hidden and (ours := _ours(it))]
+    return [ours for offer in listed if offer.key not in hidden and (ours := _ours(offer))]
 
 
 def _listed(offers: Sequence[Offer], *, flexible: bool) -> bytes:
     length = unsigned(len(offers) + 1) if flexible else struct.pack(">i", len(offers))
-    return length + b"".join(_RANGE.pack(*it[:3]) + (it.rest if flexible else b"") for it in offers)
+    return length + b"".join(
+        _RANGE.pack(*offer[:3]) + (offer.rest if flexible else b"") for offer in offers
+    )
 
 
 def library_of(schema: Schema, head: Head, frame: bytes) -> str:
-    """Return the client's library and its version, as a request of ApiVersions names them; empty if
-    it does not. Raises `PeerError` if it is torn."""
+    """Return the client's library and its version, separated by a space, as an ApiVersions request
+    states them; empty if it states neither. Raises `PeerError` if the request is truncated."""
     wanted = frozenset({"ClientSoftwareName", "ClientSoftwareVersion"})
-    found = plan(schema, head.version, wanted).walk(frame, head.body, len(frame))
+    walk = plan(schema, head.version, wanted).walk(frame, head.body, len(frame))
     flexible = head.version >= schema.flexible
-    texts = [text_at(frame, place, flexible=flexible) or b"" for place in found.places]
-    readable = [it[:LONGEST_LIBRARY].decode("ascii", errors="replace") for it in texts]
-    return " ".join(it for it in readable if _LIBRARY.fullmatch(it))
+    texts = [text_at(frame, place, flexible=flexible) or b"" for place in walk.places]
+    readable = [text[:LONGEST_LIBRARY].decode("ascii", errors="replace") for text in texts]
+    return " ".join(text for text in readable if _LIBRARY.fullmatch(text))
 
 
 def unsupported() -> bytes:
-    """Return the body, of version 0, for a version of ApiVersions that the gateway does not know:
-    clients ask again with one that it names."""
+    """Return the body of the response, in version 0, to a version of ApiVersions that the gateway
+    does not know; clients then retry with a version that it names."""
     known = api(API_VERSIONS)
     assert known is not None
     own = _RANGE.pack(API_VERSIONS, known.request.first, known.request.last)
@@ -157,18 +161,19 @@ def _read(frame: bytes, at: int, end: int, flexible: bool) -> Iterator[Offer]:  
 
 
 def is_offered(key: int) -> bool:
-    """Return whether clients may ask this API."""
+    """Return whether the gateway offers the API with this key to clients."""
     known = api(key)
     return known is not None and known.is_for_clients and key not in HIDDEN
 
 
-def _ours(it: Offer) -> Offer | None:
-    """Return what both know; None: nothing, or nothing that clients may ask."""
-    known = api(it.key)
-    if known is None or not is_offered(it.key):
+def _ours(offer: Offer) -> Offer | None:
+    """Return the versions that broker and gateway both know; None if there are none, or the API is
+    not for clients."""
+    known = api(offer.key)
+    if known is None or not is_offered(offer.key):
         return None
-    most = min(it.most, known.request.last)
-    if most < max(it.least, known.request.first):
+    most = min(offer.most, known.request.last)
+    if most < max(offer.least, known.request.first):
         return None
-    least = it.least if it.key == PRODUCE else max(it.least, known.request.first)
-    return it._replace(least=least, most=most)
+    least = offer.least if offer.key == PRODUCE else max(offer.least, known.request.first)
+    return offer._replace(least=least, most=most)

@@ -1,17 +1,17 @@
-"""Finds fields in the body of a frame, without decoding the rest of it.
+"""Finds fields in the body of a frame without decoding the rest.
 
-A *plan* is made once of a schema, a version and the names of fields that somebody wants. It steps
-over what nobody wants: numbers that follow each other in one step, and nothing at all behind the
-last wanted field. What it finds are *places*: offsets in the frame. `splice` puts other bytes in
-some of them, and changes the sizes of the tagged fields around them.
+A *plan* is made once for a schema, a version and the names of the wanted fields. It steps over all
+other fields: consecutive numbers in one step, and nothing at all behind the last wanted field. Its
+result are *places*: offsets in the frame. `splice` replaces the bytes at some places, and corrects
+the sizes of the tagged fields around them.
 
 All lengths come from a peer, and none is trusted. A text or an array ends within the frame, or the
-walk raises `PeerError`; an array has as many elements as bytes are left for them, at most; and the
-steps of one walk are bounded.
+walk raises `PeerError`; an array has at most as many elements as there are bytes left for them; and
+the steps of one walk are bounded.
 
-Brokers read a tagged field that they know by what stands in it, whatever size it states, and by its
-size only one that they do not know. So a field of another size than it states would be read in two
-ways, and is a violation, whether it is wanted or not.
+Brokers read a known tagged field by its content, whatever size it states, and only an unknown one
+by its size. So a field whose content has another size than stated could be read in two ways, and is
+a violation, wanted or not.
 
 Source: the protocol guide of Apache Kafka, and KIP-482 for compact lengths and tagged fields.
 """
@@ -37,11 +37,11 @@ SIZES = {
     "float64": 8,
     "uuid": 16,
 }
-"""By type: bytes of a number."""
+"""By type: the bytes of a number."""
 
 
 class Place(NamedTuple):
-    """Where a field stands: `frame[start:end]`, with the length before it if it has one."""
+    """The location of a field: `frame[start:end]`, including its length prefix if it has one."""
 
     name: str
     start: int
@@ -49,7 +49,8 @@ class Place(NamedTuple):
 
 
 class Tagged(NamedTuple):
-    """Where a tagged field has its size, `frame[start:end]`; its content ends at `until`."""
+    """The location of a tagged field: its size stands at `frame[start:end]`, its content ends at
+    `until`."""
 
     start: int
     end: int
@@ -57,9 +58,10 @@ class Tagged(NamedTuple):
 
 
 @dataclass(slots=True)
-class Found:
-    """What a walk has found. `places` and `tagged` are in the order of the frame, an outer tagged
-    field before those in it. `end`: where the walk ended. `left`: steps that it may take."""
+class Walk:
+    """The result of a walk over a body. `places`, `tagged`: the wanted fields and the tagged fields
+    around them, in the order of the frame, an outer tagged field before those in it. `end`: the
+    offset where the walk ended. `left`: the steps that it may still take."""
 
     left: int
     places: list[Place] = field(default_factory=list)
@@ -67,7 +69,7 @@ class Found:
     end: int = 0
 
     def step(self) -> None:
-        """Count a step. Raises `PeerError` beyond the bound."""
+        """Count one step. Raises `PeerError` if the walk has taken too many."""
         self.left -= 1
         if self.left < 0:
             raise PeerError("a frame of too many fields")
@@ -75,29 +77,30 @@ class Found:
 
 Frame = bytes | bytearray
 
-Step = Callable[[Frame, int, int, Found], int]
-"""Steps over something at an offset of a frame that ends somewhere, and returns the next offset."""
+Step = Callable[[Frame, int, int, Walk], int]
+"""Steps over a part of `frame` at an offset, up to an end, and returns the next offset."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is done for each struct of one kind. `least`: the fewest bytes that it can have. `most`:
-    steps of a walk."""
+    """The steps over each struct of one kind. `least`: the fewest bytes of such a struct. `most`:
+    the steps that a walk may take."""
 
     steps: tuple[Step, ...]
     least: int
     most: int = 0
 
-    def walk(self, frame: Frame, start: int, end: int) -> Found:
-        """Return what stands in the body `frame[start:end]`. Raises `PeerError` if it is torn."""
-        found = Found(self.most)
-        found.end = self.over(frame, start, end, found)
-        return found
+    def walk(self, frame: Frame, start: int, end: int) -> Walk:
+        """Return the wanted fields of the body `frame[start:end]`. Raises `PeerError` if the body
+        is truncated or malformed."""
+        walk = Walk(self.most)
+        walk.end = self.over(frame, start, end, walk)
+        return walk
 
-    def over(self, frame: Frame, at: int, end: int, found: Found) -> int:
-        """Step over one struct."""
+    def over(self, frame: Frame, at: int, end: int, walk: Walk) -> int:
+        """Step over one struct at offset `at`; return the offset behind it."""
         for step in self.steps:
-            at = step(frame, at, end, found)
+            at = step(frame, at, end, walk)
         return at
 
 
@@ -105,17 +108,17 @@ class Plan:
 def plan(
     schema: Schema, version: int, wanted: frozenset[str] = frozenset(), *, whole: bool = False
 ) -> Plan:
-    """Return the plan that finds fields of these names, wherever they stand. A path such as
-    `Topics/Name` means a field at this place alone; `Topics[]` means each element of an array, and
-    `Topics#` the number of its elements. `whole`: the body is walked to its end, though nothing is
-    wanted there."""
+    """Return the plan that finds fields of the `wanted` names, in any struct. A path such as
+    `Topics/Name` means the field of that struct alone; `Topics[]` means each element of an array,
+    and `Topics#` the field with the number of its elements. `whole`: the walk goes on to the end of
+    the body, to check it, though nothing is wanted there."""
     flexible = version >= schema.flexible
     made = _Made(version, flexible, wanted).struct(schema.fields, "", whole=whole)
     return replace(made, most=schema.steps)
 
 
 def text_at(frame: Frame, place: Place, *, flexible: bool) -> bytes | None:
-    """Return the text of a place; None if it is null."""
+    """Return the text at a place; None if it is null."""
     if flexible:
         length, at = read_unsigned(frame, place.start, place.end)
         return bytes(frame[at : place.end]) if length else None
@@ -124,15 +127,16 @@ def text_at(frame: Frame, place: Place, *, flexible: bool) -> bytes | None:
 
 
 def as_text(text: bytes, *, flexible: bool) -> bytes:
-    """Return a text with its length before it."""
+    """Return a text as it is encoded, with its length before it."""
     return (unsigned(len(text) + 1) if flexible else len(text).to_bytes(2, signed=True)) + text
 
 
-def splice(frame: bytes, found: Found, other: Iterable[tuple[Place, bytes]]) -> bytes:
-    """Return the frame with other bytes in some places, which are given in its order."""
+def splice(frame: bytes, walk: Walk, other: Iterable[tuple[Place, bytes]]) -> bytes:
+    """Return the frame with other bytes at some places, which are given in the order of the frame;
+    the sizes of tagged fields around them are corrected."""
     changes = [(place.start, place.end, data) for place, data in other]
-    # Inner fields are first, as their own sizes may change the size around them.
-    for tag in reversed(found.tagged):
+    # Inner tagged fields are first, as their own sizes may change the size around them.
+    for tag in reversed(walk.tagged):
         grown = sum(
             len(data) - (end - start)
             for start, end, data in changes
@@ -151,7 +155,7 @@ def splice(frame: bytes, found: Found, other: Iterable[tuple[Place, bytes]]) -> 
 
 
 def unsigned(number: int) -> bytes:
-    """Return an unsigned varint."""
+    """Return a number as an unsigned varint."""
     out = bytearray()
     while number > 127:
         out.append(number & 127 | 128)
@@ -161,7 +165,8 @@ def unsigned(number: int) -> bytes:
 
 
 def read_unsigned(frame: Frame, at: int, end: int) -> tuple[int, int]:
-    """Return an unsigned varint of at most 32 bits, and where it ends. Raises `PeerError`."""
+    """Return the unsigned varint at an offset, of at most 32 bits, and the offset behind it. Raises
+    `PeerError` if it is truncated or too large."""
     number = 0
     for shift in range(0, 35, 7):
         if at >= end:
@@ -177,7 +182,8 @@ def read_unsigned(frame: Frame, at: int, end: int) -> tuple[int, int]:
 
 
 def over_tags(frame: Frame, at: int, end: int) -> int:
-    """Return the offset behind tagged fields of which none is of interest. Raises `PeerError`."""
+    """Return the offset behind tagged fields of which none is wanted. Raises `PeerError` if they
+    are truncated."""
     count, at = read_unsigned(frame, at, end)
     if count > end - at:
         raise PeerError(f"{count} tagged fields in a frame that is too short for them")
@@ -191,8 +197,8 @@ def over_tags(frame: Frame, at: int, end: int) -> int:
 
 
 def _length(size: int, least: int) -> Callable[[Frame, int, int], tuple[int, int]]:
-    """Return what reads a length of `size` bytes; 0: a compact one. `least`: -1 if it may be
-    null, which is read as -1."""
+    """Return a function that reads a length of `size` bytes, or a compact one if `size` is 0.
+    `least`: -1 if the value may be null, which is read as the length -1."""
 
     def read(frame: Frame, at: int, end: int) -> tuple[int, int]:
         if not size:
@@ -223,28 +229,28 @@ class _Made:
     wanted: frozenset[str]
 
     def struct(self, fields: tuple[Field, ...], at: str, *, whole: bool) -> Plan:
-        """Return the plan of a struct. `at`: its path, with a slash behind it. `whole`: it is
-        stepped over to its end, as others follow."""
-        here = [it for it in of(fields, self.version) if not self._is_tagged(it)]
-        tagged = [it for it in of(fields, self.version) if self._is_tagged(it)]
-        interesting = [self._is_interesting(it, at) for it in here]
-        any_tagged = any(self._is_interesting(it, at) for it in tagged)
+        """Return the plan of a struct. `at`: its path, with a slash behind it. `whole`: the plan
+        steps over the struct to its end, since other fields follow."""
+        here = [member for member in of(fields, self.version) if not self._is_tagged(member)]
+        tagged = [member for member in of(fields, self.version) if self._is_tagged(member)]
+        interesting = [self._is_interesting(member, at) for member in here]
+        any_tagged = any(self._is_interesting(member, at) for member in tagged)
         if not (whole or any_tagged):
             here = (
                 here[: len(interesting) - interesting[::-1].index(True)] if any(interesting) else []
             )
         steps: list[Step] = []
         numbers = least = 0
-        for it in here:
-            size = SIZES.get(it.kind, 0)
-            if size and self._label(it, at) is None:
+        for member in here:
+            size = SIZES.get(member.kind, 0)
+            if size and self._label(member, at) is None:
                 numbers += size
             else:
                 if numbers:
                     steps.append(_skip(numbers))
                     least += numbers
                     numbers = 0
-                step, size = self._field(it, at)
+                step, size = self._field(member, at)
                 steps.append(step)
                 least += size
         if numbers:
@@ -255,53 +261,56 @@ class _Made:
             least += 1
         return Plan(tuple(steps), least)
 
-    def _is_tagged(self, it: Field) -> bool:
-        return it.tagged <= self.version
+    def _is_tagged(self, field: Field) -> bool:
+        return field.tagged <= self.version
 
-    def _label(self, it: Field, at: str) -> str | None:
-        """Return as what a field is wanted; None: it is not."""
-        path = at + it.name
-        return next((label for label in (path, it.name) if label in self.wanted), None)
+    def _label(self, field: Field, at: str) -> str | None:
+        """Return the name or path by which a field is wanted; None if it is not wanted."""
+        path = at + field.name
+        return next((label for label in (path, field.name) if label in self.wanted), None)
 
-    def _is_interesting(self, it: Field, at: str) -> bool:
-        path = at + it.name
-        if self._label(it, at) is not None or not self.wanted.isdisjoint((path + "[]", path + "#")):
+    def _is_interesting(self, field: Field, at: str) -> bool:
+        path = at + field.name
+        if self._label(field, at) is not None or not self.wanted.isdisjoint(
+            (path + "[]", path + "#")
+        ):
             return True
-        inner = of(it.fields, self.version)
-        return any(self._is_interesting(field, path + "/") for field in inner)
+        inner = of(field.fields, self.version)
+        return any(self._is_interesting(member, path + "/") for member in inner)
 
-    def _field(self, it: Field, at: str) -> tuple[Step, int]:
+    def _field(self, field: Field, at: str) -> tuple[Step, int]:
         """Return the step over a field, and the fewest bytes that it takes."""
-        step, least = self._value(it, at + it.name)
-        label = self._label(it, at)
+        step, least = self._value(field, at + field.name)
+        label = self._label(field, at)
         return (step, least) if label is None else (_noted(label, step), least)
 
-    def _value(self, it: Field, path: str) -> tuple[Step, int]:
-        null = -1 if it.nullable <= self.version else 0
-        kind = it.kind.removeprefix("[]")
-        if it.kind.startswith("[]"):
-            element, least = self._element(it, kind, path)
+    def _value(self, field: Field, path: str) -> tuple[Step, int]:
+        null = -1 if field.nullable <= self.version else 0
+        kind = field.kind.removeprefix("[]")
+        if field.kind.startswith("[]"):
+            element, least = self._element(field, kind, path)
             read = _length(0 if self.flexible else 4, null)
             number = path + "#" if path + "#" in self.wanted else None
             return _array(read, element, least, number), 1 if self.flexible else 4
         if kind in SIZES:
             return _skip(SIZES[kind]), SIZES[kind]
         if kind == "{}":
-            inner = self.struct(it.fields, path + "/", whole=True)
+            inner = self.struct(field.fields, path + "/", whole=True)
             if null:
                 return _optional(inner), 1
             return inner.over, inner.least
         size = 0 if self.flexible else 2 if kind == "string" else 4
         return _text(_length(size, null)), size or 1
 
-    def _element(self, it: Field, kind: str, path: str) -> tuple[Step | None, int]:
-        """Return the step over one element, None for numbers, and its fewest bytes."""
+    def _element(self, field: Field, kind: str, path: str) -> tuple[Step | None, int]:
+        """Return the step over one element of an array, None for numbers, and the fewest bytes of
+        an element."""
         wanted = path + "[]" in self.wanted
         if kind in SIZES:
             size = SIZES[kind]
             return (_noted(path + "[]", _skip(size)) if wanted else None), size
         if kind == "{}":
-            inner = self.struct(it.fields, path + "/", whole=True)
+            inner = self.struct(field.fields, path + "/", whole=True)
             return (_noted(path + "[]", inner.over) if wanted else inner.over), inner.least
         size = 0 if self.flexible else 2 if kind == "string" else 4
         step = _text(_length(size, 0))
@@ -309,13 +318,14 @@ class _Made:
 
     def _tags(self, fields: list[Field], path: str) -> Step:
         known = {
-            it.tag: (self._field(it, path)[0], self._is_interesting(it, path)) for it in fields
+            field.tag: (self._field(field, path)[0], self._is_interesting(field, path))
+            for field in fields
         }
 
-        def over(frame: Frame, at: int, end: int, found: Found) -> int:
+        def over(frame: Frame, at: int, end: int, walk: Walk) -> int:
             count, at = read_unsigned(frame, at, end)
             for _ in range(count):
-                found.step()
+                walk.step()
                 tag, at = read_unsigned(frame, at, end)
                 start = at
                 size, at = read_unsigned(frame, at, end)
@@ -325,8 +335,8 @@ class _Made:
                 if tag in known:
                     step, is_interesting = known[tag]
                     if is_interesting:
-                        found.tagged.append(Tagged(start, at, until))
-                    if step(frame, at, until, found) != until:
+                        walk.tagged.append(Tagged(start, at, until))
+                    if step(frame, at, until, walk) != until:
                         raise PeerError("a tagged field of another size than it states")
                 at = until
             return at
@@ -335,7 +345,7 @@ class _Made:
 
 
 def _skip(size: int) -> Step:
-    def over(_frame: Frame, at: int, end: int, _found: Found) -> int:
+    def over(_frame: Frame, at: int, end: int, _walk: Walk) -> int:
         if size > end - at:
             raise PeerError("a frame that is torn")
         return at + size
@@ -344,7 +354,7 @@ def _skip(size: int) -> Step:
 
 
 def _text(read: Callable[[Frame, int, int], tuple[int, int]]) -> Step:
-    def over(frame: Frame, at: int, end: int, _found: Found) -> int:
+    def over(frame: Frame, at: int, end: int, _walk: Walk) -> int:
         length, at = read(frame, at, end)
         if length > end - at:
             raise PeerError("a text that is torn")
@@ -359,41 +369,41 @@ def _array(
     least: int,
     number: str | None,
 ) -> Step:
-    """Return the step over an array. `number`: as what its length is wanted."""
+    """Return the step over an array. `number`: the name by which its length is wanted, if it is."""
 
-    def over(frame: Frame, at: int, end: int, found: Found) -> int:
+    def over(frame: Frame, at: int, end: int, walk: Walk) -> int:
         start = at
         count, at = read(frame, at, end)
         if number is not None:
-            found.places.append(Place(number, start, at))
+            walk.places.append(Place(number, start, at))
         if count * least > end - at:
             raise PeerError(f"an array of {count} in a frame that is too short for them")
         if element is None:
             return at + max(0, count) * least
         for _ in range(count):
-            found.step()
-            at = element(frame, at, end, found)
+            walk.step()
+            at = element(frame, at, end, walk)
         return at
 
     return over
 
 
 def _optional(inner: Plan) -> Step:
-    """Return the step over a struct that may be null, which a byte before it says."""
+    """Return the step over a struct that may be null, which the byte before it says."""
 
-    def over(frame: Frame, at: int, end: int, found: Found) -> int:
+    def over(frame: Frame, at: int, end: int, walk: Walk) -> int:
         if at >= end:
             raise PeerError("a frame that is torn")
         is_there = frame[at] < 128  # a signed byte: below zero stands for null
-        return inner.over(frame, at + 1, end, found) if is_there else at + 1
+        return inner.over(frame, at + 1, end, walk) if is_there else at + 1
 
     return over
 
 
 def _noted(name: str, step: Step) -> Step:
-    def over(frame: Frame, at: int, end: int, found: Found) -> int:
-        until = step(frame, at, end, found)
-        found.places.append(Place(name, at, until))
+    def over(frame: Frame, at: int, end: int, walk: Walk) -> int:
+        until = step(frame, at, end, walk)
+        walk.places.append(Place(name, at, until))
         return until
 
     return over

@@ -1,8 +1,8 @@
-"""Hide broker addresses in commands to clients, in every place that may hold one.
+"""Address rewriting: replaces broker addresses in commands to clients, in every field for them.
 
 Addresses become advertised names: the same one in both URL fields, in the client's own scheme.
-Texts lose the brokers that the gateway knows. Unknown fields stay as they are.
-Source of the places: fields of PulsarApi.proto up to 5.0, PIP-307 (assigned brokers), PIP-188
+Texts lose the addresses of brokers that the gateway knows. Unknown fields stay as they are.
+Source of the fields: fields of PulsarApi.proto up to 5.0, PIP-307 (assigned brokers), PIP-188
 (migration), and error texts seen from brokers 4.2.
 """
 
@@ -34,10 +34,13 @@ _NOWHERE = Denial(Refusal.NOT_READY, "no broker was named")
 
 
 @dataclass(frozen=True, slots=True)
-class Veil:
-    """Hides brokers from the clients of one listener. `longest_text`: characters of a broker's text
-    that clients get. `commands`: the places. `tls`: clients connect with TLS. `brokers_tls`: so
-    does the gateway to brokers that have a URL for it."""
+class AddressRewriter:
+    """Rewrites broker addresses for the clients of one listener.
+
+    `longest_text`: most characters of a broker's text that clients get. `commands`: the table of
+    fields with addresses. `tls`: clients connect with TLS. `brokers_tls`: the gateway connects with
+    TLS to brokers that state a TLS URL.
+    """
 
     services: Services
     longest_text: int
@@ -46,20 +49,21 @@ class Veil:
     brokers_tls: bool = False
 
     def of_broker(self, plain: str | bytes, with_tls: str | bytes) -> str | bytes:
-        """Return the URL of a broker that the gateway connects to, of those that it states."""
+        """Return the URL that the gateway connects to, of the two URLs that a broker states."""
         return choose(plain, with_tls, tls=self.brokers_tls)
 
     def advertised_url(self, url: str | bytes) -> str | Denial:
-        """Return the advertised URL in place of a broker's URL."""
+        """Return the advertised URL for a broker's URL; a denial if that names no broker."""
         address = parse(url)
         return _NOWHERE if address is None else self._url(self.services.advertise(address))
 
     def alias_url(self, broker: Address) -> str | Denial:
-        """Return the URL of a broker's alias, under which no client has a connection."""
+        """Return the URL of an alias of a broker, under which no client has a connection."""
         return self._url(self.services.alias(broker))
 
     def lead_to_other_cluster(self, command: BaseCommand) -> bool:
-        """Put the other cluster's gateway into a TOPIC_MIGRATED; return False if none is known.
+        """Put the URL of the other cluster's gateway into a TOPIC_MIGRATED, in place of its
+        broker's. Return False, and change nothing, if no gateway is known.
 
         A client takes the URL as its new service URL.
         """
@@ -75,9 +79,10 @@ class Veil:
         return address if isinstance(address, Denial) else write(address, tls=self.tls)
 
     def cleaned(self, text: str | bytes) -> str:
-        """Return a broker's text for a client. Protobuf returns bytes if it is not UTF-8.
+        """Return a broker's text without broker addresses, cut to `longest_text` characters.
 
-        A text that is too long is cut first, because searching it takes time.
+        `text`: bytes if it is not UTF-8, as protobuf returns it. A text that is too long is cut
+        first, because searching it takes time.
         """
         most = self.longest_text
         if isinstance(text, bytes):
@@ -86,17 +91,18 @@ class Veil:
             return self.services.clean(text)
         return f"{self.services.clean(_whole_words(text, most))}{CUT}"
 
-    def hidden(self, command: BaseCommand, frame: bytes) -> Effects:
-        """Return the effects that send a broker's command on to the client."""
-        shown = self.shown(command, frame)
+    def forwarded(self, command: BaseCommand, frame: bytes) -> Effects:
+        """Return the effects that forward a broker's command with its addresses rewritten."""
+        shown = self.frame_for_client(command, frame)
         return FORWARD if shown is frame else (Replace(shown),)
 
-    def shown(self, command: BaseCommand, frame: bytes) -> bytes:
-        """Return a broker's frame as the client may see it."""
-        return encode(command) if self.hide(command, kind_of(frame)) else frame
+    def frame_for_client(self, command: BaseCommand, frame: bytes) -> bytes:
+        """Return the frame of a broker's command with its addresses rewritten."""
+        return encode(command) if self.rewrite(command, kind_of(frame)) else frame
 
-    def hide(self, command: BaseCommand, kind: int) -> bool:
-        """Rewrite a command in place. Return whether anything was changed."""
+    def rewrite(self, command: BaseCommand, kind: int) -> bool:
+        """Rewrite the addresses and the error text of a command in place. Return whether anything
+        was changed. `kind`: the command's type."""
         row = self.commands.rows[Direction.TO_CLIENT].get(kind)
         if row is None:
             return False
@@ -133,24 +139,27 @@ class _Urls(Protocol):
     def ClearField(self, field: Any) -> None: ...  # noqa: N802
 
 
-def _replace(veil: Veil, message: _Urls, plain: str, tls: str) -> bool:
-    """Put the advertised URL into both fields of a message; clear them if there is none."""
-    return _replace_all(veil, (message,), plain, tls)
+def _replace(rewriter: AddressRewriter, message: _Urls, plain: str, tls: str) -> bool:
+    """Put the advertised URL into both URL fields of a message; clear them if there is none. Return
+    whether the message had an address."""
+    return _replace_all(rewriter, (message,), plain, tls)
 
 
-def _replace_all(veil: Veil, messages: Sequence[_Urls], plain: str, tls: str) -> bool:
-    """Do the same in several messages. Raises `PeerError` if they are too many."""
+def _replace_all(
+    rewriter: AddressRewriter, messages: Sequence[_Urls], plain: str, tls: str
+) -> bool:
+    """Do the same as `_replace` in several messages. Raises `PeerError` if they are too many."""
     if len(messages) > MOST_ADDRESSES:
         raise PeerError(f"a command with {len(messages)} addresses")
     advertised: dict[str | bytes, str | Denial] = {}
     changed = False
     for message in messages:
         if message.HasField(plain) or message.HasField(tls):
-            url = veil.of_broker(getattr(message, plain), getattr(message, tls))
+            url = rewriter.of_broker(getattr(message, plain), getattr(message, tls))
             if url not in advertised:
                 if len(advertised) >= MOST_BROKERS:
                     raise PeerError(f"a command with addresses of more than {MOST_BROKERS} brokers")
-                advertised[url] = veil.advertised_url(url)
+                advertised[url] = rewriter.advertised_url(url)
             _put(message, (plain, tls), advertised[url])
             changed = True
     return changed
@@ -164,33 +173,40 @@ def _put(message: _Urls, fields: tuple[str, str], advertised: str | Denial) -> N
             setattr(message, field, advertised)
 
 
-def close_producer(veil: Veil, command: BaseCommand) -> bool:
+def close_producer(rewriter: AddressRewriter, command: BaseCommand) -> bool:
+    """Rewrite the assigned broker of a CLOSE_PRODUCER. Return whether it had one."""
     message = command.close_producer
-    return _replace(veil, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
+    return _replace(rewriter, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
 
 
-def close_consumer(veil: Veil, command: BaseCommand) -> bool:
+def close_consumer(rewriter: AddressRewriter, command: BaseCommand) -> bool:
+    """Rewrite the assigned broker of a CLOSE_CONSUMER. Return whether it had one."""
     message = command.close_consumer
-    return _replace(veil, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
+    return _replace(rewriter, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
 
 
-def scalable_topic(veil: Veil, command: BaseCommand) -> bool:
+def scalable_topic(rewriter: AddressRewriter, command: BaseCommand) -> bool:
+    """Rewrite the controller's and the segments' brokers of a SCALABLE_TOPIC_UPDATE. Return whether
+    it had any."""
     dag = command.scalableTopicUpdate.dag
-    changed = _replace(veil, dag, "controller_broker_url", "controller_broker_url_tls")
-    changed |= _replace_all(veil, dag.segment_brokers, "broker_url", "broker_url_tls")
+    changed = _replace(rewriter, dag, "controller_broker_url", "controller_broker_url_tls")
+    changed |= _replace_all(rewriter, dag.segment_brokers, "broker_url", "broker_url_tls")
     for segment in dag.segment_brokers:
         if not segment.HasField("broker_url"):
             segment.broker_url = ""  # required by the schema; empty means none
     return changed
 
 
-def coordinators(veil: Veil, command: BaseCommand) -> bool:
+def coordinators(rewriter: AddressRewriter, command: BaseCommand) -> bool:
+    """Rewrite the brokers of transaction coordinators in a WATCH_TC_ASSIGNMENTS_UPDATE. Return
+    whether it had any."""
     assignments = command.watchTcAssignmentsUpdate.snapshot.assignments
-    return _replace_all(veil, assignments, "broker_service_url", "broker_service_url_tls")
+    return _replace_all(rewriter, assignments, "broker_service_url", "broker_service_url_tls")
 
 
-def consumer_stats(_veil: Veil, command: BaseCommand) -> bool:
-    """Clear `address`, where the broker sees the consumer: an inner address of the gateway."""
+def consumer_stats(_rewriter: AddressRewriter, command: BaseCommand) -> bool:
+    """Clear `address` in a CONSUMER_STATS_RESPONSE: the gateway's own address as the broker sees
+    it. Return whether it was set."""
     message = command.consumerStatsResponse
     if not message.HasField("address"):
         return False

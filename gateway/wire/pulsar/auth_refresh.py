@@ -1,4 +1,4 @@
-"""Refresh credentials on an open pair: a broker asks for one again, a client sends a newer one.
+"""Reauthentication on an open pair: the broker's challenges, and the client's newer credentials.
 
 These are Pulsar's AUTH_CHALLENGE and AUTH_RESPONSE after CONNECTED (PIP-30). Each function returns
 effects, as `contract.Session.decide` does.
@@ -39,9 +39,10 @@ OTHER_PRINCIPAL = Denial(Refusal.UNAUTHENTICATED, "the principal may not change 
 
 
 def challenged(listener: ListenerContext, client: Client) -> Effects:
-    """Decide the broker's AUTH_CHALLENGE, which asks again for the credential that it was shown.
+    """Decide the broker's AUTH_CHALLENGE, which asks for the credential that it was shown before.
 
-    In *verify* this was the gateway's own; otherwise the client's, passed through or forwarded.
+    In *verify* the gateway responds with its own credential; otherwise the credential was the
+    client's, and the client gets the challenge.
     """
     if listener.mode is not Mode.VERIFY:
         return FORWARD
@@ -52,12 +53,13 @@ def challenged(listener: ListenerContext, client: Client) -> Effects:
 
 
 def ask(listener: ListenerContext, client: Client) -> Effects:
-    """Ask the client for a newer credential than the one that the gateway verified. A client that
-    cannot be asked, or whose proof is its TLS certificate, has nothing newer to show."""
+    """Return the effects that ask the client for a newer credential than the one that the gateway
+    verified: an AUTH_CHALLENGE; none if the client does not support that, has authenticated by its
+    TLS certificate, or is not verified by the gateway alone."""
     can_answer = client.connect.feature_flags.supports_auth_refresh
     if listener.mode is not Mode.VERIFY or client.credential.method == "tls" or not can_answer:
         return ()
-    client.asked = True
+    client.challenged = True
     challenge = auth_challenge(client.credential.method, listener.version)
     return (Inject(Direction.TO_CLIENT, challenge),)
 
@@ -65,9 +67,10 @@ def ask(listener: ListenerContext, client: Client) -> Effects:
 def responded(
     listener: ListenerContext, client: Client, command: BaseCommand, frame: bytes, now: float
 ) -> Effects:
-    """Decide the client's AUTH_RESPONSE. Later connections on its behalf use the new credential."""
+    """Decide the client's AUTH_RESPONSE. Later broker connections for the client use the credential
+    in it. A denied credential ends the pair."""
     verifies = listener.mode is Mode.VERIFY
-    if verifies and not client.asked:
+    if verifies and not client.challenged:
         return DROP
     data = command.authResponse.response
     method = text(data.auth_method_name) or client.credential.method
@@ -83,21 +86,21 @@ def responded(
             return end(EndReason.AUTHENTICATION_FAILED, OTHER_PRINCIPAL)
         if not verifies:
             return _shown(client, credential, onwards)
-        client.asked = False
+        client.challenged = False
         client.principal = response
         return (Drop(), Prolong(now + listener.services.left(response)))
 
     response = listener.services.authenticate(credential)
     if not isinstance(response, Settle):
         return checked(response, now, FORWARD)
-    if client.checking:  # one at a time: each is kept until it is answered
+    if client.checking:  # one at a time: each is kept until its outcome
         return end(EndReason.AUTHENTICATION_FAILED, NOT_CHECKED)
     check, client.checking = _Check(response), True
 
     def then(result: bytes | Denial, now: float) -> Effects:
         client.checking = False
-        found = result if isinstance(result, Denial) else check.principal
-        return checked(found, now, (Inject(Direction.TO_BROKER, frame),))
+        outcome = result if isinstance(result, Denial) else check.principal
+        return checked(outcome, now, (Inject(Direction.TO_BROKER, frame),))
 
     return (Drop(), Start(check, then))
 
@@ -110,8 +113,8 @@ def _shown(client: Client, credential: Credential, onwards: Effects) -> Effects:
 
 @dataclass(slots=True)
 class _Check:
-    """The job that waits for a response about a credential. `principal`: whose it is, once the job
-    has an outcome other than a denial."""
+    """The job that waits until a credential is verified. `principal`: the credential's, once the
+    job has an outcome other than a denial."""
 
     settle: Settle
     principal: Principal = field(init=False)

@@ -1,8 +1,9 @@
-"""Follow the redirects of one lookup on side connections, so that the client need not.
+"""Follows the redirects of one lookup on side connections, so that the client need not.
 
 Each hop sends the client's own LOOKUP (with listener name, properties and unknown fields) to the
-broker that the last response named, with the `authoritative` flag of that answer. A side connection
-is opened in the client's name. The gateway itself answers PINGs and AUTH_CHALLENGEs there.
+broker that the last response named, with the `authoritative` flag of that response. A side
+connection is opened in the client's name. The gateway itself responds to PINGs and AUTH_CHALLENGEs
+there.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """The broker to ask next."""
+    """The broker to which the lookup goes next. `authoritative`: the flag of the redirect."""
 
     address: Address
     authoritative: bool
@@ -59,8 +60,8 @@ def is_redirect(response: CommandLookupTopicResponse) -> bool:
 
 
 def next_hop(response: CommandLookupTopicResponse, *, tls: bool) -> Hop | None:
-    """Return the broker that a Redirect names; None for any other response. `tls`: its URL with TLS
-    is preferred."""
+    """Return the broker that a Redirect names; None for any other response. `tls`: the broker's TLS
+    URL is preferred."""
     if not is_redirect(response):
         return None
     address = parse(choose(response.brokerServiceUrl, response.brokerServiceUrlTls, tls=tls))
@@ -84,7 +85,8 @@ class Chase:
     late: ClassVar[Denial] = TOO_SLOW
 
     def converse(self) -> Generator[Step, StepResult, bytes | Denial]:
-        """Ask broker after broker, until one does not redirect."""
+        """Send the lookup to broker after broker until one does not redirect; return its
+        response."""
         hop = self.hop
         for _ in range(HOPS):
             frame = yield from self._ask(hop)
@@ -133,7 +135,7 @@ class Chase:
     def _await(
         self, wanted: BaseCommand.Type.ValueType, *, opened: bool
     ) -> Generator[Step, StepResult, bytes | Denial]:
-        """Return the next frame of this type. Reply to other frames meanwhile."""
+        """Return the next frame of the type `wanted`. Respond to other frames meanwhile."""
         while True:
             frame = yield Receive(Peer.BROKER)
             if not isinstance(frame, bytes):
@@ -159,7 +161,7 @@ class Chase:
             return proof if isinstance(proof, Denial) else auth_response(proof, ours)
         if kind == BaseCommand.ERROR:
             refusal = _REFUSALS.get(command.error.error, Refusal.NOT_READY)
-            return Denial(refusal, self.listener.veil.cleaned(command.error.message))
+            return Denial(refusal, self.listener.rewriter.cleaned(command.error.message))
         raise PeerError(f"a broker answered a lookup by {kind_name(kind)}")
 
 

@@ -57,7 +57,7 @@ def _is_damaged(chunk: bytes | bytearray, command_end: int, end: int) -> bool:
 
 
 class VerifyingToBrokerScanner(ToBrokerScanner):
-    """Lets a SEND pass only when it is whole and undamaged."""
+    """Scans as `ToBrokerScanner`, and lets a SEND pass only when it is whole and undamaged."""
 
     __slots__ = ()
 
@@ -80,7 +80,7 @@ class VerifyingToBrokerScanner(ToBrokerScanner):
 
 
 class VerifyingToClientScanner(ToClientScanner):
-    """Counts damaged MESSAGEs, by the accounts of their consumers."""
+    """Scans as `ToClientScanner`, and counts damaged MESSAGEs by consumers' accounts."""
 
     __slots__ = ("_account", "_computed", "_expected", "_left")
 
@@ -107,11 +107,11 @@ class VerifyingToClientScanner(ToClientScanner):
         return cleared
 
     def _go_on(self, view: memoryview, start: int, end: int) -> int:
-        """Go on with a frame that the last chunk cut. Return the end of its bytes in this chunk."""
+        """Go on with a frame that the last chunk truncated. Return the end of its bytes here."""
         if self._left:
             self._computed = _crc32c(view[start:end], self._computed)
             self._left -= end - start
-            self._judge()
+            self._compare()
         return end
 
     def _verify(self, chunk: bytearray, view: memoryview, pos: int, end: int) -> int:
@@ -129,10 +129,10 @@ class VerifyingToClientScanner(ToClientScanner):
         here = min(frame_end, end)
         self._computed = _crc32c(view[begin:here], 0)
         self._left = frame_end - here
-        self._judge()
+        self._compare()
         return frame_end
 
-    def _judge(self) -> None:
+    def _compare(self) -> None:
         if not self._left and self._computed != self._expected:
             self._account.damaged += 1
 

@@ -1,4 +1,4 @@
-"""Closes that wait for receipts: closes by the broker, and closes by a gateway that stops.
+"""Closes that wait for receipts: closes by the broker, and closes by a gateway that drains.
 
 Receipts that come after a close
 ================================
@@ -7,9 +7,9 @@ it has stored. A client that hears of the close opens the producer again at once
 and repeats the messages without receipts, which are then stored twice. So the gateway tells the
 client of the close only when no receipt is awaited any more, or when none has come for a while.
 
-Only receipts overtake the close. All else that the broker says of the producer comes behind the
-close: the Go client forgets a producer at a SEND_ERROR TopicTerminatedError, and ignores a close
-after that.
+Only receipts overtake the close. All other commands of the broker about the producer come behind
+the close: the Go client forgets a producer at a SEND_ERROR TopicTerminatedError, and ignores a
+close after that.
 
 Leaving
 =======
@@ -39,7 +39,7 @@ from typing import NamedTuple
 from gateway.wire.account import Action
 from gateway.wire.address import Address
 from gateway.wire.contract import Effects, Later
-from gateway.wire.pulsar.addresses import Veil
+from gateway.wire.pulsar.addresses import AddressRewriter
 from gateway.wire.pulsar.commands import close_command, encode
 from gateway.wire.pulsar.handles import Handle
 
@@ -52,7 +52,7 @@ QUIET = 0.2
 bursts, 0.1 s apart."""
 
 LATEST = 2.0
-"""Seconds after which the client is told at the latest. Its producer could be open elsewhere."""
+"""The most seconds until the client gets the close. Its producer could be open elsewhere."""
 
 LOOKS = 64
 """Closed producers that `complete` looks at in one call. It is called for every chunk that goes to
@@ -60,19 +60,19 @@ the client, so looking at thousands would cost more than the chunk. `_look` find
 
 
 class _Closed(NamedTuple):
-    """A closed producer. `told`: the close, as the client may see it. `unanswered`: frames without
-    a receipt at the last look. `until`: when the client is told in any case."""
+    """A producer that the broker closed. `close`: the frame for its client. `unanswered`: in-flight
+    frames at the last look. `until`: when the client gets the close in any case."""
 
-    told: bytes
+    close: bytes
     unanswered: int
     until: float
 
 
 class LateReceipts:
-    """The producers of one pair that the broker closed and whose clients are not told yet.
+    """The producers of one pair that the broker closed, and whose client has not got the close yet.
 
-    `tell` returns the effects that tell a client. No method's cost grows with the number of closed
-    producers.
+    `tell`: returns the effects that send the close of a producer to its client. No method's cost
+    grows with the number of closed producers.
     """
 
     __slots__ = ("_closed", "_tell")
@@ -84,36 +84,38 @@ class LateReceipts:
     def __bool__(self) -> bool:
         return bool(self._closed)
 
-    def begin(self, handle: Handle, told: bytes, now: float) -> Later:
-        """Await a producer's receipts. `told`: the close, as its client may see it."""
-        return self._look_later(handle, told, now + FIRST, now + LATEST)
+    def begin(self, handle: Handle, close: bytes, now: float) -> Later:
+        """Begin to await the receipts of a closed producer. `close`: the frame for its client.
+        Return the effect that looks for the receipts later."""
+        return self._look_later(handle, close, now + FIRST, now + LATEST)
 
-    def _look_later(self, handle: Handle, told: bytes, when: float, until: float) -> Later:
-        closed = self._closed[handle] = _Closed(told, handle.unanswered, until)
+    def _look_later(self, handle: Handle, close: bytes, when: float, until: float) -> Later:
+        closed = self._closed[handle] = _Closed(close, handle.unanswered, until)
         return Later(min(when, until), partial(self._look, handle, closed))
 
     def _look(self, handle: Handle, closed: _Closed, now: float) -> Effects:
-        """Tell the client, unless receipts have come and more may come."""
+        """Send the client the close, unless receipts have come and more may come."""
         if self._closed.get(handle) is not closed:
             return ()  # the incarnation is over
         if 0 < handle.unanswered < closed.unanswered and now < closed.until:
-            return (self._look_later(handle, closed.told, now + QUIET, closed.until),)
+            return (self._look_later(handle, closed.close, now + QUIET, closed.until),)
         return self._tell(handle)
 
     def complete(self) -> list[Handle]:
-        """Return, among the next few producers, those whose receipts have all come."""
-        found = []
+        """Return those of the next `LOOKS` producers whose receipts have all come."""
+        finished = []
         for handle in tuple(islice(self._closed, LOOKS)):
             if handle.unanswered:
                 self._closed.move_to_end(handle)
             else:
-                found.append(handle)
-        return found
+                finished.append(handle)
+        return finished
 
     def over(self, handle: Handle) -> bytes:
-        """Stop waiting for a producer's receipts; return the close for its client."""
+        """Stop waiting for a producer's receipts. Return the frame that closes it at its client;
+        empty if the producer was not waiting."""
         closed = self._closed.pop(handle, None)
-        return b"" if closed is None else closed.told
+        return b"" if closed is None else closed.close
 
 
 PATIENCE = 2.0
@@ -125,21 +127,26 @@ of them stored, the client would repeat these."""
 
 class _Step(NamedTuple):
     """A step of leaving. `since`: when it began, or when the last receipt came. `unanswered`:
-    frames without a receipt then."""
+    in-flight frames then."""
 
     since: float
     unanswered: int
 
 
 class Leaving:
-    """The producers and consumers that leave. `broker`: the broker of this connection; None: the
-    next gateway chose one. `draw` returns the ids of the gateway's own requests.
+    """The producers and consumers that the gateway closes by itself: to move them to another
+    gateway, or because rules revoke them.
+
+    `broker`: the broker of this connection; None if an upstream gateway chose it. `draw`: returns
+    ids for the gateway's own requests.
     """
 
-    __slots__ = ("_broker", "_draw", "_revoked", "_steps", "_veil", "_waiting")
+    __slots__ = ("_broker", "_draw", "_revoked", "_rewriter", "_steps", "_waiting")
 
-    def __init__(self, veil: Veil, broker: Address | None, draw: Callable[[], int]) -> None:
-        self._veil = veil
+    def __init__(
+        self, rewriter: AddressRewriter, broker: Address | None, draw: Callable[[], int]
+    ) -> None:
+        self._rewriter = rewriter
         self._broker = broker
         self._draw = draw
         self._waiting: dict[int, Handle] = {}  # by the gateway's request
@@ -147,7 +154,7 @@ class Leaving:
         self._revoked: set[Handle] = set()
 
     def begin(self, handle: Handle, now: float) -> None:
-        """Note the time of a step of a handle."""
+        """Note that the next step of leaving begins now for a handle."""
         self._steps[handle] = _Step(now, handle.unanswered)
 
     def is_late(self, handle: Handle, now: float) -> bool:
@@ -161,7 +168,8 @@ class Leaving:
         return now >= step.since + PATIENCE
 
     def close(self, handle: Handle, now: float, *, revoked: bool = False) -> bytes:
-        """Return the frame that closes a handle at the broker. `revoked`: its client stays here."""
+        """Return the frame that closes a handle at the broker, and await the response. `revoked`:
+        rules revoke the handle, and its client stays at this gateway."""
         if revoked:
             self._revoked.add(handle)
         request = self._draw()
@@ -170,7 +178,7 @@ class Leaving:
         return encode(close_command(handle.action, handle.id, request))
 
     def answered(self, request_id: int) -> Handle | None:
-        """Return the handle whose close is answered; None: no close of the gateway's own."""
+        """Return the handle whose close the broker responds to; None if it was no such request."""
         return self._waiting.pop(request_id, None)
 
     def over(self, handle: Handle) -> None:
@@ -178,14 +186,14 @@ class Leaving:
         self._steps.pop(handle, None)
         self._revoked.discard(handle)
 
-    def told(self, handle: Handle) -> bytes:
-        """Return the close that tells the client where to go on.
+    def close_for_client(self, handle: Handle) -> bytes:
+        """Return the frame that closes a handle at its client, and names an alias of the broker.
 
-        It names no broker if there is no alias: then the client looks up again.
+        Without an alias, or for a revoked handle, it names no broker: the client looks up again.
         """
         command = close_command(handle.action, handle.id)
         elsewhere = None if handle in self._revoked else self._broker
-        alias = None if elsewhere is None else self._veil.alias_url(elsewhere)
+        alias = None if elsewhere is None else self._rewriter.alias_url(elsewhere)
         if isinstance(alias, str):
             of_producer = handle.action is Action.PRODUCE
             message = command.close_producer if of_producer else command.close_consumer

@@ -1,4 +1,4 @@
-"""Decode and encode whole commands, and make those that the gateway sends itself.
+"""Decodes and encodes whole commands, and makes those that the gateway sends by itself.
 
 Protobuf reads an unknown enum value as absent and keeps it when it encodes. So encoding is partial:
 a required field with a value of a later version must not stop the frame.
@@ -31,7 +31,7 @@ from gateway.wire.pulsar.fields import MOST_FIELDS, check_command
 from gateway.wire.pulsar.frames import HEAD, LAST_TYPE_OF_ONE_BYTE, split
 
 NO_REQUEST = (1 << 64) - 1
-"""The request id of an ERROR that answers no request (-1 on the wire)."""
+"""The request id of an ERROR that responds to no request (-1 on the wire)."""
 
 CODES = {
     Refusal.UNAUTHENTICATED: ServerError.AuthenticationError,
@@ -58,7 +58,7 @@ BROKERS_OWN = Denial(Refusal.UNAUTHORIZED, "topics of tenant pulsar are the brok
 MIGRATED = Denial(Refusal.NOT_READY, "the topic has gone to a cluster that has no gateway here")
 IN_USE = Denial(Refusal.NOT_READY, "this id is in use on this connection")
 REFRESH = b"PulsarAuthRefresh"
-"""The challenge by which Java's client knows that a newer credential is wanted."""
+"""The challenge by which Java's client knows that it must send a newer credential."""
 
 BUSY = Denial(Refusal.TOO_MANY, "too many requests wait on this connection")
 MANY_TOPICS = Denial(Refusal.TOO_MANY, "too many topics in one command")
@@ -66,7 +66,8 @@ NO_ROOM = Denial(Refusal.TOO_MANY, "this gateway has no memory left for more")
 
 
 def text(value: str | bytes) -> str:
-    """Return a client's text. Raises `PeerError` for bytes: protobuf found it not to be UTF-8."""
+    """Return the text of a client's field. Raises `PeerError` if it is not UTF-8: protobuf returns
+    bytes then."""
     if isinstance(value, bytes):
         raise PeerError("a text that is not UTF-8")
     return value
@@ -86,11 +87,11 @@ def decode(frame: bytes, most_fields: int = MOST_FIELDS) -> BaseCommand:
 
 
 def as_read(command: BaseCommand, frame: bytes) -> bytes:
-    """Return the frame as the gateway read it: its decoded command, encoded, and its payload.
+    """Return a frame as the gateway decoded it: its decoded command, encoded anew, and its payload.
 
     The result goes on in place of the frame. Two decoders may read the peer's encoding differently
-    (repeated fields, nested lengths that run out, numbers that are too long), but not this one. The
-    result is the frame itself if the peer encoded it the same way, as nearly all peers do.
+    (repeated fields, nested lengths that run out, numbers that are too long), but not the result.
+    The result is the frame itself if the peer encoded it the same way, as nearly all peers do.
     """
     _, size = HEAD.unpack_from(frame)
     body = command.SerializePartialToString()
@@ -107,12 +108,12 @@ def encode(command: BaseCommand) -> bytes:
 
 
 def kind_of(frame: bytes) -> int:
-    """Return the type of a canonical command, known or not."""
+    """Return the command type of a frame whose command is canonical; it may be an unknown type."""
     return frame[9] if frame[9] <= LAST_TYPE_OF_ONE_BYTE else split(frame)[0]
 
 
 def error(request_id: int, denial: Denial) -> bytes:
-    """Return an ERROR in answer to a request."""
+    """Return the ERROR that refuses a request. `request_id`: `NO_REQUEST` without one."""
     command = BaseCommand(type=BaseCommand.ERROR)
     command.error.request_id = request_id
     command.error.error = CODES[denial.refusal]
@@ -121,15 +122,16 @@ def error(request_id: int, denial: Denial) -> bytes:
 
 
 def refused(action: Action, id: int, request_id: int, denial: Denial) -> Effects:
-    """Drop a PRODUCER or SUBSCRIBE and answer it by ERROR; close a consumer, too.
+    """Return the effects that drop a PRODUCER or SUBSCRIBE and respond with an ERROR; a consumer is
+    also closed at the client. `id`: of the producer or consumer.
 
     After an ERROR alone the Python client takes a consumer for connected: it never tries again, and
     a consumer that was open before is lost without an error.
     """
-    told: Effects = (Drop(), Inject(Direction.TO_CLIENT, error(request_id, denial)))
+    effects: Effects = (Drop(), Inject(Direction.TO_CLIENT, error(request_id, denial)))
     if action is not Action.CONSUME:
-        return told
-    return (*told, Inject(Direction.TO_CLIENT, encode(close_command(action, id))))
+        return effects
+    return (*effects, Inject(Direction.TO_CLIENT, encode(close_command(action, id))))
 
 
 def close_command(action: Action, id: int, request_id: int = NO_REQUEST) -> BaseCommand:
@@ -146,7 +148,7 @@ def close_command(action: Action, id: int, request_id: int = NO_REQUEST) -> Base
 
 
 def end(reason: EndReason, denial: Denial) -> Effects:
-    """End the pair in place of a frame, and tell the client why."""
+    """Return the effects that end the pair in place of a frame, with an ERROR for the client."""
     return (Drop(), End(reason, error(NO_REQUEST, denial), denial.text))
 
 
@@ -182,7 +184,7 @@ def auth_challenge(method: str, version: str) -> bytes:
 
 
 def auth_response(credential: Credential, version: str) -> bytes:
-    """Return an AUTH_RESPONSE of the gateway's own."""
+    """Return an AUTH_RESPONSE to a broker, with this credential."""
     command = BaseCommand(type=BaseCommand.AUTH_RESPONSE)
     command.authResponse.client_version = version
     command.authResponse.response.auth_method_name = credential.method

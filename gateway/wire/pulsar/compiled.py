@@ -1,5 +1,5 @@
-"""Scanners whose usual frames a compiled walker passes. The pure ones, which they are otherwise,
-judge all other frames one by one."""
+"""Scanners with a compiled walker, which passes frames of the usual form. All other frames are
+scanned one by one by the pure Python scanners, of which these are subclasses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _size = Struct(">I").unpack_from
 
 
 class _Owed:
-    """What a last frame owes, kept where the walker and all others find it."""
+    """Keeps `owed` in the walker, where compiled and pure code find it."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class _Owed:
 
 
 class CompiledToBrokerScanner(_Owed, ToBrokerScanner):
-    """See `ToBrokerScanner`. `consumers`: the table that the scanner to the client has."""
+    """See `ToBrokerScanner`. `consumers`: the table that is shared with the other direction."""
 
     __slots__ = ("walker",)
 

@@ -12,7 +12,7 @@ from gateway.wire.budget import Budget, Quota
 from gateway.wire.contract import Credential, Denial, Principal
 from gateway.wire.plugin import EntrySettings, FrameBounds, Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
-from gateway.wire.pulsar.addresses import Veil
+from gateway.wire.pulsar.addresses import AddressRewriter
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.rows import Commands
@@ -24,7 +24,7 @@ from gateway.wire.subject import Subject
 
 @dataclass(frozen=True, slots=True)
 class Bounds(FrameBounds):
-    """Bounds of one connection. Generous: they keep one client from using up the memory of all.
+    """Bounds of one connection. They are generous, and keep one client from using up all memory.
 
     For the inherited settings: Pulsar's own default for frames is 5 MiB, and a PRODUCER carries a
     schema. Brokers put topics into paths of metadata stores, where some hundred characters are
@@ -72,8 +72,11 @@ class ListenerContext(EntrySettings):
         return cls(commands=commands, **values)
 
     @property
-    def veil(self) -> Veil:
-        return Veil(self.services, self.bounds.text, self.commands, self.tls, self.brokers_tls)
+    def rewriter(self) -> AddressRewriter:
+        """Return the address rewriter of this listener's clients."""
+        return AddressRewriter(
+            self.services, self.bounds.text, self.commands, self.tls, self.brokers_tls
+        )
 
 
 class Client:
@@ -83,15 +86,15 @@ class Client:
     that is decoded from the kept bytes, since a decoded one would take a kilobyte for as long as
     the connection lasts. `credential`: the newest credential, its method by name. `vouched`: a
     trusted proxy stated the principal, and the credential, if any, is what the client showed that
-    proxy. `asked`: for a newer credential; `checking`: one that it showed is being checked.
-    `shown_until`: when the gateway's own credential expires that its broker was shown.
-    `takes_refusals`: see `send_errors`. `quota`, `slot`: the connection's part of the budget,
-    and its place among those of its client.
+    proxy. `challenged`: the gateway has asked for a newer credential; `checking`: the newer one is
+    being verified. `shown_until`: expiry of the gateway's own credential that the broker was shown.
+    `takes_refusals`: see `send_errors`. `quota`, `slot`: the connection's part of the memory
+    budget, and its slot among those of its client.
     """
 
     __slots__ = (
         "_connect",
-        "asked",
+        "challenged",
         "checking",
         "credential",
         "principal",
@@ -118,7 +121,7 @@ class Client:
         self.subject = subject
         self.takes_refusals = self.library.startswith(CLIENTS)
         self.vouched = vouched
-        self.asked = False
+        self.challenged = False
         self.checking = False
         self.slot: Slot | None = None
         self.shown_until: float | None = None
@@ -133,8 +136,8 @@ class Client:
 
     @connect.setter
     def connect(self, connect: CommandConnect) -> None:
-        """Keep all but credentials, since `credential` has the one that is used. Keep a present
-        field present, as brokers may require it."""
+        """Keep a CONNECT without its credentials, because `credential` has the current one. Fields
+        that are present stay present, as brokers may require them."""
         kept = CommandConnect()
         kept.MergeFrom(connect)
         if kept.HasField("auth_data"):
@@ -151,17 +154,17 @@ class Client:
 
     @property
     def size(self) -> int:
-        """Return the bytes that are kept of its CONNECT."""
+        """Return how many bytes are kept of the client's CONNECT and credential."""
         return len(self._connect) + len(self.credential.data)
 
     def leave(self) -> None:
-        """Give back what the connection has, because it is over."""
+        """Give back the connection's quota and slot, because the connection is over."""
         self.quota.close()
         if self.slot is not None:
             self.slot.leave()
 
     def take_room(self) -> bool:
-        """Take the room for its CONNECT from the budget. Return False if there is not enough."""
+        """Take the bytes of the CONNECT from the budget; return False if too few are left."""
         size = self.size
         if not self.quota.fits(size):
             return False
@@ -174,7 +177,8 @@ class Client:
         return self.subject.library or ""
 
     def about(self, topic: str, subscription: str | None = None) -> Subject:
-        """Return this client with a topic whose name passed `requests.check_names`."""
+        """Return the subject of this client with a topic, whose name has passed
+        `requests.check_names`."""
         name = named(topic)
         assert name is not None
         return self.subject.about(name, subscription)
@@ -200,9 +204,9 @@ class Client:
 
         It keeps the client's version, protocol version, flags and unknown fields. In the verifying
         modes the credential is the gateway's own, and `original_principal` names the client.
-        `side`: for a side connection, on which the gateway itself answers challenges; in *verify*
-        it does so on every one.
-        `through`: the broker's name at the upstream gateway, if one is connected to instead.
+        `side`: for a side connection, on which the gateway itself responds to challenges; in
+        *verify* it does so on every connection.
+        `through`: the broker's name at the upstream gateway, if the connection goes to one.
         """
         command = BaseCommand(type=BaseCommand.CONNECT)
         command.connect.SetInParent()  # even if nothing is in it
@@ -210,7 +214,7 @@ class Client:
         command.connect.ClearField("proxy_to_broker_url")
         if through is not None:
             command.connect.proxy_to_broker_url = str(through)
-        if side or listener.mode is Mode.VERIFY:  # the gateway answers challenges itself
+        if side or listener.mode is Mode.VERIFY:  # the gateway itself responds to challenges
             command.connect.feature_flags.supports_auth_refresh = True
         if listener.mode is not Mode.PASS_THROUGH:
             ours = listener.services.credential()
@@ -236,7 +240,7 @@ class Client:
             connect.original_auth_method = self.credential.method
 
     def proof(self, listener: ListenerContext, *, opened: bool) -> Credential | Denial:
-        """Return the credential that answers an AUTH_CHALLENGE: the one in the CONNECT.
+        """Return the credential for the response to an AUTH_CHALLENGE: the one in the CONNECT.
 
         While a connection is being opened, this is the gateway's own in both verifying modes. Once
         it is open (`opened`), the broker asks for what can expire: the forwarded credential of the

@@ -1,4 +1,4 @@
-"""Check the message counts of SENDs against the batches behind them.
+"""Compares the message counts that SENDs state with the batches behind them.
 
 Theory of operation
 ===================
@@ -85,7 +85,7 @@ class Suspects:
 
 
 class CountChecks:
-    """Compares counts on one connection, and decides when to do so."""
+    """Compares stated with actual counts on one connection, and chooses the frames to compare."""
 
     __slots__ = ("_left", "_most_fields", "_name", "_suspects")
 
@@ -101,20 +101,20 @@ class CountChecks:
         return self._left > 0 or self._name in self._suspects
 
     def distance(self) -> int:
-        """Return the bytes of limited producers until the next frame to compare."""
+        """Return how many bytes of limited producers may pass before the next frame is compared."""
         if self.compares_all:
             self._left = max(0, self._left - 1)
             return 0
         return int(self._suspects.draw() * 2 * DISTANCE)
 
     def check_beginning(self, chunk: bytes | bytearray, at: int, end: int) -> None:
-        """Raise `ViolationError` if a SEND has broker entry metadata behind its command, which ends
-        at `at`. `end`: end of the frame, or of the bytes that have come."""
+        """Raise `ViolationError` if a SEND has broker entry metadata behind its command. `at`:
+        offset of the command's end. `end`: end of the frame, or of the bytes that have come."""
         if entry_metadata_size(chunk, at, end):
             self._refuse("a SEND with broker entry metadata, which only brokers write")
 
-    def compare(self, account: Account, said: int, metadata: bytes | memoryview) -> None:
-        """Compare a SEND's count with that of its batch.
+    def compare(self, account: Account, stated: int, metadata: bytes | memoryview) -> None:
+        """Compare the count that a SEND states with that of its batch, which `metadata` describes.
 
         Raises `ViolationError` if they differ, or if no batch can hold so many; messages that the
         client did not state are charged all the same. Raises `PeerError` if the metadata is too
@@ -125,14 +125,14 @@ class CountChecks:
         whole = bytes(metadata)
         check_metadata(whole, self._most_fields)
         try:
-            found = max(1, MessageMetadata.FromString(whole).num_messages_in_batch)
+            actual = max(1, MessageMetadata.FromString(whole).num_messages_in_batch)
         except (DecodeError, UnicodeDecodeError):
             self._refuse("a SEND whose metadata cannot be decoded")
-        if said != found:
-            account.messages += max(0, found - said)
-            self._refuse(f"a SEND that says {said} messages holds {found}")
-        if said > MOST:
-            self._refuse(f"a SEND of {said} messages")
+        if stated != actual:
+            account.messages += max(0, actual - stated)
+            self._refuse(f"a SEND that says {stated} messages holds {actual}")
+        if stated > MOST:
+            self._refuse(f"a SEND of {stated} messages")
 
     def _refuse(self, text: str) -> NoReturn:
         self._suspects.add(self._name)

@@ -1,11 +1,11 @@
-"""Delay requests where rules limit how often clients look up topics, or open what they use.
+"""Delays lookups, and requests to open producers and consumers, beyond a rate limit of a rule.
 
 A client has to wait rather than being refused: a request beyond the limit is kept here, and later
-decided as if it came only then. Until then nothing else knows of it. Later requests about the same
-producer or consumer wait behind it, so that no close overtakes the opening that it closes. All else
-of the connection goes on.
+decided as if it came only then. Until then no other module knows of it. Later requests about the
+same producer or consumer wait behind it, so that no close overtakes the opening that it closes. All
+other frames of the connection go on.
 
-A client that is refused is told so, where that is possible, in a way that makes it ask again on the
+A refused client gets, where that is possible, a response after which it repeats the request on the
 same connection.
 """
 
@@ -28,7 +28,7 @@ from gateway.wire.contract import (
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import decode, kind_of, text
 from gateway.wire.pulsar.context import Client, ListenerContext
-from gateway.wire.pulsar.requests import REQUESTS, Asked, Party, read_request, refuse
+from gateway.wire.pulsar.requests import REQUESTS, ClientRequest, Party, read_request, refuse
 from gateway.wire.pulsar.waiting import WaitingFrames
 from gateway.wire.services import Again
 
@@ -36,11 +36,11 @@ FULL = Denial(Refusal.TOO_OFTEN, "too many requests wait on this connection")
 
 _REFUSED_BY_ERROR = ("Pulsar-Go-",)
 """Prefixes of client versions that repeat a lookup after an ERROR, but not after a LOOKUP_RESPONSE
-that says Failed. Other clients do not know an ERROR in answer to a lookup."""
+that says Failed. Other clients do not expect an ERROR in response to a lookup."""
 
 
 class _Waiting(NamedTuple):
-    """A frame that waits `until` then: to be decided, or with `again` to ask the limit again."""
+    """A frame that waits until a time: to be decided, or, with `again`, to ask the limit again."""
 
     frame: bytes
     until: float
@@ -48,7 +48,7 @@ class _Waiting(NamedTuple):
 
 
 class Delays:
-    """The delayed requests of one pair. `decide` decides a frame whose time has come."""
+    """The delayed requests of one pair. `decide`: decides a frame whose time has come."""
 
     __slots__ = ("_client", "_decide", "_listener", "_queues", "_waiting")
 
@@ -69,32 +69,32 @@ class Delays:
         return len(self._waiting)
 
     def ask(self, kind: int, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
-        """Return the effects of delaying or refusing a client's frame; None: decide it now."""
+        """Return the effects that delay or refuse a client's frame; None: decide it now."""
         if kind not in REQUESTS:
             return None
-        asked = read_request(kind, command)
-        wait = self._wait(asked)
+        request = read_request(kind, command)
+        wait = self._wait(request)
         if isinstance(wait, Denial):
-            return self._refuse(kind, asked, wait)
-        if not wait and asked.party not in self._queues:
+            return self._refuse(kind, request, wait)
+        if not wait and request.party not in self._queues:
             return None
         if not self._waiting.fits(frame):
-            return self._refuse(kind, asked, FULL)
-        return self._put(asked.party, _waiting(frame, wait, now))
+            return self._refuse(kind, request, FULL)
+        return self._put(request.party, _waiting(frame, wait, now))
 
-    def _wait(self, asked: Asked, again: Again | None = None) -> float | Again | Denial:
+    def _wait(self, request: ClientRequest, again: Again | None = None) -> float | Again | Denial:
         """Return how long a request has to wait; 0.0 where nothing limits it."""
-        action, _ = asked.party
-        message, services = asked.message, self._listener.services
+        action, _ = request.party
+        message, services = request.message, self._listener.services
         if not hasattr(message, "topic") or action not in services.paced:
             return 0.0
         subscription = text(message.subscription) if hasattr(message, "subscription") else None
         subject = self._client.about(text(message.topic), subscription)
         return services.wait(action, subject, again)
 
-    def _refuse(self, kind: int, asked: Asked, denial: Denial) -> Effects:
+    def _refuse(self, kind: int, request: ClientRequest, denial: Denial) -> Effects:
         by_error = self._client.library.startswith(_REFUSED_BY_ERROR)
-        return refuse(kind, asked, denial, self._listener.services, by_error=by_error)
+        return refuse(kind, request, denial, self._listener.services, by_error=by_error)
 
     def _put(self, party: Party, waiting: _Waiting) -> Effects:
         queue = self._queues.setdefault(party, deque())
@@ -114,13 +114,13 @@ class Delays:
         frames: list[bytes] = []
         while queue and queue[0].until <= now:
             frame, _, again = queue.popleft()
-            kind, asked = self._read(frame)
-            response = 0.0 if again is None else self._wait(asked, again)
-            if isinstance(response, Denial):
-                told = self._refuse(kind, asked, response)  # the frame was dropped when it came
-                effects += (effect for effect in told if not isinstance(effect, Drop))
-            elif response:
-                queue.appendleft(_waiting(frame, response, now))
+            kind, request = self._read(frame)
+            wait = 0.0 if again is None else self._wait(request, again)
+            if isinstance(wait, Denial):
+                refused = self._refuse(kind, request, wait)  # the frame was dropped when it came
+                effects += (effect for effect in refused if not isinstance(effect, Drop))
+            elif wait:
+                queue.appendleft(_waiting(frame, wait, now))
                 break
             else:
                 frames.append(frame)
@@ -132,12 +132,12 @@ class Delays:
         decided = [effect for frame in frames for effect in self._decide(frame, now)]
         return (*decided, *effects)
 
-    def _read(self, frame: bytes) -> tuple[int, Asked]:
+    def _read(self, frame: bytes) -> tuple[int, ClientRequest]:
         kind = kind_of(frame)
         return kind, read_request(kind, decode(frame, self._listener.bounds.fields))
 
     def clear(self) -> None:
-        """Forget all delayed requests of a pair that is over; it gives its quota back."""
+        """Forget all delayed requests of a pair that is over; its client gives the quota back."""
         self._queues.clear()
         self._waiting.clear()
 

@@ -1,4 +1,4 @@
-"""Bound the number of fields of a protobuf message before it is decoded.
+"""Bounds the number of fields of a protobuf message before it is decoded.
 
 Decoding costs time and memory by the field, not by the byte: a message of empty repeated fields
 takes 30 times its size. So a message of more than `CHECKED_FROM` bytes is walked first, field by
@@ -33,16 +33,17 @@ ones, are decoded and encoded again in 2 ms."""
 
 
 def check_command(frame: bytes, begin: int, end: int, kind: int, most: int) -> None:
-    """Check the fields at `frame[begin:end]` of a command of this type.
+    """Check the number of fields of a command, which are at `frame[begin:end]`. `kind`: its type.
 
-    Raises `PeerError` beyond `most` fields, and if a field reaches beyond its message.
+    Raises `PeerError` if there are more than `most`, or if a field reaches beyond its message.
+    Commands of up to `CHECKED_FROM` bytes are not walked.
     """
     if end - begin > CHECKED_FROM:
         _check(frame, begin, end, _COMMANDS.get(kind, _NO_MESSAGES), most, "a command")
 
 
 def check_metadata(metadata: bytes, most: int) -> None:
-    """Check the fields of a message's metadata in the same way."""
+    """Check the number of fields of a message's metadata, as `check_command` does."""
     if len(metadata) > CHECKED_FROM:
         _check(metadata, 0, len(metadata), _METADATA, most, "metadata")
 
@@ -94,11 +95,11 @@ def _check(  # noqa: C901 - flat, as everything that is done for each field
                         else:
                             length, at, more = _number(data, at - 1, what)
                             left -= more
-                    if length and (found := inner.get(tag >> 3)) is not None:
-                        if found is _NUMBERS:
+                    if length and (nested := inner.get(tag >> 3)) is not None:
+                        if nested is _NUMBERS:
                             left -= length
                         else:
-                            waiting.append((at, min(at + length, end), found))
+                            waiting.append((at, min(at + length, end), nested))
                     at += length
                 elif wire == 0:
                     if data[at] > 127:
@@ -136,15 +137,15 @@ _known: dict[str, _Inner] = {}
 
 def _within(message: Descriptor) -> _Inner:
     """Return the nested messages of a message type, which may contain itself."""
-    found = _known.get(message.full_name)
-    if found is None:
-        found = _known[message.full_name] = _Inner()
+    nested = _known.get(message.full_name)
+    if nested is None:
+        nested = _known[message.full_name] = _Inner()
         for field in message.fields:
             if field.message_type is not None:
-                found[field.number] = _within(field.message_type)
+                nested[field.number] = _within(field.message_type)
             elif _is_repeated_number(field):
-                found[field.number] = _NUMBERS
-    return found
+                nested[field.number] = _NUMBERS
+    return nested
 
 
 def _is_repeated_number(field: Any) -> bool:

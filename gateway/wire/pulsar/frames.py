@@ -27,14 +27,14 @@ HEAD = Struct(">II")
 """Total size, command size."""
 
 HEADER = 10
-"""Bytes that are needed to judge a frame: both sizes and the command's type."""
+"""Bytes that are needed to scan a frame: both sizes and the command's type."""
 
 CHECKSUM_MAGIC = 0x0E01
 BROKER_ENTRY_MAGIC = 0x0E02
 
 COMMAND_BOUND = 64 * 1024
 """Bytes of the largest command of a MESSAGE or SEND_RECEIPT. Most have 20 to 40; acknowledgement
-sets of huge batches have some kilobytes. This bounds the memory for a cut header."""
+sets of huge batches have some kilobytes. This bounds the memory for a truncated header."""
 
 LAST_TYPE_OF_ONE_BYTE = 127
 
@@ -43,7 +43,7 @@ _TYPE_TAG = 0x08
 
 
 class Kind(IntEnum):
-    """`BaseCommand.Type`, for the scanner, which must not need protobuf."""
+    """The numbers of `BaseCommand.Type`, for scanners, which must not need protobuf."""
 
     CONNECT = 2
     CONNECTED = 3
@@ -140,7 +140,7 @@ def kind_name(kind: int) -> str:
 
 
 def varint(value: int) -> bytes:
-    """Encode a non-negative number in as few bytes as possible."""
+    """Return a non-negative number as a varint of as few bytes as possible."""
     encoded = bytearray()
     while value > 127:
         encoded.append(value & 127 | 128)
@@ -150,7 +150,7 @@ def varint(value: int) -> bytes:
 
 
 def tag_of(kind: int) -> bytes:
-    """Return the tag of the one field of a canonical command of this type, beside its type."""
+    """Return the protobuf tag of the message field in a canonical command of this type."""
     return varint(kind << 3 | 2)
 
 
@@ -161,7 +161,7 @@ def find_body(chunk: bytes | bytearray, command: int, end: int, command_end: int
     """Return the offset of the fields of a canonical command with a type of one byte.
 
     `command` and `command_end` are offsets in `chunk`, of which `end` bytes have come.
-    Return 0 if the command is not canonical, -1 if too few bytes have come to tell.
+    Return 0 if the command is not canonical, -1 if too few bytes have come to decide.
     """
     at = command + 2
     here, short = (end, -1) if end < command_end else (command_end, 0)
@@ -185,7 +185,7 @@ def find_body(chunk: bytes | bytearray, command: int, end: int, command_end: int
 
 
 def split(frame: bytes) -> tuple[int, int, int]:
-    """Return a whole frame's command type, and the begin and the end of its command's fields.
+    """Return the command type of a whole frame, and begin and end offsets of its command's fields.
 
     Raises `PeerError` if the sizes are wrong, the command is not canonical, or bytes follow a
     command that has no payload.
@@ -221,8 +221,7 @@ def _split_far(frame: bytes, end: int) -> tuple[int, int]:
 
 
 def _shortest_varint(frame: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return a number of at most 32 bits and the offset behind it; 0 if it is cut, or longer than
-    necessary."""
+    """Return a number of at most 32 bits and the offset behind it; 0 if truncated or too long."""
     value = 0
     for index in range(at, min(at + 5, end)):
         value |= (frame[index] & 127) << 7 * (index - at)
@@ -239,6 +238,7 @@ PASS, COUNT, STOP = range(3)
 def actions(
     count: frozenset[Kind], stop: frozenset[Kind], *, unknown_pass: bool
 ) -> tuple[int, ...]:
-    """Return the action for each command type of one byte (0 to 127)."""
+    """Return the action (`PASS`, `COUNT`, `STOP`) for each command type of one byte (0 to 127). The
+    actions of `count` prevail; unknown types stop unless `unknown_pass`."""
     stopped = stop if unknown_pass else stop | (frozenset(range(128)) - KNOWN)
     return tuple(COUNT if n in count else STOP if n in stopped else PASS for n in range(128))

@@ -1,4 +1,4 @@
-"""The producers and consumers of one pair: their incarnations, and their unanswered requests.
+"""The producers and consumers of one pair: their incarnations, and their in-flight requests.
 
 `states` explains incarnations and their states.
 """
@@ -17,7 +17,7 @@ from gateway.wire.pulsar.states import NEXT, Event, State
 from gateway.wire.subject import Subject
 
 
-class Asked(Enum):
+class Purpose(Enum):
     """What a request asks the broker to do with an incarnation."""
 
     OPEN = auto()
@@ -34,7 +34,7 @@ NAMES = 3
 
 
 def bytes_kept(subject: Subject) -> int:
-    """Estimate the bytes that a producer or consumer takes."""
+    """Return an estimate of the bytes that a producer or consumer takes."""
     topic, subscription = _names(subject)
     wide = 1 if topic.isascii() and subscription.isascii() else 4
     return HANDLE + NAMES * wide * (len(topic) + len(subscription))
@@ -48,10 +48,10 @@ def _names(subject: Subject) -> tuple[str, str]:
 class Handle:
     """One incarnation of a producer (`Action.PRODUCE`) or consumer (`Action.CONSUME`).
 
-    `requests`: the gateway's ids of the requests that the broker has not answered (see `Handles`).
-    `confirmed`: the broker has accepted the opening request, and counts a consumer's permits since.
-    `released`: its account was given back.
-    `close`: the client's CLOSE_PRODUCER while that waits behind held frames; empty otherwise.
+    `requests`: the gateway's ids of its in-flight requests (see `Handles`). `confirmed`: the broker
+    has accepted the opening request, and counts a consumer's permits since. `released`: its account
+    was released. `close`: the client's CLOSE_PRODUCER while that waits behind queued frames; empty
+    otherwise.
     """
 
     __slots__ = (
@@ -76,7 +76,7 @@ class Handle:
         self.close = b""
 
     def follow(self, event: Event) -> bool:
-        """Go to the state that follows an event. Return False if none follows this state."""
+        """Go to the next state at an event. Return False, and keep the state, if there is none."""
         following = NEXT[event].get(self.state)
         if following is None:
             return False
@@ -85,44 +85,44 @@ class Handle:
 
     @property
     def names(self) -> int:
-        """Return the number of characters of the topic's and the subscription's name."""
+        """Return how many characters the names of topic and subscription have together."""
         return sum(map(len, _names(self.account.subject)))
 
     def is_for(self, subject: Subject) -> bool:
-        """Return whether this handle has the topic and the subscription of a subject."""
+        """Return whether this incarnation has the topic and the subscription of a subject."""
         own = self.account.subject
         return own.topic == subject.topic and own.subscription == subject.subscription
 
     @property
     def unanswered(self) -> int:
-        """Return how many frames of a producer have no receipt; 0 for a consumer."""
+        """Return the number of a producer's in-flight frames; 0 for a consumer."""
         return max(0, self.account.outstanding) if self.action is Action.PRODUCE else 0
 
     @property
     def awaits_opening(self) -> bool:
-        """Return whether this handle is abandoned and the broker may yet open it. A close by the
-        broker then means the previous incarnation."""
+        """Return whether this incarnation is abandoned and the broker may yet open it. A close by
+        the broker then means the previous incarnation."""
         return self.state is State.ABANDONED and bool(self.requests)
 
 
 class Awaited(NamedTuple):
-    """A request without a response. `request_id`: the client's id."""
+    """An in-flight request about an incarnation. `request_id`: the client's id of it."""
 
     handle: Handle
-    asked: Asked
+    purpose: Purpose
     request_id: int
 
 
 MOST_ORPHANS = 1000
-"""Requests without a response whose incarnation is over, or that never had one. Brokers answer
-nearly all within milliseconds, and some never. Beyond this number the oldest get no response."""
+"""In-flight requests whose incarnation is over, or that never had one. Brokers respond to nearly
+all within milliseconds, to some never. Beyond this number the oldest get no response."""
 
 _NOTHING: dict[int, Awaited] = {}
 """All pairs without a request share this dict, into which nothing is put: idle pairs are many."""
 
 
 class Handles:
-    """The incarnations of one pair, by id, by account, and by the requests that await answers.
+    """The incarnations of one pair, by id, by account, and by their in-flight requests.
 
     Requests go to the broker under ids of the gateway's own, from `first_request` on, which no
     client can guess. Under the client's ids, the response to another command, which passes unread,
@@ -163,38 +163,40 @@ class Handles:
 
     @property
     def are_left(self) -> bool:
-        """Return whether all incarnations have left, except abandoned ones."""
+        """Return whether no incarnations are left here, except abandoned ones."""
         return all(handle.state is State.ABANDONED for handle in self)
 
     def table(self, action: Action) -> IdTable[Handle]:
+        """Return the incarnations of producers, or of consumers, by id."""
         return self.producers if action is Action.PRODUCE else self.consumers
 
     def of(self, account: Account) -> Handle | None:
-        """Return the incarnation that has this account."""
+        """Return the incarnation that has this account; None if it is over."""
         handle = self.table(account.action).get(account.id)
         return handle if handle is not None and handle.account is account else None
 
     def put(self, handle: Handle) -> None:
-        """Add an incarnation, whose id no other one here has."""
+        """Add an incarnation, whose id must be free."""
         self.table(handle.action).put(handle.id, handle)
         handle.account.id = handle.id
         self.names += handle.names
         self._quota.take(bytes_kept(handle.account.subject))
 
     def draw(self) -> int:
-        """Return the id of the gateway's next request."""
+        """Return a new request id of the gateway's own."""
         own = self._first + self._drawn
         self._drawn += 1
         return own
 
     def is_own(self, request_id: int) -> bool:
-        """Return whether an id was drawn here."""
+        """Return whether a request id is one that `draw` returned."""
         return self._first <= request_id < self._first + self._drawn
 
-    def awaits(self, handle: Handle, request_id: int, asked: Asked) -> int:
-        """Await the response to a client's request; return its id towards the broker."""
+    def awaits(self, handle: Handle, request_id: int, purpose: Purpose) -> int:
+        """Begin to await the response to a client's request about an incarnation. Return the
+        request's id towards the broker."""
         own = self.draw()
-        self._await(own, Awaited(handle, asked, request_id))
+        self._await(own, Awaited(handle, purpose, request_id))
         return own
 
     def _await(self, own: int, awaited: Awaited) -> None:
@@ -205,16 +207,16 @@ class Handles:
 
     def openings(self, handle: Handle) -> list[int]:
         """Return the gateway's ids of the requests that may yet open this incarnation."""
-        return [own for own in handle.requests if self._awaited[own].asked is Asked.OPEN]
+        return [own for own in handle.requests if self._awaited[own].purpose is Purpose.OPEN]
 
     def client_ids(self, handle: Handle) -> list[int]:
-        """Return the client's ids of this incarnation's requests without a response."""
+        """Return the client's ids of this incarnation's in-flight requests."""
         return [self._awaited[own].request_id for own in handle.requests]
 
     def answered(self, own: int, *, more: bool = False) -> Awaited | None:
-        """Return the request that is answered; None if it is not awaited here.
+        """Return the in-flight request to which the broker responds; None if it is not known here.
 
-        `more`: another response to the same request will follow.
+        `own`: the gateway's id of it. `more`: another response to the same request will follow.
         """
         awaited = self._awaited.get(own)
         if awaited is not None and not more:
@@ -223,19 +225,21 @@ class Handles:
             if handle.requests == (own,):
                 handle.requests = ()
             else:
-                handle.requests = tuple(it for it in handle.requests if it != own)
+                handle.requests = tuple(request for request in handle.requests if request != own)
             if not self._awaited:
                 self._awaited = _NOTHING  # an empty dict would keep the memory of its entries
         return awaited
 
     def passes(self, request_id: int) -> int:
-        """Return the id towards the broker for a client's request about no incarnation."""
+        """Begin to await the response to a client's request about no incarnation. Return the
+        request's id towards the broker."""
         own = self.draw()
         self._orphan(own, request_id)
         return own
 
     def orphan(self, own: int) -> int | None:
-        """Return the client's id of a request about no incarnation, and forget the request."""
+        """Return the client's id of a request about no incarnation, and forget the request; None if
+        it is not known here. `own`: the gateway's id of it."""
         return None if self._orphans is None else self._orphans.pop(own, None)
 
     def _orphan(self, own: int, request_id: int) -> None:
@@ -246,7 +250,8 @@ class Handles:
             self._orphans.popitem(last=False)
 
     def keep(self, handle: Handle, requests: Iterable[int]) -> None:
-        """Await no responses about this incarnation except those to `requests`."""
+        """Keep only `requests` as in-flight requests of this incarnation. Responses to its others
+        still reach the client, and change nothing else."""
         kept = {own: self._awaited.pop(own) for own in requests}
         handle.requests = tuple(own for own in handle.requests if own not in kept)
         self._forget(handle)
@@ -259,7 +264,7 @@ class Handles:
         handle.requests = ()
 
     def remove(self, handle: Handle) -> None:
-        """Forget an incarnation that is over, and its requests."""
+        """Forget an incarnation that is over. Responses to its requests still reach the client."""
         self.table(handle.action).pop(handle.id)
         self.names -= handle.names
         self._quota.give_back(bytes_kept(handle.account.subject))

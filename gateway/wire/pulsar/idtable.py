@@ -27,7 +27,8 @@ are empty, and idle pairs are many."""
 
 
 class IdTable(Generic[T]):
-    """Values by unsigned ids of 64 bits. `small`: those below `SMALL`, for scanners to read."""
+    """Values by unsigned ids of 64 bits. `small`: the values of ids below `SMALL`, which scanners
+    read without a call."""
 
     __slots__ = ("_large", "small")
 
@@ -46,7 +47,10 @@ class IdTable(Generic[T]):
     def items(self) -> list[tuple[int, T]]:
         """Return all ids with their values."""
         large = self._large or {}
-        return [*self.small.items(), *((int.from_bytes(key), it) for key, it in large.items())]
+        return [
+            *self.small.items(),
+            *((int.from_bytes(key), value) for key, value in large.items()),
+        ]
 
     def get(self, id: int) -> T | None:
         """Return the value of this id; None if there is none."""
@@ -55,7 +59,7 @@ class IdTable(Generic[T]):
         return None if self._large is None else self._large.get(id.to_bytes(_BYTES))
 
     def put(self, id: int, value: T) -> None:
-        """Keep a value under this id, in place of any other."""
+        """Put a value under this id, in place of any other."""
         if id < SMALL:
             if self.small is _NONE:
                 self.small = {}

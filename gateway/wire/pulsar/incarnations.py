@@ -1,4 +1,4 @@
-"""The events of one pair's producers and consumers.
+"""Handlers of the commands that concern the producers and consumers of one pair.
 
 docs/protocols/states.md has the tables: effects and next state for each state and event. Each
 method here handles one event: it changes states, keeps both scanners and the accounts in step with
@@ -47,7 +47,7 @@ from gateway.wire.pulsar.commands import (
 )
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.handles import Asked, Handle, Handles, bytes_kept
+from gateway.wire.pulsar.handles import Handle, Handles, Purpose, bytes_kept
 from gateway.wire.pulsar.permits import MOST_PERMITS, Permits
 from gateway.wire.pulsar.scanning import Scanners
 from gateway.wire.pulsar.send_errors import is_refused, refusal
@@ -76,18 +76,21 @@ REVOKED_AGAIN = 0.1
 broker's response takes milliseconds."""
 
 UNANSWERED = 16
-"""Requests about one producer or consumer without a response. Each is kept until its response
-comes. A client asks again after 30 s."""
+"""In-flight requests about one producer or consumer. Each is kept until its response comes. A
+client repeats a request after 30 s."""
 
 
 class Request(Protocol):
-    """A command that the broker answers, by its request id."""
+    """A command to which the broker responds, by its request id."""
 
     request_id: int
 
 
 class Incarnations:
-    """All incarnations of one pair. `broker`: of this pair; None: the next gateway chose one."""
+    """The incarnations of one pair. `broker`: its broker; None if an upstream gateway chose it.
+
+    A method that takes a command and its frame decides that stop frame, and returns effects.
+    """
 
     __slots__ = (
         "_broker",
@@ -125,11 +128,13 @@ class Incarnations:
     # -- opening -----------------------------------------------------------------------------
 
     def producer(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the client's PRODUCER: admit it and forward it, or refuse it."""
         request = command.producer
         subject = self._client.about(text(request.topic))
         return self._open(Action.PRODUCE, subject, request.producer_id, command, request, now)
 
     def subscribe(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the client's SUBSCRIBE: admit it and forward it, or refuse it."""
         request = command.subscribe
         subscription = text(request.subscription)
         subject = self._client.about(text(request.topic), subscription)
@@ -148,7 +153,7 @@ class Incarnations:
         if before is not None and _is_taken(before, subject):
             return (Drop(), Inject(Direction.TO_CLIENT, error(request.request_id, IN_USE)))
         if before is not None and before.state in PENDING:
-            return self._ask_again(before, command, request)
+            return self._open_again(before, command, request)
         if before is not None and before.state is State.OPEN and action is Action.CONSUME:
             return self._renew(before, command, request)
         ended = self._ended(before)
@@ -165,13 +170,13 @@ class Incarnations:
                 ask = self._listener.services.latencies
                 latencies = partial(ask, account.subject, proven=True)
                 self._stopwatch.subscribed(account, latencies, now)
-        return (*ended, self._asked(handle, Asked.OPEN, command, request))
+        return (*ended, self._forward(handle, Purpose.OPEN, command, request))
 
-    def _asked(
-        self, handle: Handle, asked: Asked, command: BaseCommand, request: Request
+    def _forward(
+        self, handle: Handle, purpose: Purpose, command: BaseCommand, request: Request
     ) -> Replace:
         """Send the client's request on, under a request id of the gateway's own."""
-        request.request_id = self.handles.awaits(handle, request.request_id, asked)
+        request.request_id = self.handles.awaits(handle, request.request_id, purpose)
         return Replace(encode(command))
 
     def _passes(self, command: BaseCommand, request: Request) -> Replace:
@@ -179,22 +184,22 @@ class Incarnations:
         request.request_id = self.handles.passes(request.request_id)
         return Replace(encode(command))
 
-    def _ask_again(self, handle: Handle, command: BaseCommand, request: Request) -> Effects:
+    def _open_again(self, handle: Handle, command: BaseCommand, request: Request) -> Effects:
         """Decide another opening request while one has no response. The broker refuses it while it
-        is still opening, or has answered the first one before this one comes."""
+        is still opening, or has responded to the first request before this one comes."""
         if len(handle.requests) >= UNANSWERED:
             return (Drop(), Inject(Direction.TO_CLIENT, error(request.request_id, BUSY)))
-        return (self._asked(handle, Asked.OPEN, command, request),)
+        return (self._forward(handle, Purpose.OPEN, command, request),)
 
     def _renew(self, handle: Handle, command: BaseCommand, request: Request) -> Effects:
-        """Decide a SUBSCRIBE for an open consumer. Whatever the broker answers, it goes on with the
-        consumer that it has. So account and permits stay; new permits wait for the response.
+        """Decide a SUBSCRIBE for an open consumer. Whatever its response, the broker goes on with
+        the consumer that it has. So account and permits stay; new permits wait for the response.
         """
         handle.follow(Event.SUBSCRIBED_AGAIN)
         handle.confirmed = False
         if self._permits is not None:
             self._permits.park(handle.account)
-        return (self._asked(handle, Asked.OPEN, command, request),)
+        return (self._forward(handle, Purpose.OPEN, command, request),)
 
     def _admitted(self, action: Action, subject: Subject, *, again: bool) -> Account | Denial:
         bounds = self._listener.bounds
@@ -207,6 +212,7 @@ class Incarnations:
         return self._listener.services.admit(action, subject, again=again)
 
     def producer_success(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the broker's PRODUCER_SUCCESS: the producer is open, or waits to be."""
         response = command.producer_success
         # A producer that is not ready gets another response later: ready, or an error.
         awaited = self.handles.answered(response.request_id, more=not response.producer_ready)
@@ -219,6 +225,7 @@ class Incarnations:
         return (Replace(encode(command)),)
 
     def success(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the broker's SUCCESS, which may respond to any request of the client."""
         request_id = command.success.request_id
         moved = self._moved(request_id)
         if moved is not None:
@@ -228,24 +235,24 @@ class Incarnations:
             return self._unawaited(command, command.success) or FORWARD
         handle = awaited.handle
         command.success.request_id = awaited.request_id
-        told = Replace(encode(command))
-        if awaited.asked is Asked.CLOSE:
-            return (told, *self._gone(handle))
-        if awaited.asked is Asked.UNSUBSCRIBE:
-            return (told, *self._ended(handle))
+        response = Replace(encode(command))
+        if awaited.purpose is Purpose.CLOSE:
+            return (response, *self._gone(handle))
+        if awaited.purpose is Purpose.UNSUBSCRIBE:
+            return (response, *self._ended(handle))
         self._opened(handle, Action.CONSUME, Event.OPENED)
-        return (told, *self._confirmed(handle, now))
+        return (response, *self._confirmed(handle, now))
 
     def _unawaited(self, command: BaseCommand, response: Request) -> Effects | None:
-        """Pass on the response to a request whose incarnation is over; None if it answers another
-        command of the client, which has the client's own id."""
+        """Pass on the response to a request whose incarnation is over; None if it responds to
+        another command of the client, which has the client's own id."""
         if not self.handles.is_own(response.request_id):
             return None
         request_id = self.handles.orphan(response.request_id)
         if request_id is None:
             return DROP
         response.request_id = request_id
-        self._listener.veil.hide(command, command.type)
+        self._listener.rewriter.rewrite(command, command.type)
         return (Replace(encode(command)),)
 
     def _confirmed(self, handle: Handle, now: float) -> Effects:
@@ -266,7 +273,7 @@ class Incarnations:
                 self._stopwatch.opened(handle.account, latencies)
 
     def error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the broker's ERROR, which may answer any request of the client."""
+        """Decide the broker's ERROR, which may respond to any request of the client."""
         request_id = command.error.request_id
         moved = self._moved(request_id)
         if moved is not None:
@@ -274,27 +281,27 @@ class Incarnations:
         awaited = self.handles.answered(request_id)
         if awaited is None:
             own = self._unawaited(command, command.error)
-            return self._listener.veil.hidden(command, frame) if own is None else own
+            return self._listener.rewriter.forwarded(command, frame) if own is None else own
         command.error.request_id = awaited.request_id
-        self._listener.veil.hide(command, Kind.ERROR)
-        hidden: Effects = (Replace(encode(command)),)
-        if awaited.asked is Asked.OPEN and self._is_asked_again(awaited.handle):
-            return hidden
+        self._listener.rewriter.rewrite(command, Kind.ERROR)
+        forwarded: Effects = (Replace(encode(command)),)
+        if awaited.purpose is Purpose.OPEN and self._is_opened_otherwise(awaited.handle):
+            return forwarded
         if awaited.handle.state is State.RENEWING:
             self._opened(awaited.handle, awaited.handle.action, Event.OPENED)
-            return (*hidden, *self._confirmed(awaited.handle, now))
+            return (*forwarded, *self._confirmed(awaited.handle, now))
         if awaited.handle.state is State.REOPENING:
-            return (*hidden, *self._abandoned(awaited.handle))
-        if awaited.asked is Asked.OPEN:
-            return (*hidden, *self._ended(awaited.handle))
-        if awaited.asked is Asked.CLOSE:
-            return (*hidden, *self._gone(awaited.handle))
+            return (*forwarded, *self._abandoned(awaited.handle))
+        if awaited.purpose is Purpose.OPEN:
+            return (*forwarded, *self._ended(awaited.handle))
+        if awaited.purpose is Purpose.CLOSE:
+            return (*forwarded, *self._gone(awaited.handle))
         if awaited.handle.state is State.UNSUBSCRIBING:
             # The broker keeps the consumer, and may not have opened it yet.
             awaited.handle.follow(Event.KEPT if awaited.handle.confirmed else Event.KEPT_UNOPENED)
-        return hidden
+        return forwarded
 
-    def _is_asked_again(self, handle: Handle) -> bool:
+    def _is_opened_otherwise(self, handle: Handle) -> bool:
         """Return whether a refused opening changes nothing, because another request has opened the
         incarnation or may do so. A broker refuses to open what it is opening already.
         """
@@ -304,6 +311,7 @@ class Incarnations:
     # -- closing, by the client --------------------------------------------------------------
 
     def close_producer(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the client's CLOSE_PRODUCER, which waits behind queued frames of the producer."""
         close = command.close_producer
         handle = self.handles.producers.get(close.producer_id)
         if handle is not None and handle.state is State.OPEN and handle.account.is_waiting:
@@ -312,6 +320,7 @@ class Incarnations:
         return self._close(handle, command, close)
 
     def close_consumer(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the client's CLOSE_CONSUMER: forward it."""
         close = command.close_consumer
         return self._close(self.handles.consumers.get(close.consumer_id), command, close)
 
@@ -325,63 +334,70 @@ class Incarnations:
             self._to_broker.close_producer(handle.id)
             handle.close = b""
         handle.follow(Event.CLOSED)
-        return (self._asked(handle, Asked.CLOSE, command, request),)
+        return (self._forward(handle, Purpose.CLOSE, command, request),)
 
     def unsubscribe(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the client's UNSUBSCRIBE: forward it."""
         request = command.unsubscribe
         handle = self.handles.consumers.get(request.consumer_id)
         if handle is None or not handle.follow(Event.UNSUBSCRIBED):
             return (self._passes(command, request),)
-        return (self._asked(handle, Asked.UNSUBSCRIBE, command, request),)
+        return (self._forward(handle, Purpose.UNSUBSCRIBE, command, request),)
 
     # -- closing, by the broker --------------------------------------------------------------
 
     def producer_closed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the broker's CLOSE_PRODUCER, which waits for receipts; see `closing`."""
         handle = self.handles.producers.get(command.close_producer.producer_id)
         is_open = handle is not None and handle.state is State.OPEN
         if handle is not None and is_open and handle.unanswered and not handle.requests:
-            return self._await_receipts(handle, self._listener.veil.shown(command, frame), now)
+            return self._await_receipts(
+                handle, self._listener.rewriter.frame_for_client(command, frame), now
+            )
         return self._closed(handle, command, frame)
 
-    def _await_receipts(self, handle: Handle, told: bytes, now: float) -> Effects:
-        """Tell the client of the broker's close later; see `closing`."""
+    def _await_receipts(self, handle: Handle, close: bytes, now: float) -> Effects:
+        """Keep the broker's close for its client until receipts have come; see `closing`."""
         if self._late is None:
             self._late = LateReceipts(self._tell)
         discard: Effects = (Discard(handle.account), *self._close_held(handle))
         self._stop(handle, Event.CLOSED_EARLY)
-        return (Drop(), *discard, self._late.begin(handle, told, now), Attend())
+        return (Drop(), *discard, self._late.begin(handle, close, now), Attend())
 
     def _tell(self, handle: Handle) -> Effects:
-        """Tell the client that the broker has closed its producer."""
-        told = b"" if self._late is None else self._late.over(handle)
-        return (Inject(Direction.TO_CLIENT, told), *self._ended(handle))
+        """Send the client the broker's close of its producer, which waited for receipts."""
+        close = b"" if self._late is None else self._late.over(handle)
+        return (Inject(Direction.TO_CLIENT, close), *self._ended(handle))
 
     def _tell_first(self, handle: Handle | None) -> Effects:
-        """Tell the client of a close that still waits, before what the broker says next."""
+        """Send the client a close that still waits, before the broker's next command about it."""
         return self._tell(handle) if handle is not None and handle.state is State.CLOSED else ()
 
     def consumer_closed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the broker's CLOSE_CONSUMER: forward it, and end the consumer."""
         handle = self.handles.consumers.get(command.close_consumer.consumer_id)
         return self._closed(handle, command, frame)
 
     def _closed(self, handle: Handle | None, command: BaseCommand, frame: bytes) -> Effects:
         """End an incarnation that the broker has closed, and tell the client where to go on."""
-        hidden = self._listener.veil.hidden(command, frame)
+        forwarded = self._listener.rewriter.forwarded(command, frame)
         if handle is not None and self._opens_yet(handle):
-            return (*hidden, *self._opens_anew(handle))
+            return (*forwarded, *self._opens_anew(handle))
         if handle is not None and handle.awaits_opening:
-            return hidden
+            return forwarded
         if handle is not None and handle.state is State.CLOSED:
-            return (*self._tell(handle), *hidden)
-        return (*hidden, *self._ended(handle))
+            return (*self._tell(handle), *forwarded)
+        return (*forwarded, *self._ended(handle))
 
     def _opens_yet(self, handle: Handle) -> bool:
         """Return whether the broker has closed the previous incarnation, and opens this one by a
-        request that it has not answered."""
+        request that is still in flight."""
         if handle.state in REPLACING:
             return True
-        asked = len(self.handles.openings(handle))
-        return asked > 1 if handle.state in PENDING else handle.state is State.OPEN and asked > 0
+        openings = len(self.handles.openings(handle))
+        return (
+            openings > 1 if handle.state in PENDING else handle.state is State.OPEN and openings > 0
+        )
 
     def _opens_anew(self, handle: Handle) -> Effects:
         """Go back to opening after the close of the previous incarnation."""
@@ -397,7 +413,7 @@ class Incarnations:
         return (Discard(handle.account),)
 
     def migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Tell the client the gateway of the cluster to which its topic has migrated."""
+        """Forward a TOPIC_MIGRATED, which names the gateway of the topic's new cluster."""
         return (*self._tell_first(self._migrating(command)), Replace(encode(command)))
 
     def _migrating(self, command: BaseCommand) -> Handle | None:
@@ -407,25 +423,27 @@ class Incarnations:
         return table.get(news.resource_id)
 
     def withhold_migration(self, command: BaseCommand) -> Effects:
-        """Withhold a TOPIC_MIGRATED to a cluster without a gateway.
+        """Withhold a TOPIC_MIGRATED that leads to a cluster without a gateway.
 
         The broker may send it instead of a response to PRODUCER or SUBSCRIBE. Then the gateway
-        answers by ERROR, or the client would wait.
+        responds with an ERROR, or the client would wait.
         """
         handle = self._migrating(command)
         if handle is None or handle.state not in PENDING or not handle.requests:
             return DROP
-        asked = self.handles.client_ids(handle)
-        noes = (Inject(Direction.TO_CLIENT, error(it, MIGRATED)) for it in asked)
-        told: Effects = (Drop(), *noes)
+        request_ids = self.handles.client_ids(handle)
+        errors = (
+            Inject(Direction.TO_CLIENT, error(request_id, MIGRATED)) for request_id in request_ids
+        )
+        effects: Effects = (Drop(), *errors)
         # If there is a previous incarnation, it is meant, and the broker will open this one.
         has_one_before = handle.state in REPLACING
-        return (*told, *self._abandoned(handle, handle.requests if has_one_before else ()))
+        return (*effects, *self._abandoned(handle, handle.requests if has_one_before else ()))
 
     # -- SENDs and their responses -------------------------------------------------------------
 
     def send(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide a SEND that the scanner did not let pass."""
+        """Decide a SEND that the scanner did not let pass: forward, hold, refuse or drop it."""
         handle = self.handles.producers.get(command.send.producer_id)
         if handle is None or handle.state is not State.OPEN:
             return DROP  # the client repeats it elsewhere, since it gets no receipt
@@ -442,16 +460,18 @@ class Incarnations:
         return FORWARD
 
     def send_error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the broker's SEND_ERROR, which counts as a receipt."""
         handle = self.handles.producers.get(command.send_error.producer_id)
         if handle is not None:
             handle.account.receipts += 1  # no other response to that SEND will come
             handle.account.errors += 1
-        return (*self._tell_first(handle), *self._listener.veil.hidden(command, frame))
+        return (*self._tell_first(handle), *self._listener.rewriter.forwarded(command, frame))
 
     # -- permits -----------------------------------------------------------------------------
 
     def flow(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide a FLOW, which stops only if rules may limit clients."""
+        """Decide the client's FLOW: pass on as many permits as limits allow. A FLOW is a stop frame
+        only if rules may limit clients."""
         handle = self.handles.consumers.get(command.flow.consumer_id)
         if handle is None or handle.state is State.ABANDONED or self._permits is None:
             return DROP  # the broker has no such consumer, or its client does not know of it
@@ -468,8 +488,8 @@ class Incarnations:
         more = None if self._permits is None else self._permits.delivered(now)
         if not self._late:
             return more
-        told = tuple(it for handle in self._late.complete() for it in self._tell(handle))
-        return (*told, *(more or ()))
+        closes = tuple(effect for handle in self._late.complete() for effect in self._tell(handle))
+        return (*closes, *(more or ()))
 
     # -- the end of one ----------------------------------------------------------------------
 
@@ -489,8 +509,8 @@ class Incarnations:
 
     def _gone(self, handle: Handle) -> Effects:
         """End an incarnation after the broker's response to the client's close. The broker may
-        still open one that was closed while being opened: 4.2.4 answers the close first, and then
-        opens.
+        still open one that was closed while being opened: 4.2.4 responds to the close first, and
+        then opens.
         """
         opening = self.handles.openings(handle)
         is_gone = handle.confirmed or not opening
@@ -547,8 +567,8 @@ class Incarnations:
     # -- reset -------------------------------------------------------------------------------
 
     def reset(self, account: Account) -> Effects | None:
-        """See `contract.Holding`. The broker is not told: the client finds the producer still open
-        there, and repeats the SENDs without receipts.
+        """See `contract.Holding`. Nothing is sent to the broker: the client finds the producer
+        still open there, and repeats the SENDs without receipts.
         """
         handle = self.handles.of(account)
         if handle is None or handle.action is not Action.PRODUCE:
@@ -561,14 +581,14 @@ class Incarnations:
         self._stop(handle, Event.RESET)
         if handle.unanswered:
             return discard
-        told = encode(close_command(handle.action, handle.id))
-        return (*discard, Inject(Direction.TO_CLIENT, told), *self._abandoned(handle))
+        close = encode(close_command(handle.action, handle.id))
+        return (*discard, Inject(Direction.TO_CLIENT, close), *self._abandoned(handle))
 
     # -- leaving -----------------------------------------------------------------------------
 
     def leave(self, now: float) -> tuple[Effects, bool]:
-        """Take one more step of moving all to another gateway; return whether some are still here.
-        See `closing` for the order of steps.
+        """Take one more step of moving all incarnations to another gateway; see `closing` for the
+        order of steps. Return the effects, and whether some incarnations are still here.
         """
         leaving = self._leaving = self._leaving or self._begin_leaving()
         handles = tuple(islice(self._to_leave or (), LEFT_AT_ONCE))
@@ -580,14 +600,14 @@ class Incarnations:
 
     @property
     def have_left(self) -> bool:
-        """Return whether the gateway stops and all incarnations have left."""
+        """Return whether the gateway drains and all incarnations have left."""
         return self._to_leave is not None and self.handles.are_left
 
     # -- revoking ----------------------------------------------------------------------------
 
     def revoke(self, account: Account, now: float) -> Effects:
-        """See `contract.Session`. Close at the broker first, then at the client. A producer or
-        consumer that is being opened is closed when it is open."""
+        """See `contract.Session`. The close goes to the broker first, then to the client. A
+        producer or consumer that is being opened is closed once it is open."""
         handle = self.handles.of(account)
         if handle is None or handle.state in ENDING:
             return ()
@@ -598,8 +618,8 @@ class Incarnations:
         leaving = self._leaving = self._leaving or self._begin_leaving()
         self._stop(handle, Event.MOVED)
         close = leaving.close(handle, now, revoked=True)
-        told = Later(now + PATIENCE, partial(self._revoked_late, handle))
-        return (Discard(account), Inject(Direction.TO_BROKER, close), told)
+        timeout = Later(now + PATIENCE, partial(self._revoked_late, handle))
+        return (Discard(account), Inject(Direction.TO_BROKER, close), timeout)
 
     def _revoked_late(self, handle: Handle, now: float) -> Effects:
         """Tell the client without the broker's response, if that takes too long."""
@@ -607,12 +627,12 @@ class Incarnations:
             return ()
         if handle.state is not State.MOVING:
             return ()
-        told = Inject(Direction.TO_CLIENT, self._leaving.told(handle))
-        return (told, *self._abandoned(handle))
+        close = Inject(Direction.TO_CLIENT, self._leaving.close_for_client(handle))
+        return (close, *self._abandoned(handle))
 
     def _begin_leaving(self) -> Leaving:
         listener = self._listener
-        return Leaving(listener.veil, self._broker, self.handles.draw)
+        return Leaving(listener.rewriter, self._broker, self.handles.draw)
 
     def _leave(self, leaving: Leaving, handle: Handle, now: float) -> Effects:
         if self.handles.of(handle.account) is not handle:
@@ -631,8 +651,8 @@ class Incarnations:
             handle.follow(Event.MOVED)
             return (*discard, Inject(Direction.TO_BROKER, leaving.close(handle, now)))
         if handle.state is State.MOVING and late:
-            told = Inject(Direction.TO_CLIENT, leaving.told(handle))
-            return (told, *self._abandoned(handle))
+            close = Inject(Direction.TO_CLIENT, leaving.close_for_client(handle))
+            return (close, *self._abandoned(handle))
         return discard
 
     def _stop(self, handle: Handle, event: Event) -> None:
@@ -644,31 +664,31 @@ class Incarnations:
     def _give_way(self, handle: Handle) -> Effects:
         """Close for the client, whose close waits behind held frames: it waits for no receipts."""
         close = decode(handle.close)
-        (told,) = self._close(handle, close, close.close_producer)
-        assert isinstance(told, Replace)
-        return (Discard(handle.account), Inject(Direction.TO_BROKER, told.data))
+        (forwarded,) = self._close(handle, close, close.close_producer)
+        assert isinstance(forwarded, Replace)
+        return (Discard(handle.account), Inject(Direction.TO_BROKER, forwarded.data))
 
     def _moved(self, request_id: int) -> Effects | None:
         """Decide the broker's response to a close of the gateway's own: tell the client, unless the
-        incarnation is over. None: it answers another request."""
+        incarnation is over. None: it responds to another request."""
         leaving = self._leaving
         handle = None if leaving is None else leaving.answered(request_id)
         if leaving is None or handle is None:
             return None
-        now = self.handles.table(handle.action).get(handle.id)
-        if now is not handle:
-            if now is not None and now.state is State.REOPENING:
-                now.follow(Event.ONE_BEFORE_CLOSED)  # the next close means this incarnation
+        current = self.handles.table(handle.action).get(handle.id)
+        if current is not handle:
+            if current is not None and current.state is State.REOPENING:
+                current.follow(Event.ONE_BEFORE_CLOSED)  # the next close means this incarnation
             return DROP
         if handle.state is not State.MOVING:
             return DROP
-        told = Inject(Direction.TO_CLIENT, leaving.told(handle))
-        return (Drop(), told, *self._ended(handle))
+        close = Inject(Direction.TO_CLIENT, leaving.close_for_client(handle))
+        return (Drop(), close, *self._ended(handle))
 
 
 def _is_taken(before: Handle, subject: Subject) -> bool:
-    """Return whether an id cannot be opened now: it is open for another topic, or the broker may
-    still have the consumer with its permits."""
+    """Return whether an id cannot be opened now: the id is open for another topic, or the broker
+    may still have the consumer with its permits."""
     if before.state is State.UNSUBSCRIBING:
         return True
     return before.state is not State.CLOSED and not before.is_for(subject)

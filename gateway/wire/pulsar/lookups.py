@@ -1,4 +1,4 @@
-"""The lookups of one pair: remembered until they are answered, chased if they are redirected.
+"""The lookups of one pair: kept until their response, and chased if they are redirected.
 
 A client never sees a Redirect or a broker's address: *Connect* gets the broker's advertised name,
 *Redirect* is withheld and chased, *Failed* loses the addresses in its text.
@@ -35,8 +35,8 @@ ENTRY = 256
 
 
 class _Lookup(NamedTuple):
-    """A lookup without a response, with the frame that a chase sends again. `since`: when it came.
-    `subject`: of its duration; None: nobody reads that."""
+    """An in-flight lookup, with the frame that a chase sends again. `since`: when it came.
+    `subject`: for its duration; None if latencies are not measured."""
 
     request_id: int
     frame: bytes
@@ -54,24 +54,24 @@ _Table = dict[int, _Lookup]
 class Lookups:
     """The lookups of one pair. The methods return effects, as `contract.Session.decide` does."""
 
-    __slots__ = ("_asked", "_chased", "_client", "_kept", "_listener", "_number")
+    __slots__ = ("_chased", "_client", "_in_flight", "_kept", "_listener", "_number")
 
     def __init__(self, listener: ListenerContext, client: Client) -> None:
         self._listener = listener
         self._client = client
         # Made when they are needed: idle pairs are many.
-        self._asked: dict[int, _Lookup] | None = None  # by request id
+        self._in_flight: dict[int, _Lookup] | None = None  # by request id
         self._chased: dict[int, _Lookup] | None = None  # by number of the chase
         self._kept = 0  # bytes of frames
         self._number = 0  # of the next chase
 
     def __len__(self) -> int:
-        return len(self._asked or ()) + len(self._chased or ())
+        return len(self._in_flight or ()) + len(self._chased or ())
 
     # -- from the client ---------------------------------------------------------------------
 
     def ask(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the client's LOOKUP."""
+        """Decide the client's LOOKUP: forward it and keep it until its response, or refuse it."""
         lookup = _Lookup(command.lookupTopic.request_id, frame)
         denial = self._denial(text(command.lookupTopic.topic), lookup)
         if self._listener.services.timed:
@@ -80,8 +80,8 @@ class Lookups:
         if denial is not None:
             self._over(lookup, LookupOutcome.REFUSED, now)
             return (Drop(), Inject(Direction.TO_CLIENT, lookup_failed(lookup.request_id, denial)))
-        self._forget(self._asked, lookup.request_id)
-        self._asked = self._remember(self._asked, lookup.request_id, lookup)
+        self._forget(self._in_flight, lookup.request_id)
+        self._in_flight = self._remember(self._in_flight, lookup.request_id, lookup)
         return FORWARD
 
     def _denial(self, topic: str, lookup: _Lookup) -> Denial | None:
@@ -98,8 +98,8 @@ class Lookups:
     # -- from brokers ------------------------------------------------------------------------
 
     def answered(self, command: BaseCommand, now: float) -> Effects:
-        """Decide the broker's LOOKUP_RESPONSE."""
-        lookup = self._forget(self._asked, command.lookupTopicResponse.request_id)
+        """Decide the broker's LOOKUP_RESPONSE: forward it rewritten, or chase its redirect."""
+        lookup = self._forget(self._in_flight, command.lookupTopicResponse.request_id)
         hop = next_hop(command.lookupTopicResponse, tls=self._listener.brokers_tls)
         if hop is None or lookup is None:
             proven = _leads_on(command)
@@ -117,8 +117,9 @@ class Lookups:
         return (Drop(), Start(chase, partial(self._chase_over, number)))
 
     def failed(self, request_id: int, now: float) -> None:
-        """Forget a lookup that the broker answered by ERROR; other requests change nothing."""
-        lookup = self._forget(self._asked, request_id)
+        """Forget a lookup, because the broker responded to its request id with ERROR. Ids of other
+        requests are ignored."""
+        lookup = self._forget(self._in_flight, request_id)
         if lookup is not None:
             self._over(lookup, LookupOutcome.FAILED, now)
 
@@ -141,8 +142,8 @@ class Lookups:
         return (Inject(Direction.TO_CLIENT, response),)
 
     def clear(self) -> None:
-        """Forget all lookups of a pair that is over; it gives its quota back."""
-        self._asked = self._chased = None
+        """Forget all lookups of a pair that is over; its client gives the quota back."""
+        self._in_flight = self._chased = None
 
     def _remember(self, table: _Table | None, key: int, lookup: _Lookup) -> _Table:
         """Add a lookup to a table; return the table."""
@@ -163,27 +164,27 @@ class Lookups:
     def _over(
         self, lookup: _Lookup | None, outcome: LookupOutcome, now: float, *, proven: bool = False
     ) -> None:
-        """Count a lookup that is answered, and its duration if durations are read. `proven`: the
-        topic has a broker. `lookup`: None if nobody remembers it."""
+        """Count a lookup that has its response, and its duration if latencies are measured.
+        `proven`: the topic has a broker. `lookup`: None if it was not kept."""
         times = None
         if lookup is not None and lookup.subject is not None:
             times = LookupTimes(lookup.subject, lookup.since, now, proven)
         self._listener.services.looked_up(outcome, times)
 
-    # -- what the client is told -------------------------------------------------------------
+    # -- responses to the client -------------------------------------------------------------
 
     def _response(self, command: BaseCommand) -> tuple[LookupOutcome, bytes]:
-        """Return the outcome and the client's frame for a broker's final answer to a lookup."""
-        self._listener.veil.hide(command, Kind.LOOKUP_RESPONSE)
+        """Return the outcome and the client's frame for a broker's final response to a lookup."""
+        self._listener.rewriter.rewrite(command, Kind.LOOKUP_RESPONSE)
         if _leads_on(command):
             return self._connect(command)
         return LookupOutcome.FAILED, self._no(command)
 
     def _connect(self, command: BaseCommand) -> tuple[LookupOutcome, bytes]:
         response = command.lookupTopicResponse
-        veil = self._listener.veil
-        url = veil.of_broker(response.brokerServiceUrl, response.brokerServiceUrlTls)
-        advertised = veil.advertised_url(url)
+        rewriter = self._listener.rewriter
+        url = rewriter.of_broker(response.brokerServiceUrl, response.brokerServiceUrlTls)
+        advertised = rewriter.advertised_url(url)
         if isinstance(advertised, Denial):
             denial = Denial(Refusal.NOT_READY, advertised.text)
             return LookupOutcome.REFUSED, lookup_failed(response.request_id, denial)
@@ -192,7 +193,7 @@ class Lookups:
         return LookupOutcome.CONNECT, encode(command)
 
     def _no(self, command: BaseCommand) -> bytes:
-        """Return the frame for Failed, a Redirect without an address, or an unknown answer."""
+        """Return the frame for Failed, a Redirect without an address, or an unknown response."""
         response = command.lookupTopicResponse
         if is_redirect(response):
             return lookup_failed(response.request_id, NOT_FOUND)

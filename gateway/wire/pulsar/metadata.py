@@ -1,4 +1,4 @@
-"""Read how many messages an entry holds: `MessageMetadata.num_messages_in_batch`, field 11.
+"""Reads how many messages an entry holds: `MessageMetadata.num_messages_in_batch`, field 11.
 
 An absent field means one message. The last occurrence counts, as in protobuf. Fields come in any
 order, so the metadata is walked to its end.
@@ -42,7 +42,8 @@ NOWHERE = 1 << 64
 def find_metadata(
     chunk: bytes | bytearray, at: int, frame_end: int, end: int
 ) -> tuple[int, int] | None:
-    """Return begin and end of the metadata behind a command that ends at `at`; None: not here yet.
+    """Return the begin and end offsets of the metadata behind a command that ends at `at`; None if
+    too few bytes have come.
 
     `frame_end`: end of the SEND or MESSAGE; `end`: end of the bytes that have come. The metadata is
     empty if its sizes are wrong.
@@ -70,7 +71,7 @@ def find_metadata(
 
 
 def entry_metadata_size(chunk: bytes | bytearray, at: int, end: int) -> int:
-    """Return the size, with its head, of the broker entry metadata behind a command that ends at
+    """Return the bytes of the broker entry metadata, with its head, behind a command that ends at
     `at`; 0 without any. `end`: end of the frame, or of the bytes that have come."""
     if at + 6 > end or _magic(chunk, at)[0] != BROKER_ENTRY_MAGIC:
         return 0
@@ -81,8 +82,8 @@ def entry_metadata_size(chunk: bytes | bytearray, at: int, end: int) -> int:
 def metadata_of(frame: bytes) -> memoryview:
     """Return the metadata of a whole SEND or MESSAGE; empty if it has none."""
     end = len(frame)
-    found = find_metadata(frame, 8 + HEAD.unpack_from(frame)[1], end, end)
-    return memoryview(frame)[slice(*(found or (0, 0)))]
+    place = find_metadata(frame, 8 + HEAD.unpack_from(frame)[1], end, end)
+    return memoryview(frame)[slice(*(place or (0, 0)))]
 
 
 def count_messages(chunk: bytes | bytearray, at: int, end: int) -> int:
@@ -93,7 +94,7 @@ def count_messages(chunk: bytes | bytearray, at: int, end: int) -> int:
 
 
 def as_count(number: int) -> int:
-    """Return the message count for the varint of an int32; 1 if it is no valid count."""
+    """Return the message count that the varint of an int32 states; 1 if it is no valid count."""
     number &= 0xFFFFFFFF
     return number if 0 < number < 1 << 31 else 1
 
@@ -104,9 +105,9 @@ def walk_fields(
     """Walk the protobuf fields at `chunk[at:end]`, looking for numbers with the tag `wanted`.
 
     Return the offset where the walk ended, and the last such number, or `value` without one. The
-    walk ends at `end`; at the begin of a field whose head is cut (at most 20 bytes before `end`);
-    beyond `end` if a field's content is cut; at `NOWHERE` if the bytes are not protobuf. Flat on
-    purpose.
+    walk ends at `end`; at the begin of a field whose head is truncated (at most 20 bytes before
+    `end`); beyond `end` if a field's content is truncated; at `NOWHERE` if the bytes are not
+    protobuf. Flat on purpose.
     """
     while at < end:
         begin = at
@@ -180,7 +181,7 @@ def walk_large(
 
 
 def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
-    """Return a varint and the next offset: -1 if it is cut, `NOWHERE` if it is invalid."""
+    """Return a varint and the offset behind it: -1 if truncated, `NOWHERE` if invalid."""
     if at < end and chunk[at] < 128:
         return chunk[at], at + 1
     value = shift = 0
@@ -198,12 +199,13 @@ class EntryWalk:
     `MetadataWalk`. Keeps at most the head of the metadata.
 
     `size`: bytes of the broker entry metadata with its head; `frame`: bytes behind the command.
+    `count`: called with the number of messages at the end.
     """
 
-    __slots__ = ("_found", "_frame", "_kept", "_skip")
+    __slots__ = ("_count", "_frame", "_kept", "_skip")
 
-    def __init__(self, size: int, frame: int, found: Callable[[int], object]) -> None:
-        self._found = found
+    def __init__(self, size: int, frame: int, count: Callable[[int], object]) -> None:
+        self._count = count
         self._skip = size
         self._kept = _EMPTY_ENTRY
         self._frame = len(_EMPTY_ENTRY) + frame - size
@@ -216,24 +218,24 @@ class EntryWalk:
         self._skip -= skipped
         start += skipped
         kept = self._kept + chunk[start : min(end, start + self._frame - len(self._kept))]
-        found = find_metadata(kept, 0, self._frame, len(kept))
-        if found is None:
+        place = find_metadata(kept, 0, self._frame, len(kept))
+        if place is None:
             self._kept = kept
             return self
-        begin, metadata_end = found
-        return MetadataWalk(metadata_end - begin, self._found).feed(kept, begin, len(kept))
+        begin, metadata_end = place
+        return MetadataWalk(metadata_end - begin, self._count).feed(kept, begin, len(kept))
 
 
 class MetadataWalk:
-    """Walks metadata of any length as its pieces pass, keeping at most a cut field's head.
+    """Walks metadata of any length as its pieces pass, keeping at most a truncated field's head.
 
-    Calls `found(messages)` after the last byte.
+    `size`: bytes of the metadata. `count`: called with the number of messages after the last byte.
     """
 
-    __slots__ = ("_cut", "_found", "_heads", "_left", "_number", "_skip")
+    __slots__ = ("_count", "_cut", "_heads", "_left", "_number", "_skip")
 
-    def __init__(self, size: int, found: Callable[[int], object]) -> None:
-        self._found = found
+    def __init__(self, size: int, count: Callable[[int], object]) -> None:
+        self._count = count
         self._left = size
         self._skip = 0
         self._cut = b""
@@ -256,5 +258,5 @@ class MetadataWalk:
         self._cut = bytes(chunk[at:here])
         if self._left:
             return self
-        self._found(as_count(self._number))
+        self._count(as_count(self._number))
         return None

@@ -2,7 +2,7 @@
 
 A client whose CONNECT names a broker (`proxy_to_broker_url`) gets that broker, if the gateway
 advertised the name; any other client gets any healthy broker. The client gets the broker's own
-answer: CONNECTED with its size limit and flags, or ERROR with its text.
+response: CONNECTED with its size limit and flags, or ERROR with its text.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _OF_PROXIES = frozenset(
 
 
 def open_pair(listener: ListenerContext, origin: Origin) -> Opening:
-    """Return the opening conversation of one client connection."""
+    """Return the conversation that opens one client connection, from its CONNECT to the pair."""
     frame = yield Receive(Peer.CLIENT)
     if not isinstance(frame, bytes):
         return _silent(frame)
@@ -85,7 +85,7 @@ def open_pair(listener: ListenerContext, origin: Origin) -> Opening:
                 yield Wait(delay, yields=True)
             refused = _refused(EndReason.AUTHENTICATION_FAILED, client)
             return replace(refused, caller=_subject(connect, listener, origin, _UNNAMED).caller)
-        outcome = yield from _let_in(listener, client, text(connect.proxy_to_broker_url))
+        outcome = yield from _admit(listener, client, text(connect.proxy_to_broker_url))
         caller = client.subject.caller
         return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome
     except PeerError as violation:
@@ -93,9 +93,9 @@ def open_pair(listener: ListenerContext, origin: Origin) -> Opening:
         return _refused(EndReason.CLIENT_VIOLATION, denial)
 
 
-def _let_in(listener: ListenerContext, client: Client, to: str) -> Opening:
-    """Continue after a valid CONNECT, for which the budget must have room. `to`: the broker's URL
-    in the CONNECT; may be empty."""
+def _admit(listener: ListenerContext, client: Client, to: str) -> Opening:
+    """Admit a client after a valid CONNECT, and open its pair. `to`: the broker's URL in the
+    CONNECT; may be empty."""
     if not client.take_room():
         return _refused(EndReason.OUT_OF_MEMORY, NO_ROOM)
     slot = listener.services.slot(client.subject)
@@ -105,7 +105,7 @@ def _let_in(listener: ListenerContext, client: Client, to: str) -> Opening:
     client.slot = slot
     outcome: Opened | Refused | None = None
     try:
-        # No broker is told of the client before.
+        # No broker learns of the client before.
         denied = yield from pace(listener.services, client.subject)
         if denied is not None:
             return _refused(EndReason.TOO_MANY_CONNECTS, denied)
@@ -242,7 +242,7 @@ def _await_connected(listener: ListenerContext, client: Client, broker: Address 
 def _answered(
     listener: ListenerContext, client: Client, command: BaseCommand, frame: bytes
 ) -> Generator[Step, StepResult, Refused | None]:
-    """Handle another response to CONNECT than CONNECTED; None: more answers will follow."""
+    """Handle another response to CONNECT than CONNECTED; None: more responses will follow."""
     kind = kind_of(frame)
     if kind == BaseCommand.AUTH_CHALLENGE:
         return (yield from _challenged(listener, client, command, frame))
@@ -255,7 +255,7 @@ def _answered(
 def _challenged(
     listener: ListenerContext, client: Client, command: BaseCommand, frame: bytes
 ) -> Generator[Step, StepResult, Refused | None]:
-    """Pass one challenge through, or answer it with the gateway's own credential."""
+    """Pass one challenge through, or respond to it with the gateway's own credential."""
     if listener.mode is not Mode.PASS_THROUGH:
         ours = client.proof(listener, opened=False)
         if isinstance(ours, Denial):
@@ -293,7 +293,7 @@ def _connected(command: BaseCommand, frame: bytes, listener: ListenerContext) ->
 def _broker_no(command: BaseCommand, listener: ListenerContext) -> Refused:
     code: Any = command.error.error
     detail = str(command.error.message)  # bytes where it is not UTF-8
-    listener.veil.hide(command, BaseCommand.ERROR)
+    listener.rewriter.rewrite(command, BaseCommand.ERROR)
     passed_through = listener.mode is Mode.PASS_THROUGH
     if passed_through and code == ServerError.AuthenticationError:
         return Refused(EndReason.AUTHENTICATION_FAILED, encode(command), detail)
@@ -310,8 +310,8 @@ def _silent(denial: StepResult) -> Refused:
     if not isinstance(denial, Denial) or denial.refusal not in _SILENCES:
         return Refused(EndReason.CLIENT_CLOSED)
     too_large = denial.refusal is Refusal.TOO_MANY
-    told = Denial(Refusal.UNSUPPORTED, denial.text) if too_large else denial
-    return _refused(_SILENCES[denial.refusal], told)
+    response = Denial(Refusal.UNSUPPORTED, denial.text) if too_large else denial
+    return _refused(_SILENCES[denial.refusal], response)
 
 
 _SILENCES = {

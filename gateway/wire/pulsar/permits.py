@@ -1,4 +1,4 @@
-"""Pass a limited consumer's permits to the broker at the rate at which its messages may come.
+"""Passes a limited consumer's permits to the broker at the rate at which its messages may come.
 
 Theory of operation
 ===================
@@ -13,18 +13,18 @@ zero, because the broker sends batches whole.
 
 A permit allows a message of any size. Under a limit of bytes the number of permits follows from the
 sizes of recent messages (`Sizes`). If a consumer gets far more than it may, its client's connection
-is paused for a while (`brake`).
+is paused for a while (`throttle`).
 
 A broker's first read takes permits for entries, each of which may be a batch: a thousand permits
 brought ten thousand messages. So the first permit goes alone. It goes without allowance, or idle
 consumers would take up the allowance of busy ones. Later the broker knows how large batches are.
 
-A topic that is not persistent is another matter: its broker drops what comes while a consumer has
-no permits, and a permit that waits here would lose a message that no limit stands against. So such
+A topic that is not persistent is another matter: its broker drops messages while a consumer has no
+permits, so a permit that waits here could lose a message that is within the limits. So such
 a consumer's permits run *ahead*: as long as its limits have allowance, the broker has as many as
 may come at once at a limit that nobody uses, its burst, and what comes is charged. Without
 allowance they wait, and the broker drops what is above the limit. All consumers of a limit together
-have no more ahead than a limit may owe, so that it holds over time.
+have no more ahead than the debt that the limit allows, so that the limit holds over time.
 
 After each delivery of messages the session asks at once whether more permits may go, because a
 consumer with a queue of one asks after each message.
@@ -66,11 +66,11 @@ from gateway.wire.contract import (
     Replace,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.brake import FAR_BYTES, Brake, is_far_beyond
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import MOST
 from gateway.wire.pulsar.handles import Handle
 from gateway.wire.pulsar.states import REPLACING
+from gateway.wire.pulsar.throttle import FAR_BYTES, Throttle, is_far_beyond
 from gateway.wire.pulsar.topics import is_kept
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ MOST_PERMITS = 2**31 - 1
 
 AT_ONCE = 64
 """Consumers to look at after a delivery before other work has its turn. Each takes 1 to 2 µs, and a
-connection may have 20,000. The next ones follow at once."""
+connection may have 20,000. The others follow at once."""
 
 QUIET = 5.0
 """Seconds without a message after which the gateway doubts that the broker has permits. A broker
@@ -113,7 +113,7 @@ class Sizes:
         self._average = self._largest = 0.0
 
     def see(self, account: Account) -> bool:
-        """Learn the size of the messages since the last call. Return whether there were any."""
+        """Learn the size of the messages since the last call; return whether there were any."""
         messages = account.messages - self._messages
         if not messages:
             return False
@@ -126,11 +126,11 @@ class Sizes:
 
     @property
     def average(self) -> float:
-        """Return the bytes of a recent message; 0 before the first."""
+        """Return the average bytes of recent messages; 0 before the first."""
         return self._average
 
     def fitting(self, account: Account) -> int:
-        """Return how many messages fit into the allowance of bytes. Needs a message seen before."""
+        """Return how many messages fit into the allowance of bytes. Call `see` before."""
         left = account.bytes_ceiling - account.bytes
         return int(min(left / self._average, (left + FAR_BYTES) / self._largest))
 
@@ -139,18 +139,17 @@ class ConsumerPermits:
     """The permits of one incarnation of a consumer.
 
     `wanted`: permits that wait here. `passed`: permits that the broker got. `ahead`: how many it
-    may have whatever the allowance, as long as there is any. `is_kept`: of a topic whose messages
-    wait for permits. `parked`: no permit may go now.
-    `queue`: the most permits that the client asked for at once, which is the room that it has.
-    `quiet_since`: time of the last delivery, or of the last moment when none was possible.
-    `probed`: permits passed on since then because nothing came. `braked_at`: see `Brake.ask`.
+    may have whatever the allowance, as long as there is any. `is_kept`: the topic's messages wait
+    for permits. `parked`: no permit may go now. `queue`: the most permits of one FLOW, which is the
+    size of the client's receiver queue. `quiet_since`: time of the last delivery, or of the last
+    moment when none was possible. `probed`: permits passed on since then because nothing came.
+    `throttled_at`: see `Throttle.ask`.
     """
 
     __slots__ = (
         "_sizes",
         "account",
         "ahead",
-        "braked_at",
         "id",
         "is_kept",
         "parked",
@@ -158,6 +157,7 @@ class ConsumerPermits:
         "probed",
         "queue",
         "quiet_since",
+        "throttled_at",
         "wanted",
     )
 
@@ -169,33 +169,33 @@ class ConsumerPermits:
         self.parked = False
         self.wanted = self.queue = self.probed = 0
         self.quiet_since = 0.0
-        self.braked_at = -1
+        self.throttled_at = -1
         # An account that came under a limit later has what it had; how much is not known.
         self.passed = account.messages
         self._sizes = Sizes()
 
     @property
     def outstanding(self) -> int:
-        """Return how many permits the broker should have."""
+        """Return how many permits the broker should still have."""
         return self.passed - self.account.messages
 
     @property
     def is_first(self) -> bool:
-        """Return whether nothing was delivered yet and the broker has sent no more than asked."""
+        """Return whether no message was counted yet, and `passed` is not below zero."""
         return not self.account.messages and self.passed >= 0
 
     def want(self, permits: int) -> None:
-        """Add permits that the client asks for."""
+        """Add the permits of a FLOW of the client."""
         self.wanted += permits
         self.queue = max(self.queue, permits)
 
     def run_ahead(self, burst: Burst) -> None:
-        """Note how many permits may run ahead. `burst`: what may come at once."""
+        """Set how many permits may run ahead. `burst`: messages and bytes that may come at once."""
         fitting = burst.bytes // max(LEAST_SIZE, round(self._sizes.average))
         self.ahead = max(1, min(burst.messages, fitting))
 
     def see(self, now: float) -> None:
-        """Take note of the messages delivered since the last call."""
+        """Learn the sizes of the messages delivered since the last call, if there are any."""
         if self._sizes.see(self.account):
             self.quiet_since = now
             self.probed = 0
@@ -232,23 +232,22 @@ class ConsumerPermits:
 
     @property
     def can_doubt(self) -> bool:
-        """Return whether permits wait here and there is reason to doubt that the broker has
-        some."""
+        """Return whether permits wait here, and it is doubtful that the broker has any."""
         if not self.wanted or self.parked or not self.account.messages or self.outstanding <= 0:
             return False
         return self._uncounted > 0 or self.probed < self.queue // 2
 
     @property
     def _uncounted(self) -> int:
-        """Return how many messages the client got beyond those counted. Its requests show them: it
-        asks again for each message that it has taken out of its queue."""
+        """Return how many messages the client got beyond those counted. Its FLOWs show them: it
+        sends a permit for each message that it has taken out of its queue."""
         return self.wanted + self.outstanding - self.queue
 
     def _doubted(self, now: float) -> int:
         """Return how many permits to pass on although the broker should have some.
 
         One at first, then twice as many each time. A topic without messages looks the same, so they
-        are bounded by half a queue. That is enough: a client asks again when half of its queue is
+        are bounded by half a queue. That is enough: a client sends FLOW when half of its queue is
         taken, which shows the uncounted messages. The broker has charged permits for these, and has
         none until as many were passed on.
         """
@@ -266,11 +265,11 @@ class Permits:
 
     __slots__ = (
         "_all",
-        "_brake",
         "_is_going_on",
         "_is_timed",
         "_left",
         "_services",
+        "_throttle",
         "_waiting",
         "_watched",
     )
@@ -282,13 +281,13 @@ class Permits:
         self._waiting: OrderedDict[Account, ConsumerPermits] = OrderedDict()
         # Consumers that may get far more than their allowance, in the same order.
         self._watched: OrderedDict[Account, ConsumerPermits] = OrderedDict()
-        self._brake = Brake(services)
+        self._throttle = Throttle(services)
         self._left = 0  # waiting consumers to look at yet since the last delivery
         self._is_going_on = False
         self._is_timed = False
 
     def ask(self, id: int, account: Account, permits: int, now: float) -> Effects:
-        """Decide the client's FLOW for a consumer that the broker has open."""
+        """Decide the client's FLOW of `permits` for a consumer that the broker has open."""
         if account.is_endless and account not in self._all:
             return FORWARD
         consumer = self._wanting(id, account, permits)
@@ -299,7 +298,7 @@ class Permits:
         return (verdict, *more, Attend())
 
     def ask_early(self, handle: Handle, permits: int) -> Effects:
-        """Decide the client's FLOW before SUCCESS."""
+        """Decide the client's FLOW of `permits` for a consumer whose SUBSCRIBE is in flight."""
         account = handle.account
         if handle.state in REPLACING:
             self._wanting(handle.id, account, permits).parked = True
@@ -315,13 +314,13 @@ class Permits:
         return consumer
 
     def park(self, account: Account) -> None:
-        """Keep an open consumer's permits until the broker answers that it is subscribed again."""
+        """Keep an open consumer's permits back until the broker responds to its new SUBSCRIBE."""
         consumer = self._all.get(account)
         if consumer is not None:
             consumer.parked = True
 
     def confirm(self, account: Account, now: float) -> Effects:
-        """Pass on parked permits after SUCCESS."""
+        """Return the effects that pass on parked permits, after the broker's response."""
         consumer = self._all.get(account)
         if consumer is None or not consumer.parked:
             return ()
@@ -331,7 +330,8 @@ class Permits:
         return (*passed, *more, Attend())
 
     def delivered(self, now: float) -> Effects | None:
-        """Look at the consumers after a delivery or a grant. None: no consumer waits for either."""
+        """Return the effects of a delivery or a grant: permits that may now go to the broker, and a
+        pause. None: no consumer waits for either event."""
         stopped = self._look_at_watched(now) if self._watched else ()
         if not self._waiting:
             return stopped if self._watched else None
@@ -405,8 +405,7 @@ class Permits:
     # -- consumers that get far more than their allowance ------------------------------------
 
     def _watch(self, consumer: ConsumerPermits) -> None:
-        """Watch a consumer with several permits: one brings one frame, several any number of
-        bytes."""
+        """Watch a consumer that has several permits: they may bring any number of bytes."""
         account = consumer.account
         if consumer.outstanding > 1 and not account.is_endless:
             self._watched[account] = consumer
@@ -415,7 +414,7 @@ class Permits:
         """Look at the next few watched consumers. Flat, because this runs at each wake-up and
         mostly finds nothing."""
         sent = self._watched
-        found = []
+        to_check = []
         for account, consumer in islice(sent.items(), AT_ONCE):
             messages = account.messages
             if (
@@ -423,29 +422,29 @@ class Permits:
                 or account.bytes > account.bytes_ceiling
                 or messages > account.messages_ceiling
             ):
-                found.append(consumer)
-        effects = self._look_closer(found, now) if found else ()
+                to_check.append(consumer)
+        effects = self._look_closer(to_check, now) if to_check else ()
         if len(sent) > AT_ONCE:
             for account in tuple(islice(sent, AT_ONCE)):
                 sent.move_to_end(account)
         return effects
 
-    def _look_closer(self, found: list[ConsumerPermits], now: float) -> Effects:
+    def _look_closer(self, consumers: list[ConsumerPermits], now: float) -> Effects:
         effects: list[Effect] = []
-        for consumer in found:
+        for consumer in consumers:
             account = consumer.account
             if is_far_beyond(account):
-                braked = self._brake.ask(account, consumer.braked_at, now)
-                if braked:
-                    consumer.braked_at = account.bytes
-                effects += braked
+                pause = self._throttle.ask(account, consumer.throttled_at, now)
+                if pause:
+                    consumer.throttled_at = account.bytes
+                effects += pause
             elif consumer.outstanding <= 1 and not account.held:
                 del self._watched[account]
         return tuple(effects)
 
 
 def flow(id: int, permits: int) -> bytes:
-    """Return a FLOW of the gateway's own."""
+    """Return a FLOW of the gateway's own, for the consumer with this id."""
     command = BaseCommand(type=BaseCommand.FLOW)
     command.flow.consumer_id = id
     command.flow.messagePermits = permits

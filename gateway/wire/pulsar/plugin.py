@@ -1,6 +1,6 @@
 """Apache Pulsar's binary protocol as a plugin; see `gateway.wire.plugin`.
 
-Many modules import it for a name or a scheme, so it loads the protocol itself only for an entry.
+Many modules import this one for a name or a scheme, so it loads the protocol only for an entry.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A client's requests: what each is about, why its names may be refused, and how it is refused."""
+"""A client's requests: what each is about, the check of its names, and its refusal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gateway.wire.pulsar.topics import named
 from gateway.wire.services import LookupOutcome, Services
 
 Party = tuple[Action, int]
-"""A producer or consumer with its id; a lookup with the id of its request."""
+"""What a request is about: a producer or consumer by its id, or a lookup by its request id."""
 
 REQUESTS: dict[int, tuple[Action, str, str]] = {
     Kind.PRODUCER: (Action.PRODUCE, "producer", "producer_id"),
@@ -28,19 +28,19 @@ REQUESTS: dict[int, tuple[Action, str, str]] = {
 """The action, the message and the id field of the party of each request."""
 
 
-class Asked(NamedTuple):
-    """What a request is about. `message`: the decoded command of its type."""
+class ClientRequest(NamedTuple):
+    """A decoded request. `message`: the message of the command's type, such as CommandProducer."""
 
     party: Party
     request_id: int
     message: Any
 
 
-def read_request(kind: int, command: BaseCommand) -> Asked:
-    """Return what a command of one of `REQUESTS` is about."""
+def read_request(kind: int, command: BaseCommand) -> ClientRequest:
+    """Return the request in a command, whose type (`kind`) is one of `REQUESTS`."""
     action, field, id = REQUESTS[kind]
     message = getattr(command, field)
-    return Asked((action, getattr(message, id)), message.request_id, message)
+    return ClientRequest((action, getattr(message, id)), message.request_id, message)
 
 
 _BAD_TOPIC = Denial(
@@ -52,11 +52,12 @@ _BAD_TOPIC = Denial(
 
 
 def check_names(names: tuple[str, ...], longest: int) -> Denial | None:
-    """Return why a request with these names, the topic's first, is refused; None if it is not.
+    """Return the denial of a request with these names, of which the first is the topic's; None if
+    they are accepted.
 
-    Names are refused that are longer than `longest` characters, and topics that brokers of
-    different versions would read differently. Raises `PeerError` for a name that is not UTF-8,
-    which brokers would read as another one.
+    Names of more than `longest` characters are refused, and topics that brokers of different
+    versions would read differently. Raises `PeerError` for a name that is not UTF-8, which brokers
+    would read as another name.
     """
     for name in names:
         if len(text(name)) > longest:
@@ -65,18 +66,18 @@ def check_names(names: tuple[str, ...], longest: int) -> Denial | None:
 
 
 def refuse(
-    kind: int, asked: Asked, denial: Denial, services: Services, *, by_error: bool = False
+    kind: int, request: ClientRequest, denial: Denial, services: Services, *, by_error: bool = False
 ) -> Effects:
-    """Drop a request and answer it as a broker refuses one of its kind.
+    """Return the effects that drop a request and respond to it as a broker refuses such a request.
 
-    `by_error`: answer a lookup by ERROR.
+    `by_error`: respond to a lookup with ERROR.
     """
     if kind == Kind.LOOKUP:
         services.looked_up(LookupOutcome.REFUSED)
     if kind in (Kind.PRODUCER, Kind.SUBSCRIBE):
-        return refused(*asked.party, asked.request_id, denial)
+        return refused(*request.party, request.request_id, denial)
     response = error if by_error else _REFUSALS.get(kind, error)
-    return (Drop(), Inject(Direction.TO_CLIENT, response(asked.request_id, denial)))
+    return (Drop(), Inject(Direction.TO_CLIENT, response(request.request_id, denial)))
 
 
 _REFUSALS: dict[int, Callable[[int, Denial], bytes]] = {

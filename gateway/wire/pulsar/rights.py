@@ -1,7 +1,7 @@
-"""The right that each command of a client needs, and how it is refused without it.
+"""The right that each command of a client needs, and the synthetic response without that right.
 
 A test holds the table to the schema: each command of a client has a right, or stands among those
-that need none, because they name no topic, or one that was opened with a right before.
+that need none, because they name no topic, or a topic that was opened with a right before.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.topics import is_brokers_own
 
 Named = tuple[str, str | None]
-"""A topic, and the subscription to it that a command is about."""
+"""A topic's name, and the name of its subscription if the command is about one."""
 
 
 class Need(NamedTuple):
-    """The right that a command needs on each topic it names. `field`: of the command's message."""
+    """The right that a command needs on each topic that it names. `field`: name of the command's
+    message. `topics`: returns the topics in that message."""
 
     right: Right
     field: str
@@ -47,7 +48,9 @@ def _partitions(message: Any) -> Iterator[Named]:
 
 
 def _subscriptions(message: Any) -> Iterator[Named]:
-    return ((it.topic, it.subscription) for it in message.subscription)
+    return (
+        (subscription.topic, subscription.subscription) for subscription in message.subscription
+    )
 
 
 def _one_subscription(message: Any) -> Iterator[Named]:
@@ -73,21 +76,21 @@ NEEDS: Mapping[int, Need] = {
 ALSO: Mapping[int, Need] = {
     Kind.PRODUCER: Need(Right.CONSUME, "producer", _first_subscription),
 }
-"""What some commands need beside."""
+"""Rights that some commands need beside those in `NEEDS`."""
 
 MOST_NAMED = 100
 """Topics in one command. Clients enlist one topic at a time, and each takes a look at all rules."""
 
 
 def needs(kind: int) -> Iterator[Need]:
-    """Yield what a command needs; nothing if it is not in `NEEDS`."""
+    """Yield the needs of a command of this type; nothing if it is not in `NEEDS`."""
     for known in (NEEDS, ALSO):
         if kind in known:
             yield known[kind]
 
 
 class Listing(NamedTuple):
-    """A response that lists topics. `field`: its message; `lists`: where the topics are in it."""
+    """A response that lists topics. `field`: its message; `lists`: the paths of the lists in it."""
 
     field: str
     lists: tuple[str, ...]
@@ -101,7 +104,7 @@ LISTINGS: Mapping[int, Listing] = {
         "watchScalableTopicsUpdate", ("snapshot.topics", "diff.added", "diff.removed")
     ),
 }
-"""Listings lose the topics on which a client has no right to look up."""
+"""Responses that list topics, from which topics are removed that the client may not look up."""
 
 FREE: Mapping[int, str] = {
     Kind.CONNECT: "begins a connection",
@@ -134,7 +137,7 @@ FREE: Mapping[int, str] = {
 
 
 class _Response(NamedTuple):
-    """The response to a request. `code`, `text`: its fields for an error."""
+    """The type of response to a request. `code`, `text`: its fields for an error."""
 
     kind: Kind
     field: str
@@ -177,36 +180,38 @@ _ANSWERS: Mapping[int, _Response] = {
         "message",
     ),
 }
-"""Requests that clients do not expect an ERROR for."""
+"""The responses to requests for which clients do not expect an ERROR."""
 
 _COPIED = ("request_id", "session_id", "txnid_least_bits", "txnid_most_bits")
 """Fields of a request that its response repeats."""
 
 
 def response(kind: int, command: BaseCommand, denial: Denial) -> Effects:
-    """Drop a request of `NEEDS` and answer it as a broker refuses one of its kind."""
-    asked = getattr(command, NEEDS[kind].field)
+    """Return the effects that drop a request, and respond as a broker refuses such a request.
+    `kind`: its type, one of `NEEDS`."""
+    request = getattr(command, NEEDS[kind].field)
     own = _ANSWERS.get(kind)
     if own is None:
-        told = error(asked.request_id, denial)
+        frame = error(request.request_id, denial)
     else:
         type: Any = own.kind.value
-        said = BaseCommand(type=type)
-        message = getattr(said, own.field)
+        refusal = BaseCommand(type=type)
+        message = getattr(refusal, own.field)
         for field in _COPIED:
-            if field in asked.DESCRIPTOR.fields_by_name and asked.HasField(field):
-                setattr(message, field, getattr(asked, field))
+            if field in request.DESCRIPTOR.fields_by_name and request.HasField(field):
+                setattr(message, field, getattr(request, field))
         setattr(message, own.code, CODES[denial.refusal])
         setattr(message, own.text, denial.text)
-        told = encode(said)
-    return (Drop(), Inject(Direction.TO_CLIENT, told))
+        frame = encode(refusal)
+    return (Drop(), Inject(Direction.TO_CLIENT, frame))
 
 
 def filtered(kind: int, command: BaseCommand, may_see: Callable[[str], bool]) -> bool:
-    """Remove the topics of a listing that a client may not see; return whether it is another now.
+    """Remove the topics from a listing that a client may not see, and its hash. Return whether the
+    listing was changed.
 
-    Its hash is one of all topics, by which a client could confirm those that it guesses. Where some
-    lists have a hash and others none, that tells which topics are hidden; so none has one. Clients
+    The hash is that of all topics, by which a client could confirm guessed topics. If only some
+    listings had a hash, that would tell which were filtered; so none has. Without a hash clients
     get the whole list when they ask again.
     """
     listing = LISTINGS[kind]
@@ -228,7 +233,8 @@ def filtered(kind: int, command: BaseCommand, may_see: Callable[[str], bool]) ->
 
 
 class _ListRequest(NamedTuple):
-    """A request for a listing. `field`: its message; `hash`: of the list that the client has."""
+    """A type of request for a listing. `field`: its message; `hash`: the field for the hash of the
+    list that the client has."""
 
     field: str
     hash: str
@@ -243,29 +249,30 @@ LIST_REQUESTS: Mapping[int, _ListRequest] = {
 
 
 def ask_for_all(kind: int, command: BaseCommand) -> None:
-    """Remove the hash by which a request for a listing asks if anything changed: whoever guesses it
-    would learn what topics there are."""
+    """Remove the hash of the client's last list from a request for a listing. By the
+    hash, brokers respond whether the list has changed: a client that guesses hashes could learn of
+    topics that it may not see."""
     if kind in LIST_REQUESTS:
         field, hash = LIST_REQUESTS[kind]
         getattr(command, field).ClearField(hash)
 
 
 def refuse_list(kind: int, command: BaseCommand) -> Effects | None:
-    """Refuse a request for a listing of the brokers' own topics; None: it is for others. Their
-    namespaces are named after brokers' addresses, which a client could confirm by it. Raises
-    `PeerError` for a name that is not UTF-8."""
-    asked = getattr(command, LIST_REQUESTS[kind].field)
-    if not is_brokers_own(text(asked.namespace)):
+    """Return the effects that refuse a request for a listing of the brokers' own topics; None if
+    the request is for others. These namespaces are named after brokers' addresses, which a client
+    could confirm by such a request. Raises `PeerError` for a name that is not UTF-8."""
+    request = getattr(command, LIST_REQUESTS[kind].field)
+    if not is_brokers_own(text(request.namespace)):
         return None
     if kind != Kind.WATCH_SCALABLE_TOPICS:
-        told = error(asked.request_id, BROKERS_OWN)
+        frame = error(request.request_id, BROKERS_OWN)
     else:
-        said = BaseCommand(type=Kind.WATCH_SCALABLE_TOPICS_UPDATE.value)  # type: ignore[arg-type]
-        update = said.watchScalableTopicsUpdate
-        update.watch_id = asked.watch_id
+        refusal = BaseCommand(type=Kind.WATCH_SCALABLE_TOPICS_UPDATE.value)  # type: ignore[arg-type]
+        update = refusal.watchScalableTopicsUpdate
+        update.watch_id = request.watch_id
         update.error, update.message = CODES[BROKERS_OWN.refusal], BROKERS_OWN.text
-        told = encode(said)
-    return (Drop(), Inject(Direction.TO_CLIENT, told))
+        frame = encode(refusal)
+    return (Drop(), Inject(Direction.TO_CLIENT, frame))
 
 
 def _without_hash(message: Any) -> bool:

@@ -17,11 +17,12 @@ Names = Callable[[BaseCommand], tuple[str, ...]]
 """Returns the names in a client's command, the topic's first."""
 
 Rewrite = Callable[[Any, BaseCommand], bool]
-"""Replaces the addresses in a command by means of a `Veil`; returns whether there were any."""
+"""Rewrites the addresses in a command, with an `AddressRewriter`; returns whether it had any."""
 
 
 class Stops(Enum):
-    """When a known command is a stop frame. Commands without a row pass unread."""
+    """The condition under which a known command is a stop frame. Commands without a row pass
+    unread."""
 
     ALWAYS = auto()
     LIMITED = auto()  # only if rules may limit clients
@@ -30,11 +31,11 @@ class Stops(Enum):
 
 
 class Row(NamedTuple):
-    """One command in one direction.
+    """What the gateway does with one type of command in one direction.
 
-    `decide`: None if the command goes on, with broker addresses hidden. `names`: reads the names in
-    it that are checked. `addresses`: replaces its broker addresses. `text`: message and field of
-    its error text, from which broker addresses are removed.
+    `decide`: None if the command goes on, with broker addresses rewritten. `names`: returns the
+    names in it that are checked. `addresses`: rewrites its broker addresses. `text`: message and
+    field of its error text, from which broker addresses are removed.
     """
 
     direction: Direction
@@ -47,7 +48,7 @@ class Row(NamedTuple):
 
 
 class Commands:
-    """All rows, in `rows` by direction and command type."""
+    """All rows of the table, in `rows` by direction and command type."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows: dict[Direction, dict[int, Row]] = {direction: {} for direction in Direction}
@@ -63,7 +64,7 @@ class Commands:
         }
 
     def that_stop(self, stops: Stops) -> Mapping[Direction, frozenset[Kind]]:
-        """Return the commands of one kind of stop, by direction."""
+        """Return the command types whose rows have this value of `stops`, by direction."""
         return {
             direction: frozenset(row.kind for row in rows.values() if row.stops is stops)
             for direction, rows in self.rows.items()
@@ -72,7 +73,8 @@ class Commands:
     def actions(
         self, direction: Direction, *, unknown_pass: bool, limited: bool
     ) -> tuple[int, ...]:
-        """Return a scanner's action for each command type. All pairs share the tuples."""
+        """Return a scanner's action for each command type (see `frames.actions`). All pairs share
+        the tuples."""
         return self._actions[direction, unknown_pass, limited]
 
     def _for_scanner(

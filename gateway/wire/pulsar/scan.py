@@ -1,4 +1,4 @@
-"""Walk chunks of Pulsar frames: count passing frames, halt at stop frames.
+"""Scanners of Pulsar frames in pure Python: count passing frames, halt at stop frames.
 
 Theory of operation
 ===================
@@ -6,9 +6,9 @@ Theory of operation
 and never looks at a payload. Three things can end the walk before the chunk's end:
 
 - a *stop frame*: the returned offset is its begin, `stop` its length;
-- a header that the chunk's end cuts: the returned offset is its begin, and the caller offers its
-  bytes again together with those that follow;
-- a last frame that reaches beyond the chunk: its missing bytes are *owed*, and pass unseen.
+- a header that the chunk's end truncates: the returned offset is its begin, and the caller offers
+  its bytes again together with those that follow;
+- a last frame that reaches beyond the chunk: its missing bytes are *owed*, and pass unread.
 
 SEND and MESSAGE make up nearly all frames, so they are walked without protobuf.
 
@@ -194,7 +194,8 @@ class _FrameScanner:
 
 
 class ToBrokerScanner(_FrameScanner):
-    """Counts SENDs per producer; halts where a producer is not open or has no allowance left."""
+    """Scans frames to the broker: counts SENDs per producer, and halts at a SEND whose producer is
+    not open or has no allowance left."""
 
     __slots__ = (
         "_account",
@@ -351,7 +352,7 @@ class ToBrokerScanner(_FrameScanner):
         return pos
 
     def _frame(self, chunk: bytearray, pos: int, end: int) -> int:
-        """Judge one frame of any kind. Return the offset behind it, or `pos` to halt or wait."""
+        """Scan one frame of any kind. Return the offset behind it, or `pos` to halt or wait."""
         if end - pos < HEADER:
             return pos
         total, size = _head(chunk, pos)
@@ -380,8 +381,8 @@ class ToBrokerScanner(_FrameScanner):
         return pos if command_end > end else self._send(chunk, pos, total, command_end, end)
 
     def _flow(self, chunk: bytearray, pos: int, here: int, body: int, end: int) -> int:
-        """Count what a FLOW asks for, and let it pass. `here`: end of the bytes that have come;
-        `end`: of the command, for which nobody waits if it is longer than those of clients."""
+        """Count the permits of a FLOW, and let it pass. `here`: end of the bytes that have come;
+        `end`: end of the command. A longer command than clients write passes uncounted."""
         if end > here and end - pos <= _LONGEST_FLOW:
             return pos
         if end - pos <= _LONGEST_FLOW:
@@ -483,7 +484,8 @@ class ToBrokerScanner(_FrameScanner):
 
 
 class ToClientScanner(_FrameScanner):
-    """Counts MESSAGEs per consumer and receipts per producer. Frames of unknown ids pass."""
+    """Scans frames to the client: counts MESSAGEs per consumer and receipts per producer. Frames of
+    unknown ids pass."""
 
     __slots__ = (
         "_command_bound",

@@ -1,4 +1,4 @@
-"""Make the scanners of a connection. Only this module knows which implementation scans.
+"""Makes the scanners of a connection. Only this module knows which implementation scans.
 
 Sessions use the protocols here. An implementation may replace another one if `tests/conformance`
 cannot tell them apart.
@@ -20,9 +20,9 @@ if COMPILED:
 
 
 class ProducerScanner(Scanner, Protocol):
-    """Scans what a client sends. SENDs of open producers are counted and pass while their accounts
-    have allowance; all other SENDs are stop frames. What FLOWs of open consumers ask for is counted
-    unless they are stop frames.
+    """Scans the frames of a client. SENDs of open producers are counted and pass while their
+    accounts have allowance; all other SENDs are stop frames. The permits of open consumers' FLOWs
+    are counted unless FLOWs are stop frames.
     """
 
     def open_producer(self, producer_id: int, account: Account) -> None:
@@ -35,11 +35,11 @@ class ProducerScanner(Scanner, Protocol):
         """See `contract.Holding`."""
 
     def is_damaged(self, frame: bytes) -> bool:
-        """Return whether the checksum of a whole SEND is verified and wrong."""
+        """Return whether a whole SEND has a wrong checksum; False if checksums are not verified."""
 
 
 class ConsumerScanner(Scanner, Protocol):
-    """Scans what a broker sends: counts the MESSAGEs of open consumers and the receipts of open
+    """Scans the frames of a broker: counts the MESSAGEs of open consumers and the receipts of open
     producers. Other MESSAGEs pass too, and count for the account of unknown consumers; other
     receipts pass uncounted.
     """
@@ -61,7 +61,8 @@ Scanners = tuple[ProducerScanner, ConsumerScanner]
 
 
 def load(*, verify: bool) -> None:
-    """Import what `scanners` needs. A connection must not: it may have the last descriptor."""
+    """Import the modules that `scanners` needs before any connection: a connection that has the
+    last file descriptor could not."""
     if verify:
         import gateway.wire.pulsar.checksums  # noqa: F401
 
@@ -77,8 +78,9 @@ def scanners(
     """Return the scanners of a new connection.
 
     `actions`: the action for each command type, by direction. `unknown`: the account that counts
-    MESSAGEs of consumers that are not open. `command_bound`: bytes of a command. `checks`: compares
-    the counts of SENDs if a rule limits messages. `verify`: verify the checksums of messages.
+    MESSAGEs of consumers that are not open. `command_bound`: most bytes of a command. `checks`:
+    compares the counts of SENDs if a rule limits messages. `verify`: verify the checksums of
+    messages.
     """
     to_broker, to_client = actions
     if COMPILED and not verify:

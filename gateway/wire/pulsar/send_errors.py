@@ -1,4 +1,5 @@
-"""SEND_ERRORs of the gateway: for SENDs beyond a limit, if a rule rejects these, and damaged SENDs.
+"""The gateway's own SEND_ERRORs: for SENDs beyond a limit, if a rule rejects these, and for damaged
+SENDs.
 
 At a SEND_ERROR NotAllowedError the Java client fails only that message. The message must be the
 first one without a receipt, or the client closes the connection. The Go client gives its producer
@@ -18,7 +19,8 @@ _TEXT = "more is sent than the limit of this gateway allows, and too much waits 
 
 
 def is_refused(account: Account, messages: int, size: int) -> bool:
-    """Return whether a SEND may not wait any more. `size`: of the frame, in bytes."""
+    """Return whether a SEND must be refused, because the frames of its account that wait have
+    reached their bounds. `messages`: of the SEND; `size`: bytes of its frame."""
     patience = account.patience
     if patience is None or not account.queued:
         return False
@@ -34,7 +36,7 @@ def refusal(command: BaseCommand) -> bytes:
 
 
 def damaged(command: BaseCommand) -> bytes:
-    """Return the SEND_ERROR for a SEND with a wrong checksum, as brokers answer it.
+    """Return the SEND_ERROR for a SEND with a wrong checksum, as brokers send it.
 
     A client checks its own copy: it sends the message again if the copy is intact, or fails it.
     """

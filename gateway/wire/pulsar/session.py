@@ -1,4 +1,4 @@
-"""Decide the stop frames of one pair; docs/protocols/states.md has the tables.
+"""Decides the stop frames of one pair; docs/protocols/states.md has the tables.
 
 Each handler takes a decoded command and its frame, changes the state of this pair, and returns
 effects. No handler waits: slow work is a job. Producers and consumers are in `incarnations`, and
@@ -132,12 +132,12 @@ class PulsarSession:
 
     @property
     def expires_at(self) -> float | None:
-        """See `contract.Session`. The broker itself asks again for a forwarded credential."""
+        """See `contract.Session`. Brokers challenge for a forwarded credential by themselves."""
         return self._client.principal.expires_at if self._listener.mode is Mode.VERIFY else None
 
     @property
     def moves_at(self) -> float | None:
-        """See `contract.Session`. Brokers ask again for a client's own credential."""
+        """See `contract.Session`. Brokers challenge for a client's own credential instead."""
         return self._client.shown_until if self._listener.mode is Mode.VERIFY else None
 
     @property
@@ -152,7 +152,8 @@ class PulsarSession:
     # -- decisions ---------------------------------------------------------------------------
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """See `contract.Session`. A frame goes on as it was read: see `commands.as_read`."""
+        """See `contract.Session`. A frame goes on as the gateway decoded it: see
+        `commands.as_read`."""
         command = decode(frame, self._most_fields(direction, frame))
         if not self._listener.unknown_pass and kind_of(frame) in KNOWN:
             command.DiscardUnknownFields()
@@ -162,7 +163,7 @@ class PulsarSession:
         effects = self._check(direction, command, read, now)
         if read is frame:
             return effects
-        return tuple(Replace(read) if isinstance(it, Forward) else it for it in effects)
+        return tuple(Replace(read) if isinstance(effect, Forward) else effect for effect in effects)
 
     def _most_fields(self, direction: Direction, frame: bytes) -> int:
         lists = direction is Direction.TO_CLIENT and split(frame)[0] in LISTS
@@ -217,7 +218,7 @@ class PulsarSession:
         return self._decide(Direction.TO_BROKER, command, frame, now)
 
     def _without_right(self, kind: int, command: BaseCommand) -> Denial | Undecided | None:
-        """Return why the client may not send this command; None: it may."""
+        """Authorize a command: None if the client may send it, else a denial or `Undecided`."""
         for need in rights.needs(kind):
             named_topics = need.topics(getattr(command, need.field))
             for number, (topic, subscription) in enumerate(named_topics):
@@ -231,7 +232,7 @@ class PulsarSession:
     def _forbidden(
         self, right: Right, topic: str, subscription: str | None
     ) -> Denial | Undecided | None:
-        """Return why the client has no right on a topic. All may look coordinators up."""
+        """Authorize the use of a topic. All clients may look up transaction coordinators."""
         denial = check_names((topic, subscription or ""), self._listener.bounds.names)
         if denial is not None or (right is Right.LOOKUP and is_coordinator(topic)):
             return denial
@@ -243,12 +244,13 @@ class PulsarSession:
         return rights.response(kind, command, denial)
 
     def list_topics(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Let a client ask for a list, but for one of the brokers' own topics."""
+        """Decide a request for a list of topics: forward it, or refuse it for brokers' own
+        topics."""
         return rights.refuse_list(kind_of(frame), command) or FORWARD
 
     def listed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Remove the topics that the client may not look up from a listing."""
-        services, veil = self._listener.services, self._listener.veil
+        """Decide a broker's list of topics: remove those that the client may not look up."""
+        services, rewriter = self._listener.services, self._listener.rewriter
         if services.guarded:
             may = services.which(Right.LOOKUP, self._client.subject)
 
@@ -257,8 +259,8 @@ class PulsarSession:
                 return name is not None and may(name)
 
             if rights.filtered(kind_of(frame), command, may_see):
-                return (Replace(veil.shown(command, encode(command))),)
-        return veil.hidden(command, frame)
+                return (Replace(rewriter.frame_for_client(command, encode(command))),)
+        return rewriter.forwarded(command, frame)
 
     def _decide(
         self, direction: Direction, command: BaseCommand, frame: bytes, now: float
@@ -269,7 +271,7 @@ class PulsarSession:
             return row.decide(self, command, frame, now)
         if kind in KNOWN:
             to_broker = direction is Direction.TO_BROKER
-            return FORWARD if to_broker else self._listener.veil.hidden(command, frame)
+            return FORWARD if to_broker else self._listener.rewriter.forwarded(command, frame)
         return self._unknown(direction, kind)
 
     def _check_send(self, command: BaseCommand, frame: bytes) -> Effects | None:
@@ -299,6 +301,7 @@ class PulsarSession:
         return end(EndReason.UNKNOWN_COMMAND, denial)
 
     def error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the broker's ERROR, which may respond to any request of the client."""
         self._lookups.failed(command.error.request_id, now)
         return self.incarnations.error(command, frame, now)
 
@@ -358,7 +361,7 @@ class PulsarSession:
         return self.incarnations.reset(account)
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
-        """See `contract.Session`. A close has no text: the client asks again, and is told then."""
+        """See `contract.Session`. A close has no text: the next request gets the denial."""
         return self.incarnations.revoke(account, now)
 
     def opened(self, now: float) -> Effects:
@@ -378,53 +381,62 @@ class PulsarSession:
     # -- lookups -----------------------------------------------------------------------------
 
     def lookup(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the client's LOOKUP; see `lookups`."""
         return self._lookups.ask(command, frame, now)
 
     def lookup_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the broker's LOOKUP_RESPONSE; see `lookups`."""
         return self._lookups.answered(command, now)
 
     # -- transactions ------------------------------------------------------------------------
 
     def end_transaction(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Await the response: a client that lost it would ask again, and be refused."""
+        """Forward the client's END_TXN, and do not leave before its response: a client that lost
+        the response would repeat the request, and be refused. Once all producers and consumers have
+        left, END_TXN is dropped."""
         if self.incarnations.have_left:
             return DROP
         self._ending += 1
         return FORWARD
 
     def transaction_ended(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the broker's END_TXN_RESPONSE: forward it, and count that it has come."""
         self._ending = max(0, self._ending - 1)
-        return self._listener.veil.hidden(command, frame)
+        return self._listener.rewriter.forwarded(command, frame)
 
     # -- identity ----------------------------------------------------------------------------
 
     def second_connect(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Raise `PeerError` for a CONNECT on an open connection."""
         raise PeerError("a second CONNECT on one connection")
 
     def second_connected(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Raise `PeerError` for a CONNECTED on an open connection."""
         raise PeerError("a second CONNECTED on one connection")
 
     def wrong_way(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Refuse a command with a payload from its receiver. If a field reached beyond the command,
-        a decoder would read on in the payload."""
+        """Raise `PeerError` for a SEND of a broker or a MESSAGE of a client. If one of its fields
+        reached beyond the command, a decoder would read on in the payload."""
         raise PeerError(f"a {kind_name(kind_of(frame))} from the side that receives them")
 
     def auth_challenge(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the broker's AUTH_CHALLENGE; see `auth_refresh`."""
         return auth_refresh.challenged(self._listener, self._client)
 
     def auth_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Decide the client's AUTH_RESPONSE; see `auth_refresh`."""
         return auth_refresh.responded(self._listener, self._client, command, frame, now)
 
     def migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Name the gateway of the cluster to which a topic migrated, or do not tell the client."""
-        if self._listener.veil.lead_to_other_cluster(command):
+        """Decide a TOPIC_MIGRATED: let it name the other cluster's gateway, or withhold it."""
+        if self._listener.rewriter.lead_to_other_cluster(command):
             return self.incarnations.migrated(command, frame, now)
         return self.incarnations.withhold_migration(command)
 
     # -- the end -----------------------------------------------------------------------------
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """See `contract.Session`. Only a client that is at fault is told; others just reconnect."""
+        """See `contract.Session`. Only a client at fault gets a frame; others just reconnect."""
         refusal = _TOLD.get(reason)
         return b"" if refusal is None else error(NO_REQUEST, Denial(refusal, detail))
 

@@ -21,10 +21,10 @@ class State(Enum):
     consumer whether it accepts or refuses. `QUEUED`: a producer waits for exclusive access
     (PRODUCER_SUCCESS with `producer_ready` false). `OPEN`. `UNSUBSCRIBING`, `CLOSING`: the client's
     UNSUBSCRIBE or CLOSE was forwarded. `CLOSED`: the broker closed it; its client still gets
-    receipts, and is told later. `ABANDONED`: its client knows that it is gone, and the broker may
+    receipts, and later the close. `ABANDONED`: its client knows that it is over, and the broker may
     still have it; a producer has no account any more, and a consumer's messages still count.
     `RESETTING`: the gateway makes the client open it again; receipts are awaited. `LEAVING`: the
-    gateway stops; receipts are awaited. `MOVING`: the gateway has closed it at the broker, and
+    gateway drains; receipts are awaited. `MOVING`: the gateway has closed it at the broker, and
     awaits the response.
     """
 

@@ -1,4 +1,4 @@
-"""Read topic names as every supported broker reads them, or refuse them.
+"""Reads topic names as every supported broker reads them, or refuses them.
 
 Brokers 4.0, 4.2 and 5.0 read some spellings differently: 4.0 reads `orders/` as `orders` and
 `PERSISTENT://t/n/x` as `persistent://t/n/x`; 4.2 refuses the former and takes the latter for
@@ -41,7 +41,7 @@ _BLANK = re.compile(r"[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u202
 
 
 def is_brokers_own(topic: str) -> bool:
-    """Return whether a topic is for the brokers' own data, which holds their addresses.
+    """Return whether a topic is one of the brokers' own, whose messages hold their addresses.
 
     These are all topics of tenant `pulsar` (load reports, health checks, policies), except the
     names by which clients find transaction coordinators. Brokers compare names letter by letter.
@@ -51,8 +51,8 @@ def is_brokers_own(topic: str) -> bool:
 
 
 def is_kept(topic: str) -> bool:
-    """Return whether a broker keeps the messages of a topic until consumers ask for them. Of a
-    topic that is not persistent it drops what comes while a consumer has no permits."""
+    """Return whether brokers keep the messages of a topic until consumers have permits. Messages of
+    a topic that is not persistent are dropped while a consumer has none."""
     return not topic.startswith(_NOT_PERSISTENT)
 
 
@@ -64,7 +64,7 @@ def is_coordinator(topic: str) -> bool:
 
 @lru_cache(LATEST)
 def named(topic: str) -> TopicName | None:
-    """Return the parts of a topic's name; None if brokers disagree about it, or none accepts it."""
+    """Return the parts of a topic's name; None if brokers read it differently or refuse it."""
     domain, mark, path = topic.partition("://")
     if not mark:
         domain, path = "persistent", topic if "/" in topic else f"public/default/{topic}"

@@ -1,4 +1,4 @@
-"""What the trace of a connection says of a frame, with secrets masked."""
+"""Describes frames for the trace of a connection, with secrets masked."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MASK = b"***"
 
 
 def describe(frame: bytes | bytearray | memoryview) -> str:
-    """Return a frame's command by name, with its fields. `frame` may be cut."""
+    """Return a frame's command as text: its name, and its fields. `frame` may be truncated."""
     if len(frame) < HEADER:
         return "cut"
     _, size = HEAD.unpack_from(frame)

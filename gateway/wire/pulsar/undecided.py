@@ -1,8 +1,8 @@
-"""Keep the commands of clients whose rights are asked of others, until there is a response.
+"""Keeps commands whose authorization a policy agent must decide, until its response.
 
 A command is decided then as if it came only now. Later requests about the same producer or consumer
-wait behind it, so that no close overtakes the opening that it closes. All else of the connection
-goes on.
+wait behind it, so that no close overtakes the opening that it closes. All other frames of the
+connection go on.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ from gateway.wire.services import Undecided
 
 UNKNOWN = Denial(Refusal.NOT_READY, "whether this client may do this is not known now")
 
-MOST_ASKED = 128
+MOST_QUESTIONS = 128
 """Questions about one command, each of which names 100 topics at most."""
 
 Party = tuple[object, int]
-"""Whatever a command is about; commands of one party keep their order."""
+"""What a command is about, such as one producer; commands of one party keep their order."""
 
 
 class _Kept(NamedTuple):
-    """A frame that waits. `asked`: how often its rights were asked for."""
+    """A frame that waits. `questions`: how many questions were asked about it."""
 
     frame: bytes
-    asked: int = 0
+    questions: int = 0
 
 
 class UndecidedCommands:
-    """The commands of one pair that wait for answers.
+    """The commands of one pair that await authorization.
 
-    `decide`: decides a frame at a time, or returns what is still not known of it. `refuse`: returns
-    the effects of refusing a frame.
+    `decide`: returns the effects of a frame at a time, or what is still undecided of it. `refuse`:
+    returns the effects that refuse a frame.
     """
 
     __slots__ = ("_decide", "_next", "_queues", "_refuse", "_waiting")
@@ -75,7 +75,8 @@ class UndecidedCommands:
         return len(self._waiting)
 
     def follow(self, command: BaseCommand, frame: bytes) -> Effects | None:
-        """Keep a frame behind others of its party; None: there are none."""
+        """Return the effects that keep a frame behind waiting frames of its party; None if none
+        wait."""
         kind = kind_of(frame)
         if kind not in REQUESTS:
             return None
@@ -85,7 +86,7 @@ class UndecidedCommands:
         return DROP if self._keep(queue, frame) else self._refuse(frame, FULL)
 
     def ask(self, command: BaseCommand, frame: bytes, undecided: Undecided) -> Effects:
-        """Keep a frame until there is a response about it."""
+        """Return the effects that keep a frame until the policy agent has responded about it."""
         queue: deque[_Kept] = deque()
         if not self._keep(queue, frame):
             return self._refuse(frame, FULL)
@@ -110,40 +111,40 @@ class UndecidedCommands:
         return Start(_Question(undecided), partial(self._answered, party))
 
     def _answered(self, party: Party, result: bytes | Denial, now: float) -> Effects:
-        """Decide the frames of a party until one has to be asked about."""
+        """Decide the waiting frames of a party, up to a frame that needs another question."""
         queue = self._queues.get(party)
         if queue is None:
             return ()  # the pair is over
         effects: list[Effect] = []
         while queue:
-            frame, asked = queue[0]
-            found = self._found(frame, asked, result, now)
-            if isinstance(found, Undecided):
-                queue[0] = _Kept(frame, asked + 1)
-                return (*effects, self._start(party, found))
+            frame, questions = queue[0]
+            outcome = self._decide_or_refuse(frame, questions, result, now)
+            if isinstance(outcome, Undecided):
+                queue[0] = _Kept(frame, questions + 1)
+                return (*effects, self._start(party, outcome))
             queue.popleft()
             self._waiting.give_back(frame)
-            effects += found
+            effects += outcome
             result = b""
         del self._queues[party]
         return tuple(effects)
 
-    def _found(
-        self, frame: bytes, asked: int, result: bytes | Denial, now: float
+    def _decide_or_refuse(
+        self, frame: bytes, questions: int, result: bytes | Denial, now: float
     ) -> Iterable[Effect] | Undecided:
-        if isinstance(result, Denial) or asked >= MOST_ASKED:
+        if isinstance(result, Denial) or questions >= MOST_QUESTIONS:
             return self._refuse(frame, UNKNOWN)
         return self._decide(frame, now)
 
     def clear(self) -> None:
-        """Forget the commands of a pair that is over; it gives its quota back."""
+        """Forget the commands of a pair that is over; its client gives the quota back."""
         self._queues.clear()
         self._waiting.clear()
 
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """The job that waits for a response."""
+    """The job that waits for the policy agent's response."""
 
     undecided: Undecided
 

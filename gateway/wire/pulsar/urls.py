@@ -1,4 +1,4 @@
-"""Broker URLs: their schemes, and how they are read."""
+"""Broker URLs: their schemes, parsing and writing."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def parse(url: str | bytes) -> Address | None:
 
 
 def write(address: Address, *, tls: bool) -> str:
-    """Return the URL of an address. `tls`: its clients connect with TLS."""
+    """Return the URL of an address. `tls`: with the scheme for TLS."""
     return f"{_TLS if tls else _PLAIN}://{address}"
 
 
 def choose(plain: str | bytes, with_tls: str | bytes, *, tls: bool) -> str | bytes:
-    """Return one of a broker's two URLs, either of which may be empty. `tls`: preferred."""
+    """Return one of a broker's two URLs, either of which may be empty. `tls`: prefer TLS."""
     return (with_tls or plain) if tls else (plain or with_tls)

@@ -1,4 +1,4 @@
-"""The room of one pair for frames that wait to be decided, bounded in number and bytes."""
+"""The bounds of one pair for frames that wait to be decided: number, bytes, and memory budget."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ ENTRY = 1024
 
 
 class WaitingFrames:
-    """Counts the frames that wait, in the client's quota too."""
+    """Counts the waiting frames of one pair, also in the client's quota of the memory budget."""
 
     __slots__ = ("_bytes", "_client", "_listener", "_number")
 
@@ -23,7 +23,8 @@ class WaitingFrames:
         return self._number
 
     def fits(self, frame: bytes) -> bool:
-        """Return whether there is room for a frame. One of any size may wait alone."""
+        """Return whether another frame may wait. A frame may have any size if no other one
+        waits."""
         bounds = self._listener.bounds
         much = self._bytes + len(frame) > bounds.delayed_bytes
         if self._number >= bounds.delayed or (self._number > 0 and much):
@@ -43,5 +44,5 @@ class WaitingFrames:
         self._client.quota.give_back(ENTRY + len(frame))
 
     def clear(self) -> None:
-        """Forget the frames of a pair that is over; it gives its quota back."""
+        """Forget the frames of a pair that is over; its client gives the quota back."""
         self._number = self._bytes = 0

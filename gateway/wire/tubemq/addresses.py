@@ -1,7 +1,7 @@
-"""Where addresses of brokers stand in messages, and how they become the gateway's and come back.
+"""Reads and writes the broker addresses in messages.
 
-Each of these texts says which broker it is about, by its id, before it says where that broker is.
-So the id alone decides, and what stood in the place of the address does not matter.
+Each of these texts has the broker's id before its address. So the id alone decides which address
+takes its place, and the former address does not matter.
 
 Source: BrokerInfo, SubscribeInfo, Partition and ClusterConfigHolder of Apache InLong TubeMQ.
 """
@@ -14,27 +14,27 @@ from gateway.errors import PeerError
 from gateway.wire.address import Address
 
 PLAIN_PORT, TLS_PORT = 8123, 8124
-"""Where a broker is whose port is not said."""
+"""The ports that a blank port stands for."""
 
 LONGEST_ID, LONGEST_PORT = 10, 5
-"""The most digits that an id of a broker and a port may have."""
+"""The most digits of a broker's id, and of a port."""
 
 Towards = Callable[[int, str], Address | None]
-"""Returns the address of the broker with this id that a peer is told; None: what stands there,
-`host:port`, which is passed on."""
+"""Returns the address to put for the broker with this id; None to leave the one that stands there,
+`host:port`, which is the second argument."""
 
 
 def brokers(infos: Iterator[str] | list[str], *, tls: bool) -> Iterator[tuple[int, Address]]:
-    """Yield the id and the address of each broker that a master names: `id:host:port`. Raises
-    `PeerError`. `tls`: where a blank port is."""
+    """Yield the id and the address of each broker in a master's list of `id:host:port`. `tls`:
+    whether a blank port stands for the TLS port. Raises `PeerError` if an entry is malformed."""
     for info in infos:
         id, _, rest = info.partition(":")
         yield _id(id), address_of(rest, tls=tls)
 
 
 def address_of(place: str, *, tls: bool) -> Address:
-    """Return the address that `host:port` says. `tls`: where a blank port is. Raises `PeerError` if
-    it says none."""
+    """Return the address in a text `host:port`. `tls`: whether a blank port stands for the TLS
+    port. Raises `PeerError` if the text is malformed."""
     host, _, port = place.rpartition(":")
     port = port.strip() or str(TLS_PORT if tls else PLAIN_PORT)
     if not host or not port.isdecimal() or len(port) > LONGEST_PORT:
@@ -43,19 +43,19 @@ def address_of(place: str, *, tls: bool) -> Address:
 
 
 def broker_text(id: int, address: Address) -> str:
-    """Return how a client is told of a broker: with its port, as clients have other ports in mind
-    if there is none."""
+    """Return the entry of a broker in a list for clients: `id:host:port`. The port is never blank,
+    as clients assume other ports than the gateway's then."""
     return f"{id}:{address.host}:{address.port}"
 
 
 def subscribed(text: str, towards: Towards) -> str:
     """Return `consumer@group#id:host:port#topic:partition` with the address that `towards` gives.
     Raises `PeerError` if the text is not of this form."""
-    who, _, rest = text.partition("#")
+    consumer, _, rest = text.partition("#")
     place, mark, partition = rest.partition("#")
     if not mark:
         raise PeerError("a subscription without a partition")
-    return f"{who}#{_placed(place, towards)}#{partition}"
+    return f"{consumer}#{_placed(place, towards)}#{partition}"
 
 
 def partition(text: str, towards: Towards) -> str:
@@ -68,8 +68,8 @@ def partition(text: str, towards: Towards) -> str:
 
 
 def topic_of(text: str) -> tuple[str, int]:
-    """Return the topic and the number of the partition that `id:host:port#topic:partition` names.
-    Raises `PeerError` if the text is not of this form, or if others could read it otherwise."""
+    """Return the topic and the partition number in `id:host:port#topic:partition`. Raises
+    `PeerError` if the text is not of this form, or if a server could read it in another way."""
     _, _, partition = text.partition("#")
     topic, _, number = partition.partition(":")
     if "#" in partition:

@@ -1,4 +1,4 @@
-"""What the gateway answers in place of a server."""
+"""Synthetic replies to requests that the gateway refuses."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gateway.wire.tubemq.methods import METHODS, Method
 _OK = "OK!"
 
 ASK_AGAIN_MS = 500
-"""Milliseconds until a consumer asks again for messages whose connection is new. It may have a
-heartbeat in between, every 13 seconds or less."""
+"""Milliseconds after which a consumer whose connection is new requests messages again. In between
+it may send a heartbeat, which it does every 13 seconds or less."""
 
 _WHILE_UNKNOWN = {
     methods.SEND_MESSAGE: ErrorCode.UNAUTHORIZED,
@@ -21,7 +21,8 @@ _WHILE_UNKNOWN = {
     methods.GET_MESSAGES: ErrorCode.TOO_FAST,  # it asks again, perhaps after a heartbeat
     methods.COMMIT: ErrorCode.NOT_REGISTERED,
 }
-"""By method: what a client is answered that is not known, if not `UNCERTIFIED`."""
+"""By method: the error code for a client that is not authenticated; `UNCERTIFIED` for all
+others."""
 
 _UNSIGNED = frozenset(
     {
@@ -32,25 +33,25 @@ _UNSIGNED = frozenset(
         methods.BEAT_PARTITIONS,
     }
 )
-"""Methods that consumers in Java do not sign unless they are asked to, in the reply to a heartbeat.
-"""
+"""Methods that consumers in Java do not sign until the reply to a heartbeat asks them to."""
 
 
 def refused(method: Method, code: ErrorCode, text: str, **more: int) -> bytes:
-    """Return the message that answers a request with an error. `more`: other fields."""
+    """Return the encoded reply of a method with an error. `more`: further fields."""
     data: bytes = _reply(method, code, text, **more).SerializeToString()
     return data
 
 
 def overflowed() -> bytes:
-    """Return the message that answers a message above a limit that waited in vain."""
+    """Return the encoded reply to a message above a limit that has waited in vain."""
     text = "above the limit of what may be sent"
     return refused(METHODS[methods.SEND_MESSAGE], ErrorCode.OVERFLOW, text)
 
 
 def unknown(number: int, denial: Denial | None, *, signed: bool) -> bytes:
-    """Return what is answered to a client that is not known. `denial`: what it has shown is wrong;
-    None: it has shown nothing. `signed`: it has shown a signature."""
+    """Return the encoded reply to a client that is not authenticated. `number`: the method.
+    `denial`: why its credential is wrong; None if it has shown none. `signed`: whether it has shown
+    a signature."""
     method = METHODS[number]
     if number in _UNSIGNED and not signed:
         return _asked_to_sign(method)
@@ -60,7 +61,8 @@ def unknown(number: int, denial: Denial | None, *, signed: bool) -> bytes:
 
 
 def _asked_to_sign(method: Method) -> bytes:
-    """Return what has a consumer sign its next heartbeat: all is well, as far as it can see."""
+    """Return the encoded reply that makes a consumer sign its next heartbeat, and otherwise reports
+    success."""
     reply = _reply(method, ErrorCode.SUCCESS, _OK)
     fields = reply.DESCRIPTOR.fields_by_name
     if "requireAuth" in fields:

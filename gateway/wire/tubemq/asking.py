@@ -1,8 +1,8 @@
-"""What the gateway itself asks a master: whether it is the active one, and where brokers are.
+"""The gateway's own requests to a master: whether it is the active one, and where brokers are.
 
-A master tells where brokers are to producers that register. So the gateway registers, by a name of
-its own, and is gone again at once. Closing a producer that was never there changes nothing, so it
-shows which master is active: the others answer everything with an exception.
+A master names the brokers to producers that register. So the gateway registers, by a name of its
+own, and closes at once. Closing a producer that never registered changes nothing, so that request
+shows which master is active: the others reply to everything with an exception.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from gateway.wire.tubemq.envelopes import REQUEST_FLAG, VERSION, parsed, read_re
 from gateway.wire.tubemq.frames import framed, whole
 
 STANDBY = "StandbyException"
-"""What the name of the exception ends with by which a master says that another one is active."""
+"""The end of the name of the exception by which a master says that another one is active."""
 
 _OWN = "broker-gateway"
-"""As what the gateway registers."""
+"""The client id of the gateway."""
 
 _PATIENCE_MS = 5_000
 _OF_MASTER = 1  # the type of service in requests to it
@@ -35,7 +35,7 @@ _NO_STAMP = -1
 
 
 class Role(Enum):
-    """What a server is."""
+    """The role of a server: the active master, a standby, or no master."""
 
     ACTIVE = auto()
     STANDBY = auto()
@@ -43,7 +43,8 @@ class Role(Enum):
 
 
 def role() -> Generator[Step, StepResult, Role | Denial]:
-    """Ask the server that was dialled what it is. Raises `PeerError`."""
+    """Return the role of the dialled server, which is asked for it; or a denial if it does not
+    reply. Raises `PeerError` if the reply is malformed."""
     closed = yield from _ask(methods.END_PRODUCER, master.CloseRequestP2M(clientId=_OWN))
     if isinstance(closed, Denial):
         return closed
@@ -52,32 +53,32 @@ def role() -> Generator[Step, StepResult, Role | Denial]:
     return Role.STANDBY if closed.exceptionName.endswith(STANDBY) else Role.NO_MASTER
 
 
-class Found(NamedTuple):
-    """What a master tells. `brokers`: where they are, by id. `visit`: the token that they want to
-    see; 0: none."""
+class Cluster(NamedTuple):
+    """The brokers of a cluster, as its master names them. `brokers`: addresses by id. `visit`: the
+    token that brokers want to see; 0 for none."""
 
     brokers: dict[int, Address]
     visit: int
 
 
-def find_brokers(*, tls: bool) -> Generator[Step, StepResult, Found]:
-    """Ask the active master, which was dialled, where brokers are. Raises `PeerError`. `tls`: where
-    a blank port is."""
+def find_brokers(*, tls: bool) -> Generator[Step, StepResult, Cluster]:
+    """Return the brokers that the dialled active master names; none if it does not reply. `tls`:
+    whether a blank port stands for the TLS port. Raises `PeerError` if the reply is malformed."""
     request = master.RegisterRequestP2M(clientId=_OWN, brokerCheckSum=_NO_STAMP, hostName=_OWN)
     data = yield from _ask(methods.REGISTER_PRODUCER, request)
     if not isinstance(data, bytes):
-        return Found({}, 0)
-    told = parsed(master.RegisterResponseM2P(), data)
+        return Cluster({}, 0)
+    reply = parsed(master.RegisterResponseM2P(), data)
     yield from _ask(methods.END_PRODUCER, master.CloseRequestP2M(clientId=_OWN))
-    found = dict(brokers(list(told.brokerInfos), tls=tls))
-    return Found(found, told.authorizedInfo.visitAuthorizedToken)
+    addresses = dict(brokers(list(reply.brokerInfos), tls=tls))
+    return Cluster(addresses, reply.authorizedInfo.visitAuthorizedToken)
 
 
 def _ask(
     method: int, message: Message
 ) -> Generator[Step, StepResult, bytes | Denial | rpc.RspExceptionBody]:
-    """Return the encoded message of the reply, or the exception in its place; or why the server
-    does not answer. Raises `PeerError`."""
+    """Send a request; return the encoded message of the reply, the exception in its place, or why
+    the server does not reply. Raises `PeerError` if the reply is malformed."""
     connection = rpc.RpcConnHeader(flag=REQUEST_FLAG)
     header = rpc.RequestHeader(serviceType=_OF_MASTER, protocolVer=VERSION)
     data = message.SerializeToString()

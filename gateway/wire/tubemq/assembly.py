@@ -1,4 +1,4 @@
-"""Puts frames together from their blocks."""
+"""Joins the blocks of frames."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from gateway.wire.tubemq.frames import Frame, whole
 
 
 class Assembly:
-    """The frame under way of one direction. `largest`: bytes of a frame. `quota`: takes what is
-    kept of it."""
+    """The unfinished frame of one direction. `largest`: the most bytes of a frame. `quota`: that of
+    the bytes that are kept."""
 
     __slots__ = ("_kept", "_largest", "_quota", "_size")
 
@@ -20,9 +20,9 @@ class Assembly:
         self._size = 0  # bytes of these
 
     def take(self, blocks: bytes, missing: int) -> Frame | None:
-        """Take blocks as the scanner stops at them; return the frame that they complete. `missing`:
-        its blocks that have not come. Raises `PeerError` if the frame is too large, or there is no
-        room for it."""
+        """Add the blocks at which the scanner has stopped; return the frame that they complete, or
+        None. `missing`: the number of its blocks that have not come. Raises `PeerError` if the
+        frame is too large, or there is no memory for it."""
         if not missing and not self._kept:
             return whole(blocks)
         self._keep(blocks)

@@ -1,21 +1,21 @@
-"""Who asks: found out for each request, as clients of several users may share a connection.
+"""Identifies the client of each request, as clients of several users may share a connection.
 
-A client shows one of these, each with the request itself:
+A client authenticates with the request itself:
 
-- to a master: its name and a signature, or a token in text
-- to a broker: a token or a signature in text, or a token as a number, which is for the id that the
-  client gives itself; consumers in Java show the number alone
-- nothing: consumers in Java do not sign when they register, and requests for messages have no room
-  for it
+- to a master: by its name and a signature, or by a token in text
+- to a broker: by a token or a signature in text, or by a token as a number, which is bound to the
+  client id; consumers in Java send the number alone
+- not at all: consumers in Java do not sign when they register, and requests for messages have no
+  field for it
 
-So a consumer that registers and shows nothing is answered here as if it were registered, and asked
-for a signature in the reply to its heartbeat. It is known then. As the master has never heard of
-it, it registers anew, which passes. And who has registered for a partition at a broker, or reports
-it in a heartbeat, may ask for its messages, on the same connection. A consumer whose connection is
-new does not register again, so it waits for its next heartbeat.
+So a consumer that registers without a credential gets a synthetic success, and the reply to its
+heartbeat asks it for a signature. From then on it is authenticated. As the master does not know the
+consumer, it registers anew, which passes. A consumer that has registered for a partition at a
+broker, or reports it in a heartbeat, may request the partition's messages on the same connection. A
+consumer whose connection is new does not register again, so it waits for its next heartbeat.
 
-A client that is known by its connection (by a certificate, or because all are let in) need not show
-anything.
+A client that is authenticated by its connection (by a certificate, or as anonymous) needs no
+credential in requests.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from gateway.wire.tubemq.addresses import topic_of
 from gateway.wire.tubemq.context import Client
 
 SIGNATURE = "signature"
-"""The method of `identity` by which requests are verified."""
+"""The method of `identity` that verifies requests."""
 
 BELIEVED = 60.0
-"""Seconds for which a credential is not verified again: each message of a producer shows it."""
+"""Seconds for which a credential is not verified again: each message of a producer has it."""
 
 MOST_BELIEVED = 16
-"""Credentials of one connection that are kept for it."""
+"""The most verified credentials that are kept for one connection."""
 
 KEPT_SIZE = 4_000
-"""Bytes of the budget for what is kept of a consumer, or of its registration for a partition: names
+"""Bytes of the budget that each kept consumer, and each registration for a partition, takes: names
 of a client and a group have up to 1024 characters each."""
 
 Registration = tuple[str, str, str, int]
@@ -47,14 +47,15 @@ Registration = tuple[str, str, str, int]
 
 
 class Asking(NamedTuple):
-    """Who asks. `credential`: what it has shown, if it gets tokens for that."""
+    """The client of a request. `credential`: the one that it has shown, if it gets tokens for
+    that."""
 
     subject: Subject
     credential: Credential | None = None
 
 
 class Callers:
-    """The clients of one connection. `has_proven`: whether any has proven who it is."""
+    """The clients of one connection. `has_proven`: whether any of them has authenticated."""
 
     __slots__ = ("_believed", "_client", "_consumers", "_registrations", "_services", "has_proven")
 
@@ -67,7 +68,8 @@ class Callers:
         self.has_proven = False
 
     def find(self, number: int, message: Any, now: float) -> Asking | Denial | None:
-        """Return who asks; a denial: what it shows is wrong; None: it shows nothing."""
+        """Return the client of a request; a denial if its credential is wrong; None if it has none.
+        `number`: the method."""
         if number in (methods.GET_MESSAGES, methods.COMMIT):
             subject = self._registrations.get(registration_of(message))
             return None if subject is None else Asking(subject)
@@ -76,24 +78,25 @@ class Callers:
             shown = self._consumers[message.clientId].data
         if not shown:
             return None
-        found = self._verified(shown, now)
-        if isinstance(found, Denial):
-            return found
+        outcome = self._verified(shown, now)
+        if isinstance(outcome, Denial):
+            return outcome
         credential = None if shown.startswith(NUMBER_SHOWN) else Credential(SIGNATURE, shown)
-        return Asking(found, credential)
+        return Asking(outcome, credential)
 
     def tokens(self, asking: Asking, client: str) -> Tokens | None:
-        """Return the tokens for the reply to who has asked a master."""
+        """Return the tokens for a client's reply from the master, and keep them; None if it gets
+        none. `client`: its id."""
         if asking.credential is None:
             return None
-        found = self._services.tokens(asking.credential, client)
-        if found is not None and (client in self._consumers or self._keeps()):
-            self._consumers[client] = Credential(SIGNATURE, found.text.encode())
-        return found
+        tokens = self._services.tokens(asking.credential, client)
+        if tokens is not None and (client in self._consumers or self._keeps()):
+            self._consumers[client] = Credential(SIGNATURE, tokens.text.encode())
+        return tokens
 
     def note(self, number: int, message: Any, subject: Subject) -> Denial | None:
-        """Note for which partitions a consumer registers, or reports that it has; return why not.
-        Raises `PeerError`."""
+        """Note the partitions that a consumer registers for, or reports in a heartbeat; return why
+        a registration is refused. Raises `PeerError` if a partition is malformed."""
         if number == methods.REGISTER_PARTITION:
             return self._registered(message, subject)
         if number == methods.BEAT_PARTITIONS:
@@ -117,7 +120,7 @@ class Callers:
         return None
 
     def _keeps(self) -> bool:
-        """Take room for something that is kept; return whether there is some."""
+        """Take quota for one more kept value; return whether there was some."""
         if not self._client.quota.fits(KEPT_SIZE):
             return False
         self._client.quota.take(KEPT_SIZE)
@@ -141,13 +144,12 @@ class Callers:
 
 
 def registration_of(message: Any) -> Registration:
-    """Return the registration of a consumer that registers for a partition, or asks for messages
-    of it."""
+    """Return the registration that a request makes, or that a request for messages needs."""
     return message.clientId, message.groupName, message.topicName, message.partitionId
 
 
 def has_proof(message: Any) -> bool:
-    """Return whether requests of this kind have room for what a client shows."""
+    """Return whether messages of this kind have a field for a credential."""
     return "authInfo" in message.DESCRIPTOR.fields_by_name
 
 
@@ -162,7 +164,8 @@ def is_signed(message: Any) -> bool:
 
 
 def _shown(number: int, message: Any) -> bytes:
-    """Return what a request shows, as the method `signature` reads it; nothing if it shows none."""
+    """Return the credential in a request, as the method `signature` reads it; empty if it has
+    none."""
     if not message.HasField("authInfo"):
         return b""
     info = message.authInfo
@@ -173,11 +176,11 @@ def _shown(number: int, message: Any) -> bytes:
         return NUMBER_SHOWN + token.to_bytes(8) + message.clientId.encode() if token > 0 else b""
     if info.HasField("authInfo"):
         signed = info.authInfo
-        said = f"{signed.userName} {signed.timestamp} {signed.nonce} {signed.signature}"
-        return _text(said)
+        proof = f"{signed.userName} {signed.timestamp} {signed.nonce} {signed.signature}"
+        return _text(proof)
     return _text(info.authorizedToken)
 
 
-def _text(said: str) -> bytes:
+def _text(text: str) -> bytes:
     """Return a text as the method `signature` reads it: never as a number."""
-    return said.lstrip("\0").encode()
+    return text.lstrip("\0").encode()

@@ -1,4 +1,4 @@
-"""What all connections of one listener share, and the client of one of them."""
+"""The state that all connections of a listener share, and the client of one connection."""
 
 from __future__ import annotations
 
@@ -12,31 +12,36 @@ from gateway.wire.subject import Subject
 from gateway.wire.tubemq.rewriting import Rewriting
 
 CLIENT_SIZE = 8192
-"""Bytes of the budget that a connection takes: its session, its scanners, and what these know."""
+"""Bytes of the budget that a connection takes: its session, its scanners, and the frames these
+know."""
 
 
 @dataclass(slots=True)
 class Listener:
-    """`hiding`: changes the messages of all its connections. `knows_brokers`: a master has said
-    where they are. `visit`: the token that the master wants clients to show to brokers, as it was
-    last told; 0: not yet."""
+    """The state that all connections of one listener share.
+
+    `rewriting`: rewrites addresses in their messages. `knows_brokers`: whether a master has named
+    the brokers. `visit`: the last token of the master that clients have to show to brokers; 0: none
+    yet.
+    """
 
     settings: EntrySettings
     knows_brokers: bool = False
     visit: int = 0
-    hiding: Rewriting = field(init=False)
+    rewriting: Rewriting = field(init=False)
 
     def __post_init__(self) -> None:
-        self.hiding = Rewriting(self.settings.services, tls=self.settings.brokers_tls)
+        self.rewriting = Rewriting(self.settings.services, tls=self.settings.brokers_tls)
 
 
 @dataclass(slots=True)
 class Client:
-    """Who is at the other end of a connection.
+    """The client of one connection.
 
-    `subject`: without a topic. `slot`: its place among the connections that it may have. `node`:
-    the broker that it wants, by id; None: the master. `principal`: who it is, by its connection;
-    None: its requests say it, or nobody does. `signs`: its requests say it.
+    `subject`: the client as rules and metrics read it, without a topic. `slot`: its place among the
+    connections that it may have. `node`: the id of the broker that it wants; None: the master.
+    `principal`: its identity by its connection; None: each request states one, or none is known.
+    `signs`: whether its requests are authenticated each, by a signature or a token.
     """
 
     subject: Subject
@@ -47,7 +52,7 @@ class Client:
     signs: bool = False
 
     def leave(self) -> None:
-        """Give back what the connection has of the process's bounds."""
+        """Give the connection's memory quota and its slot back."""
         self.quota.close()
         if self.slot is not None:
             self.slot.leave()

@@ -1,4 +1,4 @@
-"""Make the scanners of a connection. Only this module knows which implementation scans."""
+"""Makes the scanners of a connection. Only this module knows which implementation scans."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if COMPILED:
 def directions(
     largest: tuple[int, int], in_flight: InFlight, services: Services
 ) -> tuple[RequestScanner, ReplyScanner]:
-    """Return the scanner of requests, and that of replies. `largest`: see `BlockScanner`, of
-    both."""
+    """Return the scanner of requests and the scanner of replies. `largest`: that of each, in bytes;
+    see `BlockScanner`."""
     requests = RequestScanner(largest[0], in_flight)
     if COMPILED:
         return requests, CompiledReplies(largest[1], in_flight, services)

@@ -13,22 +13,24 @@ from gateway.wire.tubemq.trace import describe
 
 @dataclass(frozen=True, slots=True)
 class TubeEntry:
-    """See `contract.Entry`."""
+    """Opens, frames and describes TubeMQ connections of one listener; see `contract.Entry`."""
 
     listener: Listener
 
     def frame_length(self, head: bytes | bytearray) -> int:
-        """See `contract.Entry`."""
+        """Return the bytes of the frame that begins with `head`, as far as they are known; see
+        `frames.length`. Raises `PeerError` if it is no frame of TubeMQ."""
         return length(head)
 
     def open(self, origin: Origin) -> Opening:
-        """See `contract.Entry`."""
+        """Return the opening conversation of one new client connection."""
         return open_pair(self.listener, origin)
 
     def refuse(self, denial: Denial) -> bytes:
-        """See `contract.Entry`. The protocol has no frame that answers nothing."""
+        """Return no bytes: TubeMQ has no frame that a client gets without a request."""
         return b""
 
     def describe(self, direction: Direction, frame: bytes) -> str:
-        """See `contract.Entry`."""
+        """Return a description of a frame for traces, without signatures and messages; see
+        `trace.describe`."""
         return describe(direction, frame)

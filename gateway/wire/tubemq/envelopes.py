@@ -1,5 +1,5 @@
-"""Envelopes: what frames hold. An envelope is three messages, each behind its length as a varint.
-What follows the third is ignored, as some clients send zeros there.
+"""Envelopes, the content of frames: three protobuf messages, each behind its length as a varint.
+Bytes behind the third are ignored, as some clients send zeros there.
 
 Source: RPC.proto and the encoders of Apache InLong TubeMQ.
 """
@@ -21,11 +21,11 @@ M = TypeVar("M", bound=Message)
 REQUEST_FLAG, REPLY_FLAG = 0, 1
 
 VERSION = 3
-"""What servers say of the protocol's version in replies, whichever one the client has."""
+"""The protocol version that servers state in replies, whatever version the client has."""
 
 
 class Request(NamedTuple):
-    """The envelope of a request. `body` has the method, the patience in milliseconds, and the
+    """The envelope of a request. `body` has the method, the timeout in milliseconds, and the
     encoded message."""
 
     connection: rpc.RpcConnHeader
@@ -34,7 +34,8 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The envelope of a reply. `body`: None if it is an exception, which `error` has then."""
+    """The envelope of a reply. `body`: None if the reply is an exception, which is in `error`
+    then."""
 
     connection: rpc.RpcConnHeader
     header: rpc.ResponseHeader
@@ -43,7 +44,8 @@ class Reply(NamedTuple):
 
 
 def read_request(envelope: bytes) -> Request:
-    """Return a request. Raises `PeerError` if it cannot be read."""
+    """Return the content of a request's envelope. Raises `PeerError` if it is truncated or
+    malformed."""
     connection, at = _read(envelope, 0, rpc.RpcConnHeader())
     header, at = _read(envelope, at, rpc.RequestHeader())
     body, _ = _read(envelope, at, rpc.RequestBody())
@@ -51,7 +53,8 @@ def read_request(envelope: bytes) -> Request:
 
 
 def read_reply(envelope: bytes) -> Reply:
-    """Return a reply. Raises `PeerError` if it cannot be read."""
+    """Return the content of a reply's envelope. Raises `PeerError` if it is truncated or
+    malformed."""
     connection, at = _read(envelope, 0, rpc.RpcConnHeader())
     header, at = _read(envelope, at, rpc.ResponseHeader())
     if header.status == rpc.ResponseHeader.SUCCESS:
@@ -60,9 +63,9 @@ def read_reply(envelope: bytes) -> Reply:
 
 
 def content(envelope: bytes) -> tuple[int, bytes] | None:
-    """Return the method and the encoded message of a reply that is written as servers write it, and
-    None of any other, an exception for one. This copies half a megabyte once where `read_reply`
-    does so three times. Raises `PeerError`."""
+    """Return the method and the encoded message of a reply's envelope; None if the reply is an
+    exception, or is not encoded as servers encode it. This copies half a megabyte once, where
+    `read_reply` does so three times. Raises `PeerError` if the envelope is malformed."""
     at = body_at(envelope)
     body = None if at is None else varint_at(envelope, at)
     if at is None or body is None or at > _LONGEST_HEADS or not _succeeds(envelope[:at]):
@@ -71,21 +74,21 @@ def content(envelope: bytes) -> tuple[int, bytes] | None:
     method = varint_at(envelope, at + 1) if envelope[at : at + 1] == _METHOD else None
     if method is None or envelope[method[1] : method[1] + 1] != _MESSAGE:
         return None
-    found = varint_at(envelope, method[1] + 1)
-    if found is None or sum(found) != at + size or at + size > len(envelope):
+    message = varint_at(envelope, method[1] + 1)
+    if message is None or sum(message) != at + size or at + size > len(envelope):
         return None
-    return method[0], envelope[found[1] : at + size]
+    return method[0], envelope[message[1] : at + size]
 
 
 def body_at(envelope: bytes) -> int | None:
-    """Return the offset of the third message's length, or None if the lengths of the first two
+    """Return the offset of the third message's length; None if the lengths of the first two
     messages cannot be read."""
     at = 0
     for _ in range(2):
-        found = varint_at(envelope, at)
-        if found is None:
+        length = varint_at(envelope, at)
+        if length is None:
             return None
-        at = sum(found)
+        at = sum(length)
     return at
 
 
@@ -95,7 +98,7 @@ _LONGEST_HEADS = 100
 @lru_cache(64)
 def _succeeds(heads: bytes) -> bool:
     """Return whether these are the first two messages of a reply that is no exception. Most are the
-    same, and reading them takes a third of the time for a reply with few messages."""
+    same, and parsing them takes a third of the time for a reply with few messages."""
     _, at = _read(heads, 0, rpc.RpcConnHeader())
     header, _ = _read(heads, at, rpc.ResponseHeader())
     return header.status == rpc.ResponseHeader.SUCCESS
@@ -115,25 +118,27 @@ def written(*messages: Message) -> bytes:
 
 
 def succeeded(serial: int, method: int, data: bytes) -> bytes:
-    """Return the frame of a reply of the gateway's own. `data`: the encoded message."""
+    """Return the frame of a synthetic reply. `data`: its encoded message."""
     header = rpc.ResponseHeader(status=rpc.ResponseHeader.SUCCESS, protocolVer=VERSION)
     body = rpc.RspResponseBody(method=method, data=data)
     return framed(serial, written(rpc.RpcConnHeader(flag=REPLY_FLAG), header, body))
 
 
 def failed(serial: int, text: str) -> bytes:
-    """Return the frame of a reply that says what the server cannot do, as servers say it."""
+    """Return the frame of a synthetic reply that is an exception, as servers send it. `text`: the
+    reason."""
     header = rpc.ResponseHeader(status=rpc.ResponseHeader.ERROR, protocolVer=VERSION)
     body = rpc.RspExceptionBody(exceptionName="java.lang.Exception", stackTrace=text)
     return framed(serial, written(rpc.RpcConnHeader(flag=REPLY_FLAG), header, body))
 
 
 def _read(envelope: bytes, at: int, message: M) -> tuple[M, int]:
-    """Read one message of an envelope; return it, and where it ends."""
-    found = varint_at(envelope, at)
-    if found is None:
+    """Return the message of an envelope whose length stands at offset `at`, parsed into `message`,
+    and the offset behind it."""
+    length = varint_at(envelope, at)
+    if length is None:
         raise PeerError("an envelope that ends within a length")
-    size, at = found
+    size, at = length
     end = at + size
     if end > len(envelope):
         raise PeerError("an envelope that ends within a message")
@@ -141,9 +146,9 @@ def _read(envelope: bytes, at: int, message: M) -> tuple[M, int]:
 
 
 def parsed(message: M, data: bytes) -> M:
-    """Return the message that `data` encodes, read into an empty one. Raises `PeerError` if it
-    cannot be read, lacks what it must have, or has a text that is not UTF-8: peers read such a text
-    each in another way."""
+    """Return `message`, which was empty, with the fields that `data` encodes. Raises `PeerError` if
+    the data is malformed, lacks a required field, or has a text that is not UTF-8, which each peer
+    would read in another way."""
     try:
         message.ParseFromString(data)
     except UnicodeDecodeError as error:  # by protobuf in Python, where it has no wheel
@@ -158,8 +163,8 @@ def parsed(message: M, data: bytes) -> M:
 
 
 def _has_texts(message: Message) -> bool:
-    """Return whether all texts of a message are such, and no bytes, which protobuf returns for what
-    is not UTF-8. Raises `PeerError` if there are too many."""
+    """Return whether all texts of a message are UTF-8; for others protobuf returns bytes. Raises
+    `PeerError` if there are too many."""
     texts, messages = _text_fields(message.DESCRIPTOR)
     for name, is_many in texts:
         value = getattr(message, name)
@@ -169,7 +174,7 @@ def _has_texts(message: Message) -> bool:
             continue
         if len(value) > MOST_TEXTS:
             raise PeerError(f"a {message.DESCRIPTOR.name} with {len(value)} texts in one field")
-        if not all(isinstance(it, str) for it in value):
+        if not all(isinstance(text, str) for text in value):
             return False
     return all(
         all(map(_has_texts, getattr(message, name)))
@@ -182,8 +187,8 @@ def _has_texts(message: Message) -> bool:
 
 @cache
 def _text_fields(of: Descriptor) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
-    """Return the fields of a message that are texts, and those whose messages may have some, with
-    whether there may be many."""
+    """Return the names of a message's text fields, and of its fields whose messages may have texts,
+    each with whether it is repeated."""
     texts, messages = [], []
     for field in of.fields:
         if field.type == field.TYPE_STRING:
@@ -194,27 +199,28 @@ def _text_fields(of: Descriptor) -> tuple[list[tuple[str, bool]], list[tuple[str
 
 
 MOST_TEXTS = 20_000
-"""Texts of one field, such as the partitions of a group: reading so many takes 20 ms."""
+"""The most texts of one field, such as the partitions of a group: reading so many takes 20 ms."""
 
 _LONGEST = 5
-"""Bytes of a varint of 32 bits."""
+"""The most bytes of a varint of 32 bits."""
 
 
 def varint_at(data: bytes, at: int) -> tuple[int, int] | None:
-    """Return the length at `at`, and where it ends; None if it is cut, or too long."""
-    found = 0
+    """Return the varint at offset `at`, and the offset behind it; None if it is truncated or too
+    long."""
+    value = 0
     for number, byte in enumerate(data[at : at + _LONGEST]):
-        found |= (byte & 127) << 7 * number
+        value |= (byte & 127) << 7 * number
         if byte < 128:
-            return found, at + number + 1
+            return value, at + number + 1
     return None
 
 
 def varint(number: int) -> bytes:
-    """Return a number as protobuf writes it."""
-    found = bytearray()
+    """Return a number as a varint."""
+    data = bytearray()
     while number > 127:
-        found.append(number & 127 | 128)
+        data.append(number & 127 | 128)
         number >>= 7
-    found.append(number)
-    return bytes(found)
+    data.append(number)
+    return bytes(data)

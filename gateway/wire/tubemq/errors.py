@@ -1,7 +1,7 @@
-"""Error codes that the gateway answers by itself.
+"""Error codes that the gateway itself sends to clients.
 
-Source: TErrCodeConstants of Apache InLong TubeMQ; docs/protocols/tubemq.md says how clients take
-them.
+Source: TErrCodeConstants of Apache InLong TubeMQ; docs/protocols/tubemq.md describes how clients
+react to them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """Never 503: producers in Java use no broker that answers it, for 50 seconds."""
+    """The error code of a synthetic reply. Never 503: producers in Java avoid a broker that sends
+    it, for 50 seconds."""
 
     SUCCESS = 200
     UNAUTHORIZED = 401

@@ -1,5 +1,5 @@
 """Frames: a token, a serial number, the number of blocks, and the blocks, each behind its length.
-Borders of blocks mean nothing: joined, they are the envelope; see `envelopes`.
+The borders between blocks have no meaning: joined, the blocks are the envelope; see `envelopes`.
 
 Source: RpcProtocol and the encoders of Apache InLong TubeMQ.
 """
@@ -15,7 +15,7 @@ HEAD = struct.Struct(">IiI")
 """The head of a frame: token, serial number, number of blocks."""
 
 SIZE = struct.Struct(">I")
-"""Before each block: its length."""
+"""The length field before each block."""
 
 FIRST = HEAD.size + SIZE.size
 """Bytes before the first block."""
@@ -23,21 +23,24 @@ FIRST = HEAD.size + SIZE.size
 TOKEN = 0xFF7FF4FE
 
 MOST_BLOCKS = 3584
-"""Blocks of a frame: servers accept no more, 28 MiB of full ones."""
+"""The most blocks of a frame: servers accept no more, 28 MiB of full ones."""
 
 BLOCK = 8192
-"""Bytes of the blocks that are written, but for the last: clients in C++ accept no larger ones."""
+"""Bytes of each block that the gateway writes, except the last: clients in C++ accept no larger
+ones."""
 
 
 class Head(NamedTuple):
-    """The head of a frame. `serial`: chosen by who asks, and the same in the reply."""
+    """The head of a frame. `serial`: chosen by the sender of the request, and the same in its
+    reply. `blocks`: their number."""
 
     serial: int
     blocks: int
 
 
 def head(chunk: bytes | bytearray, at: int = 0) -> Head:
-    """Return the head of the frame that begins at `at`. Raises `PeerError` if it is none."""
+    """Return the head of the frame that begins at offset `at`. Raises `PeerError` if no frame
+    begins there."""
     token, serial, blocks = HEAD.unpack_from(chunk, at)
     if token != TOKEN:
         raise PeerError("a frame without the token of TubeMQ")
@@ -47,8 +50,9 @@ def head(chunk: bytes | bytearray, at: int = 0) -> Head:
 
 
 def length(chunk: bytes | bytearray) -> int:
-    """Return the length of the frame that begins the chunk; if its last block has not begun yet, a
-    lower bound, beyond what has come; 0 if its head has not come. Raises `PeerError`."""
+    """Return the length of the frame that begins the chunk; 0 if its head has not come. If its last
+    block has not begun yet, return a lower bound that is beyond the chunk's end. Raises `PeerError`
+    if no frame begins there."""
     if len(chunk) < HEAD.size + SIZE.size:
         return 0
     at = HEAD.size
@@ -60,7 +64,8 @@ def length(chunk: bytes | bytearray) -> int:
 
 
 class Frame(NamedTuple):
-    """A whole frame. `data`: its bytes. `fits`: all clients accept each of its blocks."""
+    """A whole frame. `data`: all its bytes. `fits`: whether all clients accept each of its
+    blocks."""
 
     serial: int
     envelope: bytes
@@ -69,7 +74,8 @@ class Frame(NamedTuple):
 
 
 def whole(data: bytes) -> Frame:
-    """Return the frame that these bytes are, whose blocks are all there. Raises `PeerError`."""
+    """Return the frame that these bytes are, which must have all its blocks. Raises `PeerError` if
+    they are no frame."""
     serial, blocks = head(data)
     if blocks == 1:
         envelope = data[HEAD.size + SIZE.size :]

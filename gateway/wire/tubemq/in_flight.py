@@ -1,4 +1,4 @@
-"""Requests that wait for their replies."""
+"""The in-flight requests of one connection, by serial number."""
 
 from __future__ import annotations
 
@@ -11,18 +11,20 @@ from gateway.wire.subject import Subject
 from gateway.wire.tubemq.progress import Partition
 
 MOST = 10_000
-"""Requests of one connection without a reply. More are not read before some have theirs."""
+"""The most in-flight requests of one connection. More are not read before some have their
+replies."""
 
 UNDATED = math.inf
-"""When a request is forgotten that passed the scanner, which has no clock: a sweep dates it."""
+"""The expiry of a request that the scanner has passed, which has no clock: a sweep dates it."""
 
 
 class Asked(NamedTuple):
-    """A request that waits for its reply.
+    """An in-flight request: sent to the server, which has not replied yet.
 
-    `client`: who asks. `account`: of what it sends, or asks for. `patience`: seconds until the
-    request may be forgotten. `tokens`: those that the client gets with the reply. `partition`:
-    whose offsets the reply tells. `until`: when it is forgotten, as nobody waits for it any more.
+    `client`: its sender. `account`: the one it produces to, or consumes from. `patience`: seconds
+    after which it may be forgotten. `tokens`: those that the client gets with the reply.
+    `partition`: the one whose offsets the reply states. `until`: the time at which it is forgotten,
+    since the client does not wait for the reply any more.
     """
 
     method: int
@@ -35,11 +37,11 @@ class Asked(NamedTuple):
 
 
 InFlight = dict[int, Asked]
-"""The requests of one connection, by their serial numbers."""
+"""The in-flight requests of one connection, by serial number."""
 
 
 def date(in_flight: InFlight, now: float) -> None:
-    """Say of requests that have passed the scanner when they may be forgotten."""
-    for serial, asked in in_flight.items():
-        if asked.until == UNDATED:
-            in_flight[serial] = asked._replace(until=now + asked.patience)
+    """Set the expiry of requests that the scanner has passed."""
+    for serial, request in in_flight.items():
+        if request.until == UNDATED:
+            in_flight[serial] = request._replace(until=now + request.patience)

@@ -13,7 +13,8 @@ from gateway.wire.tubemq._proto import tubemq_broker_pb2 as broker
 from gateway.wire.tubemq._proto import tubemq_master_pb2 as master
 
 CLOSE_IN_CPP = 0
-"""Producers in C++ close with this number, which no server knows; they expect the error."""
+"""The method number by which producers in C++ close. No server knows it; these clients expect the
+error."""
 
 REGISTER_PRODUCER, BEAT_PRODUCER, END_PRODUCER = 1, 2, 3
 REGISTER_CONSUMER, BEAT_CONSUMER, END_CONSUMER = 4, 5, 6
@@ -26,7 +27,8 @@ UNREGISTER = 32
 
 
 class Method(NamedTuple):
-    """One method. `name`: as TubeMQ has it. `of_master`: the master has it; otherwise brokers."""
+    """One method. `name`: TubeMQ's own name for it. `of_master`: whether the master has it, or
+    brokers."""
 
     name: str
     request: type[Message]
@@ -79,16 +81,16 @@ METHODS = {
         True,
     ),
 }  # fmt: skip
-"""By number. What brokers call at the master, and numbers that are reserved, are not among them."""
+"""By number. Methods that brokers call at the master, and reserved numbers, are not among them."""
 
 
 REGISTER = frozenset({REGISTER_CONSUMER, REGISTER_BALANCED})
-"""Of consumers at a master."""
+"""The methods by which consumers register at a master."""
 
 OF_BROKER = frozenset(number for number, method in METHODS.items() if not method.of_master)
 
 
 def name_of(method: int) -> str:
-    """Return the name of a method, for people."""
-    found = METHODS.get(method)
-    return f"method {method}" if found is None else found.name
+    """Return the name of a method for logs and errors; unknown ones by their number."""
+    known = METHODS.get(method)
+    return f"method {method}" if known is None else known.name

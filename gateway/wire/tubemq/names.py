@@ -1,4 +1,4 @@
-"""Names of topics as values that rules and metrics read.
+"""Topic names, as rules and metrics read them, and the names of groups and clients.
 
 TubeMQ has no tenants and no namespaces, so all topics belong to the tenant `tubemq` and to its one
 namespace.
@@ -17,14 +17,14 @@ NAMESPACE = "tubemq/default"
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
 _INTERNAL = frozenset({"__offset_history__"})
-"""Topics of the brokers' own, from which consumers may read."""
+"""Topics of the brokers' own, which consumers may read."""
 
 _CACHED = 4096
-"""Names that are read again and again; an entry takes some 300 bytes."""
+"""Parsed names that are kept, some 300 bytes each; the same names come again and again."""
 
 
 LONGEST_TOPIC, LONGEST_GROUP = 64, 1024
-"""Characters of names that servers accept."""
+"""The most characters of names that servers accept."""
 
 
 _TRIMMED = "".join(map(chr, range(0x21)))
@@ -33,18 +33,19 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 def is_trimmed(name: str) -> bool:
-    """Return whether servers read the name of a group or client unchanged, as nothing of it is
-    trimmed."""
+    """Return whether servers read the name of a group or client unchanged, as they trim nothing
+    from it."""
     return name == name.strip(_TRIMMED)
 
 
 def is_group(name: str) -> bool:
-    """Return whether a group may have this name; empty: there is none."""
+    """Return whether a group may have this name; an empty name stands for no group, and is
+    allowed."""
     return len(name) <= LONGEST_GROUP
 
 
 def read_topic(topic: str) -> TopicName | None:
-    """Return a topic's name; None: servers accept no such name."""
+    """Return the parsed name of a topic; None if servers accept no such name."""
     return _read(topic) if len(topic) <= LONGEST_TOPIC else None
 
 

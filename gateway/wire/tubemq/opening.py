@@ -1,9 +1,9 @@
-"""The conversation that opens a connection.
+"""The opening conversation of a connection.
 
 The address at which a client has connected says whether it wants the master or a broker
-(`Services.reached`). Of several masters one is active, and the others answer everything with an
-error, so a client gets the one that answers. A gateway that has just started does not know where
-brokers are, and asks a master, as a producer does that is gone again at once.
+(`Services.reached`). Of several masters one is active, and the others reply to everything with an
+error, so a client gets the active one. A gateway that has just started does not know where brokers
+are; it registers at the master as a producer to learn it, and closes at once.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ from gateway.wire.tubemq.frames import HEAD, head
 from gateway.wire.tubemq.session import TubeSession
 
 _TLS, _NOTHING = "tls", ""
-"""Methods by which a client is known that shows nothing in the protocol."""
+"""Methods that authenticate a client which sends no credential in the protocol."""
 
 MOST_MASTERS = 5
-"""Masters that are asked whether they are active. Clusters have two or three."""
+"""The most masters that are dialled to find the active one. Clusters have two or three."""
 
 
 def open_pair(listener: Listener, origin: Origin) -> Opening:
@@ -76,24 +76,24 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
 
 
 class _Known(NamedTuple):
-    """Who a client is, by its connection. `method`: by which it is known."""
+    """A client's identity by its connection. `method`: that of its authentication."""
 
     principal: Principal
     method: str
 
 
 def _known(settings: EntrySettings, origin: Origin) -> _Known | Denial | None:
-    """Return who a client is by its connection, or why it may not connect; None: its requests say
-    it, or nobody here has to know."""
+    """Return a client's identity by its connection, or why it may not connect; None if its requests
+    are authenticated each, or no client is."""
     methods = settings.services.methods
     denial: Denial | None = None
     for method in (_TLS, _NOTHING):
         if method in methods and not (method == _TLS and origin.certificate is None):
-            found = settings.services.authenticate(Credential(method, b""), origin.certificate)
-            if isinstance(found, Principal):
-                return _Known(found, method)
-            assert isinstance(found, Denial), "certificates are verified from memory"
-            denial = found
+            outcome = settings.services.authenticate(Credential(method, b""), origin.certificate)
+            if isinstance(outcome, Principal):
+                return _Known(outcome, method)
+            assert isinstance(outcome, Denial), "certificates are verified from memory"
+            denial = outcome
     if not methods or SIGNATURE in methods:
         return None
     return denial or Denial(Refusal.UNAUTHENTICATED, "the client shows no certificate")
@@ -117,8 +117,8 @@ def _pair(listener: Listener, client: Client) -> Opening:
 def _dial_broker(
     listener: Listener, client: Client
 ) -> Generator[Step, StepResult, Dialled | Denial]:
-    """Dial the broker that a client wants; ask a master first if nobody has said where it is, or
-    which token it wants to see."""
+    """Dial the broker that a client wants. If its address, or the token for brokers, is unknown,
+    ask a master for it first."""
     services, node = listener.settings.services, client.node
     assert node is not None
     if services.broker(node) is None or (client.signs and not listener.visit):
@@ -135,7 +135,7 @@ def _dial_broker(
 
 
 def _dial_master() -> Generator[Step, StepResult, Dialled | Denial]:
-    """Dial masters until one is active. Raises `PeerError`."""
+    """Dial masters until one is active. Raises `PeerError` if a reply is malformed."""
     for _ in range(MOST_MASTERS):
         dialled = yield Dial()
         assert isinstance(dialled, Dialled | Denial)
@@ -145,11 +145,11 @@ def _dial_master() -> Generator[Step, StepResult, Dialled | Denial]:
 
 
 def _find_brokers(listener: Listener) -> Generator[Step, StepResult, None]:
-    """Ask the active master, which was dialled, where brokers are: it tells some clients nothing
-    but addresses of single ones. Raises `PeerError`."""
-    found = yield from find_brokers(tls=listener.settings.brokers_tls)
-    if found.visit:
-        listener.visit = found.visit
-    for id, broker in found.brokers.items():
+    """Learn the brokers from the dialled active master, since its replies to some clients have only
+    the addresses of single brokers. Raises `PeerError` if the reply is malformed."""
+    cluster = yield from find_brokers(tls=listener.settings.brokers_tls)
+    if cluster.visit:
+        listener.visit = cluster.visit
+    for id, broker in cluster.brokers.items():
         listener.settings.services.advertise_node(id, broker)
-    listener.knows_brokers = bool(found.brokers)
+    listener.knows_brokers = bool(cluster.brokers)

@@ -1,6 +1,7 @@
 """Apache InLong TubeMQ's protocol as a plugin; see `gateway.wire.plugin`.
 
-Many modules import it for a name or a scheme, so it loads the protocol itself only for an entry.
+Many modules import this one for a name or a URL scheme, so the protocol itself is loaded only when
+an entry is made.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Notes where partitions end and how far groups are, as replies of brokers say it.
+"""Notes the ends of partitions and the offsets of groups, as replies of brokers state them.
 
-Brokers count in bytes of an index, which has 28 for each message, and which all partitions share
-that are in one store. So what is beyond a group's offset has messages of the other partitions too:
-nothing beyond it means that the group has all, and otherwise it has at most so many to come.
+Brokers count in bytes of an index with 28 bytes for each message, which all partitions of one store
+share. So the part beyond a group's offset has messages of other partitions too: if it is empty, the
+group has read all; otherwise it has at most so many messages to read.
 
-A partition has a number for metrics: a million times its broker's id, and what the broker calls it.
-So broker 2's partition 3 is 2000003.
+A partition has a number for metrics: a million times its broker's id, plus the broker's number for
+it. So broker 2's partition 3 is 2000003.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ INDEX_ENTRY = 28
 _OF_BROKER = 1_000_000
 
 MOST_ENDS = 200_000
-"""Partitions of one topic whose ends are kept, 20 MB."""
+"""The most partitions of one topic whose ends are kept, 20 MB."""
 
 TOLD_BY = frozenset({methods.REGISTER_PARTITION, methods.GET_MESSAGES, methods.COMMIT})
-"""Methods whose replies tell offsets."""
+"""Methods whose replies state offsets."""
 
 
 class Partition(NamedTuple):
-    """A partition that a group asks about. `number`: for metrics."""
+    """A partition that a group reads. `number`: its number for metrics."""
 
     group: str
     topic: TopicName
@@ -38,8 +38,8 @@ class Partition(NamedTuple):
 
 
 def partition_of(message: Any, node: int) -> Partition | None:
-    """Return the partition of a request in `TOLD_BY` to the broker with the id `node`; None: no
-    topic has its name, no partition its number, or the consumer leaves it."""
+    """Return the partition of a request in `TOLD_BY` to the broker with the id `node`; None if its
+    topic or its number is invalid, or the consumer leaves it."""
     topic = read_topic(message.topicName)
     if topic is None or not 0 <= message.partitionId < _OF_BROKER:
         return None
@@ -49,8 +49,9 @@ def partition_of(message: Any, node: int) -> Partition | None:
 
 
 def note(services: Services, partition: Partition, offset: int | None, end: int) -> None:
-    """Note what a reply says of a partition. `offset`: where the group is, in bytes of the index;
-    None: it does not say so. `end`: where the partition ends; 0: it does not say so."""
+    """Note the offsets in a reply about a partition. `offset`: the group's, in bytes of the index;
+    None if the reply does not state it. `end`: the partition's end, likewise; 0 if it is not
+    stated."""
     ends = services.ends(partition.topic)
     if end > 0 and (partition.number in ends or len(ends) < MOST_ENDS):
         ends[partition.number] = end // INDEX_ENTRY

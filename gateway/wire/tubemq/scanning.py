@@ -1,9 +1,8 @@
-"""What the scanners of both directions share: `requests` and `replies`; see `contract.Scanner`.
+"""The base of TubeMQ's two scanners, `requests` and `replies`; see `contract.Scanner`.
 
-Frames that are like earlier ones pass (see `alike`); all others are decided. How long a frame is
-stands before its last block alone, so nobody can know it in advance. So those of its blocks stop
-together that have come whole, the first ones with the frame's head, and `assembly` puts the frame
-together.
+Frames that are like earlier ones pass (see `alike`); all others stop. The length of a frame is
+known only once its last block begins. So the scanner stops at all blocks that have come whole, the
+first of them with the frame's head, and `assembly` joins them.
 """
 
 from __future__ import annotations
@@ -15,12 +14,15 @@ from gateway.wire.contract import EndReason, ViolationError
 from gateway.wire.tubemq.frames import FIRST, HEAD, SIZE, head
 
 START = struct.Struct(">IiII")
-"""The first bytes of a frame: token, serial number, number of blocks, length of the first."""
+"""The first bytes of a frame: token, serial number, number of blocks, length of the first block."""
 
 
 class BlockScanner(ABC):
-    """`largest`: bytes of a block, and of those that stop together. `missing`: blocks of the stop
-    frame's frame that come behind it."""
+    """Scans one direction: passes frames like earlier ones, and halts at the blocks of all others.
+
+    `largest`: the most bytes of a block, and of blocks that stop together. `missing`: the number of
+    blocks behind the stop frame that belong to the same frame.
+    """
 
     __slots__ = ("_blocks", "_largest", "missing", "stop")
 
@@ -33,7 +35,8 @@ class BlockScanner(ABC):
         self._blocks = 0  # of the frame under way that have not been decided
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Scanner`. Raises `PeerError` at a head that is none, or a large block."""
+        """Return the offset up to which `chunk[start:end]` may pass; see `contract.Scanner`. Raises
+        `PeerError` at an invalid head, or a block that is too large."""
         if self.stop and start < end:
             self._blocks = self.missing
             self.stop = 0
@@ -45,7 +48,7 @@ class BlockScanner(ABC):
         return start
 
     def _stop(self, chunk: bytearray, start: int, end: int) -> None:
-        """Stop at the blocks that have come whole; at one that is cut if it is the first."""
+        """Stop at the blocks that have come whole; or at the first block, though it is cut."""
         at, blocks, behind = start, self._blocks, 0
         if not blocks:
             blocks = head(chunk, at).blocks
@@ -54,7 +57,7 @@ class BlockScanner(ABC):
         while left and end - at >= SIZE.size:
             (size,) = SIZE.unpack_from(chunk, at)
             if size > self._largest and behind:
-                break  # what has come whole stops, and then this is refused
+                break  # the whole blocks stop, and then this one is refused
             if size > self._largest:
                 raise ViolationError(EndReason.FRAME_TOO_LARGE, f"a block of {size} bytes")
             at += SIZE.size + size
@@ -68,19 +71,20 @@ class BlockScanner(ABC):
 
     @property
     def owed(self) -> int:
-        """See `contract.Scanner`. Frames pass whole, unless the scanner says otherwise."""
+        """Return 0, since frames pass whole here; a subclass may let them pass in part. See
+        `contract.Scanner`."""
         return 0
 
     @abstractmethod
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
-        """Pass the whole frames at `pos` that are like earlier ones, and return the offset behind
-        them; `pos` if none is."""
+        """Pass the whole frames at `pos` that are like earlier ones; return the offset behind them,
+        or `pos` if none is."""
 
     @abstractmethod
     def _waits(self, chunk: bytearray, pos: int, end: int) -> bool:
-        """Return whether the frame at `pos` may pass when its end has come, as far as its `FIRST`
-        bytes or more tell. Then it is not large."""
+        """Return whether the frame at `pos` may pass once its end has come, as far as its first
+        bytes tell; at least `FIRST` of them have come. Such a frame is not large."""
 
     def offer_again(self) -> None:
-        """Have the stop frame offered again: it was not decided."""
+        """Offer the stop frame again at the next scan, since it was not decided."""
         self.stop = 0

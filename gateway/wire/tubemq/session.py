@@ -1,8 +1,8 @@
 """The session of one connection; see `contract.Session`.
 
-Each request is read, judged and written anew, and so is each reply, so what a server reads is what
-was judged. A request that is written as it came teaches the scanner to pass others like it, and so
-does a receipt. Requests and replies belong together by their serial numbers.
+Each request is decoded, authorized and encoded anew, and so is each reply, so a server reads just
+what was authorized. A request whose encoding is the one that came teaches the scanner to pass
+others like it, and so does a receipt. Replies belong to requests by serial number.
 """
 
 from __future__ import annotations
@@ -65,36 +65,37 @@ from gateway.wire.tubemq.progress import TOLD_BY, Partition, note, partition_of
 from gateway.wire.tubemq.waiting import LONGEST_WAIT, Overdrawn, Waiting
 
 IDLE = 700.0
-"""Seconds without a byte after which a pair ends: clients in Java drop a broker that they do not
-use after ten minutes."""
+"""Seconds without a byte after which a pair ends: clients in Java drop an unused broker after ten
+minutes."""
 
 FULL_WAIT = 0.05
-"""Seconds until a client is read again that has too many of them."""
+"""Seconds until a client with too many in-flight requests is read again."""
 
 PROVEN_WITHIN = 60.0
-"""Seconds within which somebody must have proven who it is, where requests say it: consumers in
-Java do so in their first heartbeats, each 13 seconds by default."""
+"""Seconds within which a client must have authenticated, where requests do so: consumers in Java do
+it in their first heartbeats, each 13 seconds by default."""
 
 SWEPT = 60.0
-"""Seconds between two looks for requests that nobody answers any more."""
+"""Seconds between two sweeps for requests that get no reply any more."""
 
 LONGEST_MS = 600_000
-"""Milliseconds for which a server may take, as far as they are believed: clients have 10,000."""
+"""The longest timeout of a request that is believed, in milliseconds: clients have 10,000."""
 
 LEAST_PAUSE, LONGEST_PAUSE = 0.001, 0.25
-"""Seconds between two looks whether messages that wait may go on: not more often than clients could
+"""Seconds between two checks whether waiting messages may go on: not more often than clients could
 tell, and often enough to notice in time that a rule has changed."""
 
 MOST_OFTEN = 16
-"""Topics whose messages are looked at so often; if more wait, looks are rarer, as each takes
-microseconds for each topic."""
+"""The number of topics whose waiting messages are checked so often; if more wait, checks are rarer,
+as each takes microseconds for each topic."""
 
 MOST_WRONG = 10
-"""Requests of one connection that show what is wrong, and whose replies wait. Then it ends."""
+"""The most requests of one connection with a wrong credential whose replies wait. Beyond it the
+pair ends."""
 
 
 MOST_HELD = 100
-"""Requests of one connection that wait until others have said whether the client may."""
+"""The most requests of one connection that wait for a right to be looked up."""
 
 
 _TRIMMED_NAMES = ("clientId", "groupName")
@@ -102,20 +103,20 @@ _TRIMMED_NAMES = ("clientId", "groupName")
 
 
 class TubeSession:
-    """See `contract.Session`."""
+    """Decides the frames of one TubeMQ connection, and keeps its state; see `contract.Session`."""
 
     __slots__ = (
-        "_asked",
         "_assemblies",
         "_callers",
         "_client",
         "_held",
-        "_hiding",
+        "_in_flight",
         "_is_leaving",
         "_judge",
         "_listener",
         "_replies",
         "_requests",
+        "_rewriting",
         "_services",
         "_settings",
         "_sweeps",
@@ -134,15 +135,15 @@ class TubeSession:
         self._listener = listener
         self._settings = settings = listener.settings
         self._services = settings.services
-        self._hiding = listener.hiding
+        self._rewriting = listener.rewriting
         self._client = client
         self._callers = Callers(settings.services, client) if client.signs else None
         self._wrong = 0  # replies that wait
-        self._held = 0  # requests that wait until others have said whether the client may
+        self._held = 0  # requests that wait for a right to be looked up
         largest = (settings.bounds.collected, settings.bounds.all_collected)
-        self._asked: InFlight = {}
-        self._requests, self._replies = directions(largest, self._asked, settings.services)
-        self._assemblies = tuple(Assembly(it, client.quota) for it in largest)
+        self._in_flight: InFlight = {}
+        self._requests, self._replies = directions(largest, self._in_flight, settings.services)
+        self._assemblies = tuple(Assembly(bound, client.quota) for bound in largest)
         self._judge = Judge(settings.services, client.quota)
         self._waiting = Waiting(client.quota)
         self._is_leaving = self._sweeps = False
@@ -150,21 +151,22 @@ class TubeSession:
 
     @property
     def caller(self) -> Caller:
-        """See `contract.Session`."""
+        """Return the client, as rules, metrics and logs read it; see `contract.Session`."""
         return self._client.subject.caller
 
     @property
     def scanners(self) -> tuple[Scanner, Scanner]:
-        """See `contract.Session`."""
+        """Return the scanner of requests and that of replies; see `contract.Session`."""
         return self._requests, self._replies
 
     @property
     def collected_bound(self) -> int:
-        """See `contract.Session`."""
+        """Return the bytes of the largest stop frame that may be held; see `contract.Session`."""
         return self._settings.bounds.all_collected
 
     def opened(self, now: float) -> Effects:
-        """See `contract.Session`."""
+        """Return the first effects of the pair: when it ends if no request authenticates, or when
+        the client's certificate expires; see `contract.Session`."""
         principal = self._client.principal
         if principal is None:
             return () if self._callers is None else (Later(now + PROVEN_WITHIN, self._unproven),)
@@ -173,16 +175,17 @@ class TubeSession:
         return (Prolong(now + self._services.left(principal)),)
 
     def _unproven(self, _now: float) -> Effects:
-        """End a connection on which nobody has proven anything."""
+        """End a connection on which no client has authenticated."""
         if self._callers is None or self._callers.has_proven:
             return ()
         return (End(EndReason.AUTHENTICATION_FAILED, detail="nobody has shown who it is"),)
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """See `contract.Session`."""
+        """Decide the blocks at which a scanner stopped, once their frame is whole; see
+        `contract.Session`."""
         if direction is Direction.TO_BROKER:
             waits = math.inf if self._is_leaving else now + FULL_WAIT
-            if self._is_leaving or len(self._asked) >= MOST:
+            if self._is_leaving or len(self._in_flight) >= MOST:
                 self._requests.offer_again()
                 return (Postpone(waits),)
         missing = (self._requests, self._replies)[direction].missing
@@ -190,7 +193,7 @@ class TubeSession:
         if whole is None:
             return DROP
         if direction is Direction.TO_CLIENT:
-            return self._answered(whole)
+            return self._decide_reply(whole)
         return self._request(whole, now)
 
     # -- requests ----------------------------------------------------------------------------
@@ -202,50 +205,51 @@ class TubeSession:
         number = request.body.method
         method = METHODS.get(number)
         if method is None or method.of_master != (self._client.node is None):
-            return self._own(failed(frame.serial, f"{methods.name_of(number)} is not offered here"))
+            return self._respond(
+                failed(frame.serial, f"{methods.name_of(number)} is not offered here")
+            )
         message: Any = parsed(method.request(), request.body.request)
-        if not all(is_trimmed(getattr(message, it, "")) for it in _TRIMMED_NAMES):
-            return self._own(failed(frame.serial, "a name begins or ends with a blank"))
+        if not all(is_trimmed(getattr(message, field, "")) for field in _TRIMMED_NAMES):
+            return self._respond(failed(frame.serial, "a name begins or ends with a blank"))
         asking = self._find_caller(number, message, now)
         if not isinstance(asking, Asking):
             return self._unknown(frame.serial, number, message, asking, now)
-        found = self._judge.judge(number, message, asking.subject, has_waited=has_waited)
+        outcome = self._judge.judge(number, message, asking.subject, has_waited=has_waited)
         if self._judge.undecided and not was_asked and self._holds(frame):
             ask = Questions(tuple(self._judge.undecided))
             return (Drop(), Start(ask, partial(self._decided, frame)))
-        if isinstance(found, Overdrawn):
-            return self._wait(frame, request.body.timeout, found.account, now)
-        if isinstance(found, bytes):
-            return self._own(succeeded(frame.serial, number, found))
+        if isinstance(outcome, Overdrawn):
+            return self._wait(frame, request.body.timeout, outcome.account, now)
+        if isinstance(outcome, bytes):
+            return self._respond(succeeded(frame.serial, number, outcome))
         if self._callers is not None:
             full = self._callers.note(number, message, asking.subject)
             if full is not None:
                 data = refused(method, ErrorCode.UNAUTHORIZED, full.text)
-                return self._own(succeeded(frame.serial, number, data))
+                return self._respond(succeeded(frame.serial, number, data))
             if number in (methods.REGISTER_PARTITION, methods.BEAT_PARTITIONS):
                 self._requests.forget()  # others may ask for a partition's messages now
-        tokens = self._hide_proofs(number, message, asking)
-        self._hiding.change_request(number, message)
+        tokens = self._replace_proofs(number, message, asking)
+        self._rewriting.change_request(number, message)
         request.body.request = message.SerializeToString()
         partition = self._partition(number, message)
         patience = 2 * min(request.body.timeout, LONGEST_MS) / 1000
-        asked = Asked(number, asking.subject, found, patience, tokens, partition)
-        self._note(frame.serial, asked, now)
+        entry = Asked(number, asking.subject, outcome, patience, tokens, partition)
+        self._note(frame.serial, entry, now)
         data = framed(frame.serial, written(*request))
-        if found is not None and patience > 0 and data == frame.data and not self._is_leaving:
-            self._learn(frame, request, message, asked)
+        if outcome is not None and patience > 0 and data == frame.data and not self._is_leaving:
+            self._learn(frame, request, message, entry)
         return (Replace(data), *self._sweep_later(now))
 
-    def _learn(self, frame: Frame, request: Request, message: Any, asked: Asked) -> None:
-        """Have requests like this one pass, which the gateway writes as it came. None does that
-        shows who asks: what it shows is valid for some time only."""
+    def _learn(self, frame: Frame, request: Request, message: Any, entry: Asked) -> None:
+        """Let requests like this one pass from now on. Requests with a credential never do, since
+        it is valid for a limited time."""
         kind = learn_request(frame.data, len(frame.envelope), request, message)
         if kind is not None:
-            self._requests.learn(kind, asked)
+            self._requests.learn(kind, entry)
 
     def _holds(self, frame: Frame) -> bool:
-        """Keep a request until others have said whether the client may; return whether there is
-        room for it."""
+        """Keep a request until its rights are looked up; return whether there was room for it."""
         size, quota = len(frame.envelope), self._client.quota
         if self._held >= MOST_HELD or not quota.fits(size):
             return False
@@ -254,18 +258,18 @@ class TubeSession:
         return True
 
     def _decided(self, frame: Frame, _result: bytes | Denial, now: float) -> Effects:
-        """Go on with a request that was kept; if nobody has said anything, it is refused."""
+        """Go on with a request that was kept; if its rights are still unknown, it is refused."""
         self._client.quota.give_back(len(frame.envelope))
         self._held -= 1
         return _later(self._request(frame, now, was_asked=True))
 
     def _wait(self, frame: Frame, timeout: int, account: Account, now: float) -> Effects:
-        """Have a message wait that is above a limit. `timeout`: milliseconds that its request
-        has."""
+        """Let a message above a limit wait, or refuse it. `timeout`: that of its request, in
+        milliseconds."""
         seconds = min(LONGEST_WAIT, timeout / 2000)
         is_first = not self._waiting.number
         if seconds <= 0 or not self._waiting.put(account, frame, now + seconds):
-            return self._own(succeeded(frame.serial, methods.SEND_MESSAGE, overflowed()))
+            return self._respond(succeeded(frame.serial, methods.SEND_MESSAGE, overflowed()))
         return (Drop(), self._look_again(now)) if is_first else DROP
 
     def _look_again(self, now: float) -> Later:
@@ -275,8 +279,8 @@ class TubeSession:
         return Later(now + min(LONGEST_PAUSE, max(least, due)), self._release)
 
     def _release(self, now: float) -> Effects:
-        """Let messages go on that have waited for allowance, and refuse those that did so in
-        vain."""
+        """Forward the waiting messages whose accounts have allowance, and refuse those that have
+        waited too long."""
         effects: list[Effect] = []
         for account in self._waiting.accounts:
             while (first := self._waiting.first(account)) is not None:
@@ -293,30 +297,32 @@ class TubeSession:
             effects.append(self._look_again(now))
         return tuple(effects)
 
-    def _own(self, reply: bytes) -> Effects:
+    def _respond(self, reply: bytes) -> Effects:
         return (Drop(), Inject(Direction.TO_CLIENT, reply))
 
-    # -- who asks ----------------------------------------------------------------------------
+    # -- clients -----------------------------------------------------------------------------
 
     def _find_caller(self, number: int, message: Any, now: float) -> Asking | Denial | None:
-        """Return who asks; a denial: what it shows is wrong; None: it shows nothing, and has to."""
+        """Return the client of a request; a denial if its credential is wrong; None if it lacks one
+        that it must have."""
         if self._callers is None:
             return Asking(self._client.subject)
-        found = self._callers.find(number, message, now)
-        if found is None and self._client.principal is not None:
+        asking = self._callers.find(number, message, now)
+        if asking is None and self._client.principal is not None:
             return Asking(self._client.subject)
-        return found
+        return asking
 
     def _unknown(
         self, serial: int, number: int, message: Any, denial: Denial | None, now: float
     ) -> Effects:
-        """Answer a client that is not known; one that shows what is wrong waits, ever longer."""
+        """Respond to a client that is not authenticated; after a wrong credential the reply waits,
+        ever longer."""
         data = succeeded(serial, number, unknown(number, denial, signed=is_signed(message)))
         if denial is None:
-            return self._own(data)
+            return self._respond(data)
         wait = self._services.setback(self.caller.host or "")
         if not wait:
-            return self._own(data)
+            return self._respond(data)
         if self._wrong >= MOST_WRONG:
             return (Drop(), End(EndReason.AUTHENTICATION_FAILED, detail=denial.text))
         self._wrong += 1
@@ -326,9 +332,9 @@ class TubeSession:
         self._wrong -= 1
         return (Inject(Direction.TO_CLIENT, data),)
 
-    def _hide_proofs(self, number: int, message: Any, asking: Asking) -> Tokens | None:
-        """Take from a request what the client shows to the gateway, and put the master's own token
-        in its place; return the tokens that the client gets with the reply."""
+    def _replace_proofs(self, number: int, message: Any, asking: Asking) -> Tokens | None:
+        """Remove the client's credential from a request, and put the master's own token in its
+        place; return the tokens that the client gets with the reply."""
         if self._callers is None or not has_proof(message):
             return None
         if number not in methods.OF_BROKER:
@@ -339,78 +345,80 @@ class TubeSession:
             message.authInfo.visitAuthorizedToken = self._listener.visit
         return None
 
-    def _tell_tokens(self, asked: Asked, message: Any) -> None:
-        """Put the client's tokens in the place of the master's own, which is kept."""
+    def _tell_tokens(self, request: Asked, message: Any) -> None:
+        """Put the client's tokens into a reply in place of the master's own token, which is
+        kept."""
         if self._callers is None or "authorizedInfo" not in message.DESCRIPTOR.fields_by_name:
             return
         if message.HasField("authorizedInfo"):
             self._listener.visit = message.authorizedInfo.visitAuthorizedToken
-        if asked.tokens is not None:
-            message.authorizedInfo.visitAuthorizedToken = asked.tokens.number
-            message.authorizedInfo.authAuthorizedToken = asked.tokens.text
+        if request.tokens is not None:
+            message.authorizedInfo.visitAuthorizedToken = request.tokens.number
+            message.authorizedInfo.authAuthorizedToken = request.tokens.text
 
-    # -- what is asked -----------------------------------------------------------------------
+    # -- in-flight requests ------------------------------------------------------------------
 
-    def _note(self, serial: int, asked: Asked, now: float) -> None:
-        """Remember a request until it is answered; one without patience never is. Raises
-        `PeerError` if another request with this number waits: nobody could tell which of them a
-        reply answers, and so where it names brokers."""
-        if serial in self._asked:
+    def _note(self, serial: int, request: Asked, now: float) -> None:
+        """Note a request as in flight; a request without patience gets no reply. Raises `PeerError`
+        if another request with this serial number is in flight, as their replies could not be told
+        apart."""
+        if serial in self._in_flight:
             raise PeerError(f"a second request {serial}, while the first has no reply")
-        if asked.patience > 0:
-            self._asked[serial] = asked._replace(until=now + asked.patience)
+        if request.patience > 0:
+            self._in_flight[serial] = request._replace(until=now + request.patience)
 
     def _partition(self, number: int, message: Any) -> Partition | None:
-        """Return the partition whose offsets the reply to a request tells."""
+        """Return the partition whose offsets the reply to a request states; None for other
+        requests."""
         if number not in TOLD_BY or self._client.node is None:
             return None
         return partition_of(message, self._client.node)
 
     # -- replies -----------------------------------------------------------------------------
 
-    def _answered(self, frame: Frame) -> Effects:
-        asked = self._asked.pop(frame.serial, None)
-        if asked is None:
+    def _decide_reply(self, frame: Frame) -> Effects:
+        request = self._in_flight.pop(frame.serial, None)
+        if request is None:
             return DROP  # clients ignore it too
-        if asked.method == methods.GET_MESSAGES and self._brings_messages(frame, asked):
+        if request.method == methods.GET_MESSAGES and self._brings_messages(frame, request):
             return (Replace(frame.data),)
         reply = read_reply(frame.envelope)
         if reply.error is not None:
             return self._failed(frame.serial, reply)
         assert reply.body is not None
-        if reply.body.method != asked.method:
+        if reply.body.method != request.method:
             raise PeerError(f"a reply to {methods.name_of(reply.body.method)}, which was not asked")
-        message: Any = parsed(METHODS[asked.method].reply(), reply.body.data)
-        self._count(asked, message)
-        self._judge.show_allowed(asked.method, message, asked.client)
-        self._tell_tokens(asked, message)
-        self._hiding.change_reply(asked.method, message)
+        message: Any = parsed(METHODS[request.method].reply(), reply.body.data)
+        self._count(request, message)
+        self._judge.show_allowed(request.method, message, request.client)
+        self._tell_tokens(request, message)
+        self._rewriting.change_reply(request.method, message)
         reply.body.data = message.SerializeToString()
         data = framed(frame.serial, written(reply.connection, reply.header, reply.body))
-        if asked.method == methods.SEND_MESSAGE and message.success and data == frame.data:
+        if request.method == methods.SEND_MESSAGE and message.success and data == frame.data:
             receipt = learn_receipt(frame.data, reply, message)
             if receipt is not None:
                 self._replies.learn(len(data), receipt)
         return (Replace(data),)
 
-    def _brings_messages(self, frame: Frame, asked: Asked) -> bool:
-        """Count the messages that a reply brings, and return whether it goes on as it came: it has
-        no text but theirs, so that half a megabyte need not be written anew."""
-        found = content(frame.envelope) if frame.fits else None
-        if found is None or found[0] != asked.method:
+    def _brings_messages(self, frame: Frame, request: Asked) -> bool:
+        """Count the messages in a reply, and return whether it may go on as it came: it has no text
+        but that of messages, so half a megabyte need not be encoded anew."""
+        reply = content(frame.envelope) if frame.fits else None
+        if reply is None or reply[0] != request.method:
             return False
-        message: Any = parsed(METHODS[asked.method].reply(), found[1])
-        if not self._hiding.leaves(message):
+        message: Any = parsed(METHODS[request.method].reply(), reply[1])
+        if not self._rewriting.leaves(message):
             return False
-        self._count(asked, message)
+        self._count(request, message)
         lead = learn_lead(frame.envelope, message) if message.messages else None
         if lead is not None:
             self._replies.learn_lead(lead)
         return True
 
     def _failed(self, serial: int, reply: Reply) -> Effects:
-        """Send on what a server says of its failure, without its address. A master that is not the
-        active one ends the connection: the client comes again, and gets another."""
+        """Forward a server's exception without broker addresses. If the master is not the active
+        one, end the pair: the client reconnects, and gets another master."""
         error = reply.error
         assert error is not None
         if error.exceptionName.endswith(STANDBY):
@@ -418,19 +426,19 @@ class TubeSession:
         error.stackTrace = self._services.clean(error.stackTrace)
         return (Replace(framed(serial, written(reply.connection, reply.header, error))),)
 
-    def _count(self, asked: Asked, message: Any) -> None:
-        if asked.partition is not None:
+    def _count(self, request: Asked, message: Any) -> None:
+        if request.partition is not None:
             offset = message.currOffset if message.HasField("currOffset") else None
-            note(self._services, asked.partition, offset, message.maxOffset)
-        account = asked.account
+            note(self._services, request.partition, offset, message.maxOffset)
+        account = request.account
         if account is None:
             return
-        if asked.method == methods.SEND_MESSAGE:
+        if request.method == methods.SEND_MESSAGE:
             account.receipts += 1
             account.errors += not message.success
         elif message.messages:
             account.count(len(message.messages))
-            account.bytes += sum(len(it.payLoadData) for it in message.messages)
+            account.bytes += sum(len(transferred.payLoadData) for transferred in message.messages)
 
     # -- sweeps ------------------------------------------------------------------------------
 
@@ -441,48 +449,57 @@ class TubeSession:
         return (Later(now + SWEPT, self._sweep),)
 
     def _sweep(self, now: float) -> Effects:
-        """Forget requests that servers have dropped, and close accounts that nobody uses."""
+        """Forget requests that servers have dropped, and close unused accounts."""
         self._sweeps = False
-        date(self._asked, now)
-        for serial in [serial for serial, asked in self._asked.items() if asked.until <= now]:
-            del self._asked[serial]
-        busy = {asked.account for asked in self._asked.values() if asked.account is not None}
+        date(self._in_flight, now)
+        for serial in [
+            serial for serial, request in self._in_flight.items() if request.until <= now
+        ]:
+            del self._in_flight[serial]
+        busy = {
+            request.account for request in self._in_flight.values() if request.account is not None
+        }
         closed = self._judge.close_idle(busy.union(self._waiting.accounts))
         if closed:
             self._requests.forget()
-        again = self._sweep_later(now) if self._asked or not self._judge.is_idle else ()
-        return (*map(Discard, closed), *again)
+        next_sweep = self._sweep_later(now) if self._in_flight or not self._judge.is_idle else ()
+        return (*map(Discard, closed), *next_sweep)
 
     # -- ends --------------------------------------------------------------------------------
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
-        """See `contract.Session`. The next request is judged anew."""
+        """Close an account that rules no longer allow, and authorize its waiting messages anew; see
+        `contract.Session`."""
         self._requests.forget()
         waiting = self._waiting.take_all(account)
         self._judge.withdraw(account)
-        again = [effect for it in waiting for effect in _later(self._request(it, now))]
-        return (Discard(account), *again)
+        effects = [effect for frame in waiting for effect in _later(self._request(frame, now))]
+        return (Discard(account), *effects)
 
     def expiring(self, now: float) -> Effects:
-        """See `contract.Session`."""
+        """Return no effects: TubeMQ's clients cannot be asked for a newer credential."""
         return ()
 
     def leave(self, now: float) -> Effects | None:
-        """See `contract.Session`. Take no more requests, and wait for replies to earlier ones."""
+        """Take one step of moving the client away: take no more requests, and wait for replies to
+        earlier ones. See `contract.Session`."""
         self._is_leaving = True
         self._requests.forget()
-        date(self._asked, now)
+        date(self._in_flight, now)
         owes = (
-            self._held or self._waiting.number or any(it.until > now for it in self._asked.values())
+            self._held
+            or self._waiting.number
+            or any(request.until > now for request in self._in_flight.values())
         )
         return () if owes else None
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """See `contract.Session`. The protocol has no frame that answers nothing."""
+        """Return no bytes: TubeMQ has no frame that a client gets without a request."""
         return b""
 
     def close(self) -> bool:
-        """See `contract.Session`."""
+        """Give the pair's accounts and quota back, and return False: no account is left. See
+        `contract.Session`."""
         self._waiting.clear()
         self._judge.close()
         self._client.leave()
@@ -490,9 +507,10 @@ class TubeSession:
 
 
 def _later(effects: Effects) -> Effects:
-    """Return the effects of a request that was kept, which is no stop frame any more."""
+    """Return the effects of a kept request, which is no stop frame any more: it is injected instead
+    of replaced."""
     return tuple(
-        Inject(Direction.TO_BROKER, it.data) if isinstance(it, Replace) else it
-        for it in effects
-        if not isinstance(it, Drop)
+        Inject(Direction.TO_BROKER, effect.data) if isinstance(effect, Replace) else effect
+        for effect in effects
+        if not isinstance(effect, Drop)
     )

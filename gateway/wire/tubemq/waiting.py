@@ -1,7 +1,7 @@
 """Messages above a limit, which wait for allowance in the order in which they came.
 
-A producer that is refused has to send again, and the one in C++ does not look at refusals: what it
-sent would be lost. So a message waits, as long as its client is sure to wait too.
+A refused producer has to send again, and the one in C++ ignores refusals: its messages would be
+lost. So a message waits, as long as its client is sure to wait too.
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from gateway.wire.budget import Quota
 from gateway.wire.tubemq.frames import Frame
 
 LONGEST_WAIT = 4.0
-"""Seconds for which a message waits at most, or half the time that its request has, if that is
-less: clients in C++ and Go have 8 seconds or more, those in Java 10 unless they are told less."""
+"""The most seconds for which a message waits, or half of its request's timeout, if that is less:
+clients in C++ and Go have 8 seconds or more, those in Java 10 by default."""
 
 MOST = 1000
-"""Messages of one connection that wait."""
+"""The most waiting messages of one connection."""
 
 
 class Overdrawn(NamedTuple):
-    """The account of a message that may not pass yet."""
+    """A message may not pass yet, since this account has no allowance."""
 
     account: Account
 
 
 class Waits(NamedTuple):
-    """A message that waits, and until when."""
+    """A waiting message, and the time until which it waits."""
 
     frame: Frame
     until: float
 
 
 class Waiting:
-    """The messages of one connection that wait. `number`: of these. Accounts note their bytes."""
+    """The waiting messages of one connection. `number`: how many there are. Their bytes are counted
+    in `queued` of their accounts."""
 
     __slots__ = ("_queues", "_quota", "number")
 
@@ -46,11 +47,12 @@ class Waiting:
 
     @property
     def accounts(self) -> tuple[Account, ...]:
-        """Return the accounts of these messages."""
+        """Return the accounts with waiting messages."""
         return tuple(self._queues)
 
     def put(self, account: Account, frame: Frame, until: float) -> bool:
-        """Have a message wait; return whether it may: there is room, and its rule allows it."""
+        """Let a message wait until a time; return whether it does: there must be room, and its rule
+        must allow it."""
         size, patience = len(frame.data), account.patience
         queue = self._queues.get(account, ())
         if self.number >= MOST or not self._quota.fits(2 * size):
@@ -64,12 +66,12 @@ class Waiting:
         return True
 
     def first(self, account: Account) -> Waits | None:
-        """Return the message whose turn it is; None: none waits."""
+        """Return the oldest waiting message of an account; None if there is none."""
         queue = self._queues.get(account)
         return None if queue is None else queue[0]
 
     def take(self, account: Account) -> Frame:
-        """Take the message whose turn it is."""
+        """Remove the oldest waiting message of an account, and return its frame."""
         queue = self._queues[account]
         frame = queue.popleft().frame
         if not queue:
@@ -78,14 +80,14 @@ class Waiting:
         return frame
 
     def take_all(self, account: Account) -> list[Frame]:
-        """Take all messages of an account."""
-        found = []
+        """Remove all waiting messages of an account, and return their frames."""
+        frames = []
         while account in self._queues:
-            found.append(self.take(account))
-        return found
+            frames.append(self.take(account))
+        return frames
 
     def clear(self) -> None:
-        """Drop all messages."""
+        """Drop all waiting messages."""
         for account in self.accounts:
             self.take_all(account)
 

@@ -131,7 +131,7 @@ class WatchedScanner(RequestScanner):
     __slots__ = ("_session",)
 
     def __init__(self, session: Watched) -> None:
-        super().__init__(session._requests._largest, session._asked)
+        super().__init__(session._requests._largest, session._in_flight)
         self._session = session
 
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
@@ -152,7 +152,7 @@ class WatchedScanner(RequestScanner):
         counted = account.bytes - before[id(account)]
         session = self._session
         signs = session._callers is not None
-        judged = Judged(request, message, session._hiding._added, signs, account, counted)
+        judged = Judged(request, message, session._rewriting._added, signs, account, counted)
         return Step(frame, judged, frame.data)
 
 
@@ -178,7 +178,7 @@ class WatchedJudge(Judge):
         step.judged = Judged(
             read_request(step.frame.envelope),
             shown,
-            self._session._hiding._added,
+            self._session._rewriting._added,
             self._session._callers is not None,
             account,
             counted,

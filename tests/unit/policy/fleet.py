@@ -10,7 +10,7 @@ from gateway.policy.limiter import Limiter, local_meter
 from gateway.policy.limits import LimitSpec
 from gateway.policy.requests import RequestLimiter
 from gateway.policy.reservations import Reservations, Reserved, UnitRequest
-from gateway.policy.supply import Asked, Metered, OnLoss, Supply
+from gateway.policy.supply import Metered, OnLoss, SentRequest, Supply
 from tests.unit.policy.world import World
 
 TICK = 0.005
@@ -20,7 +20,7 @@ class _Call(NamedTuple):
     """Requests on their way to the book, or their answers on the way back."""
 
     until: float
-    asked: list[Asked]
+    asked: list[SentRequest]
     answers: list[Reserved | None] | None
 
 

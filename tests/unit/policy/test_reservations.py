@@ -63,7 +63,7 @@ def test_processes_that_ended_are_forgotten_while_others_go_on() -> None:
     book = Reservations()
     for process in range(1000):
         _one(book, str(process), _ask(1), process * 0.1)
-    assert len(book._limits["limit"].asked) <= 1 + ACTIVE / 0.1
+    assert len(book._limits["limit"].requested_at) <= 1 + ACTIVE / 0.1
 
 
 times = st.lists(st.floats(0, 3), max_size=40).map(lambda pauses: list(accumulate(pauses)))

@@ -217,7 +217,7 @@ async def test_nothing_is_kept_of_principals_that_asked(agent: Agent) -> None:
         for number in range(10):
             nursery.start_soon(ask_of, house, f"user-{number}", 0)
     assert not house.asking._own_turns
-    assert not house.asking._asked
+    assert not house.asking._under_way
 
 
 async def test_known_answers_have_a_bound(agent: Agent) -> None:

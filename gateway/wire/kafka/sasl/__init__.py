@@ -1,10 +1,11 @@
-"""SASL, by which Kafka's clients and brokers tell each other who they are.
+"""SASL, by which Kafka's clients and brokers authenticate.
 
-- `handshake`: the requests and answers that carry it
-- `exchange`: what happens between a client and the gateway
-- `mechanisms`: which there are, and how a client is verified by one
+- `handshake`: the requests and responses that carry it
+- `exchange`: the authentication of a client at the gateway
+- `mechanisms`: the supported mechanisms, and how each verifies a client
 - `plain`, `scram`, `bearer`: the tokens of each mechanism, of both sides; `names` in them
-- `client`: how the gateway shows its own credential to a broker
+- `claims`: the name that a client claims towards its broker
+- `client`: the authentication of the gateway at a broker
 
 Sources: KIP-43, KIP-84, KIP-152, KIP-255, KIP-368.
 """

@@ -1,7 +1,7 @@
 """OAUTHBEARER: a token that an issuer has signed (RFC 7628, KIP-255).
 
-The gateway verifies it by the method `token`. Who is refused learns so by a challenge, answers it
-by a byte, and only then is the authentication over.
+The gateway verifies it by the method `token`. A refused client gets a challenge that says so,
+responds with one byte, and only then is the authentication over.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from gateway.wire.kafka.sasl.exchange import (
 MECHANISM = "OAUTHBEARER"
 
 REFUSED = b'{"status":"invalid_token"}'
-"""What a client is told whose token is refused, whatever the reason."""
+"""The challenge for a client whose token is refused, whatever the reason."""
 
 UNDERSTOOD = b"\x01"
-"""How clients answer that."""
+"""The client's response to that challenge."""
 
 _FIRST = re.compile(
     rf"[ny],(?:a=(?P<behalf>{names.NAME}))?,"
@@ -36,8 +36,8 @@ _AUTH = re.compile(r"(?i:bearer) +([-._~+/A-Za-z0-9]++=*)")
 
 
 class Shown(NamedTuple):
-    """What a client shows. `behalf`: the name that it says it has; empty: none. `extensions`: what
-    else it says of itself (KIP-342)."""
+    """A client's token and what it sends with it. `behalf`: the name that it claims; empty if none.
+    `extensions`: further values about itself (KIP-342)."""
 
     token: str
     behalf: str
@@ -48,15 +48,15 @@ class Shown(NamedTuple):
 
 
 def read(token: bytes) -> Shown | None:
-    """Return what a client shows; None: it is malformed."""
+    """Return the content of a client's first message; None if it is malformed."""
     try:
-        found = _FIRST.fullmatch(token.decode())
+        match = _FIRST.fullmatch(token.decode())
     except UnicodeDecodeError:
         return None
-    if found is None:
+    if match is None:
         return None
     pairs: dict[str, str] = {}
-    for pair in found["pairs"].split("\x01")[:-1]:
+    for pair in match["pairs"].split("\x01")[:-1]:
         key, _, value = pair.partition("=")
         if key in pairs:
             return None
@@ -64,25 +64,25 @@ def read(token: bytes) -> Shown | None:
     auth = _AUTH.fullmatch(pairs.pop("auth", ""))
     if auth is None:
         return None
-    return Shown(auth[1], names.read(found["behalf"] or ""), pairs)
+    return Shown(auth[1], names.read(match["behalf"] or ""), pairs)
 
 
 def written(token: bytes, extensions: Mapping[str, str]) -> bytes:
-    """Return the token of a client."""
+    """Return the first message of a client with this token."""
     pairs = "".join(f"{key}={value}\x01" for key, value in extensions.items())
     return b"n,,\x01auth=Bearer " + token + b"\x01" + pairs.encode() + b"\x01"
 
 
 def exchange(token: bytes, verifier: Verifier) -> Exchange:
-    """Verify a client."""
+    """Authenticate a client that has sent `token`; see `exchange.Exchange`."""
     shown = read(token)
     if shown is None:
         return MALFORMED
     credential = Credential("token", shown.token.encode())
-    found = yield from verifier.verify(credential)
-    if isinstance(found, Principal):
-        if shown.behalf in ("", found.name):
-            return Accepted(found, credential=credential, extensions=shown.extensions)
-        found = MALFORMED
+    outcome = yield from verifier.verify(credential)
+    if isinstance(outcome, Principal):
+        if shown.behalf in ("", outcome.name):
+            return Accepted(outcome, credential=credential, extensions=shown.extensions)
+        outcome = MALFORMED
     yield from challenged(REFUSED)
-    return found
+    return outcome

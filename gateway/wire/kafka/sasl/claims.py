@@ -1,6 +1,6 @@
-"""Who a client says it is to its broker, when the gateway passes SASL through.
+"""The name that a client claims towards its broker, when the gateway passes SASL through.
 
-Nobody here verifies it. What a broker has accepted is the client's name from then on, for rules,
+The gateway does not verify it. Once the broker has accepted it, it is the client's name for rules,
 limits and metrics.
 """
 
@@ -14,16 +14,17 @@ from gateway.wire.kafka.sasl import bearer, plain, scram
 from gateway.wire.scram import SCRAM_HASHES
 
 ROUNDS = {plain.MECHANISM: 1, bearer.MECHANISM: 1, **dict.fromkeys(SCRAM_HASHES, 2)}
-"""By mechanism: tokens of the client until the broker has accepted it."""
+"""By mechanism: the number of tokens that a client sends until the broker has accepted it."""
 
 LONGEST_NAME = 512
-"""Characters of a name that is taken over; it is shown in metrics and logs."""
+"""The most characters of a claimed name that are kept; it is shown in metrics and logs."""
 
 
 class Claim:
-    """What one client claims. `mechanism`: that it has chosen. `bare`: its tokens have no requests
-    around them. `rounds`: tokens that it has sent. `responses`: of the broker to these; a client
-    may send a token before it has the response to the one before, which proves nothing."""
+    """One client's claim of a name. `mechanism`: the one that the client has chosen. `bare`: its
+    tokens have no requests around them. `rounds`: the tokens that it has sent. `responses`: the
+    broker's responses to them; a client may send a token before the response to the one before,
+    which proves nothing."""
 
     __slots__ = ("_name", "bare", "mechanism", "responses", "rounds")
 
@@ -35,7 +36,7 @@ class Claim:
 
     @property
     def is_known(self) -> bool:
-        """Return whether the gateway knows how the mechanism goes on."""
+        """Return whether the gateway knows how many tokens the mechanism has."""
         return self.mechanism in ROUNDS
 
     @property
@@ -44,26 +45,26 @@ class Claim:
         return self.rounds >= ROUNDS.get(self.mechanism, 0)
 
     def add(self, token: bytes) -> None:
-        """Take the next token of the client."""
+        """Take the client's next token; the first one has the name."""
         self.rounds += 1
         if self.rounds == 1:
             self._name = _claimed(self.mechanism, token)[:LONGEST_NAME]
 
     @property
     def is_answered(self) -> bool:
-        """Return whether the broker has answered all tokens."""
+        """Return whether the broker has responded to all tokens."""
         return self.responses >= ROUNDS.get(self.mechanism, 0)
 
     def accepted(self, data: bytes) -> str:
-        """Take the broker's next response, which had no error, and these `data`. Return the
-        client's name, if it accepts it; empty: not yet, or it is not known."""
+        """Take the broker's next response, which has no error, and this `data`. Return the client's
+        name if the response accepts it; empty if not yet, or if the name is unknown."""
         self.responses += 1
         refused = self.mechanism == bearer.MECHANISM and data
         return self._name if self.is_answered and not refused else ""
 
 
 def _claimed(mechanism: str, token: bytes) -> str:
-    """Return the name in a client's first token; empty: there is none that can be read."""
+    """Return the name in a client's first token; empty if there is none that can be read."""
     if mechanism == plain.MECHANISM:
         shown = plain.read(token)
         return "" if shown is None else shown.user
@@ -77,7 +78,7 @@ def _claimed(mechanism: str, token: bytes) -> str:
 
 
 def _subject(token: str) -> str:
-    """Return the subject of a JSON Web Token that is not verified; empty: it has none."""
+    """Return the subject of a JSON Web Token that is not verified; empty if it has none."""
     parts = token.split(".")
     if len(parts) != 3:
         return ""
@@ -85,5 +86,5 @@ def _subject(token: str) -> str:
         claims = json.loads(urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
     except (binascii.Error, ValueError, RecursionError):
         return ""
-    found = claims.get("sub") if isinstance(claims, dict) else None
-    return found if isinstance(found, str) else ""
+    subject = claims.get("sub") if isinstance(claims, dict) else None
+    return subject if isinstance(subject, str) else ""

@@ -1,8 +1,8 @@
-"""How the gateway shows its own credential to a broker.
+"""The authentication of the gateway at a broker.
 
-A *proving* is a generator that yields tokens for the broker, and is sent what the broker answers
-each of them with. It ends when the broker has answered everything: the broker has accepted the
-credential then, and by SCRAM has proven that it knows the password.
+A *proving* is a generator that yields tokens for the broker, and is sent the data of the broker's
+response to each. It ends once the broker has responded to all: then the broker has accepted the
+credential, and by SCRAM has proven that it knows the password.
 
 A refusal is an error code of the broker's response, and is not sent to a proving.
 """
@@ -25,17 +25,22 @@ SHOWN_BY = {
 """By method of a credential: the mechanisms that can show it, the best one first."""
 
 _REMEMBERED = 16
-"""Keys of passwords. A cluster has one salt for each user and mechanism, at all its brokers."""
+"""The keys of passwords that are kept. A cluster has one salt for each user and mechanism, at all
+its brokers."""
 
 Proving = Generator[bytes, bytes, None]
 
 
 def chosen(credential: Credential, offered: Collection[str], *, plainly: bool) -> str | None:
-    """Return the mechanism by which to show a credential to a broker that offers some; None: there
-    is none. `plainly`: the broker may be shown the password itself. It is up to the broker what it
-    offers, so this is for brokers that TLS has identified, or an operator trusts."""
+    """Return the mechanism by which to show a credential to a broker that offers some; None if none
+    fits. `plainly`: the broker may be shown the password itself. The broker chooses what it offers,
+    so this is for brokers that TLS has identified, or that an operator trusts."""
     able = SHOWN_BY.get(credential.method, ())
-    fit = (it for it in able if it in offered and (plainly or it != plain.MECHANISM))
+    fit = (
+        mechanism
+        for mechanism in able
+        if mechanism in offered and (plainly or mechanism != plain.MECHANISM)
+    )
     return next(fit, None)
 
 
@@ -46,8 +51,8 @@ def client(
     nonce: str | None = None,
 ) -> Proving:
     """Return the proving of a credential by a mechanism that `chosen` returned. It raises
-    `PeerError` if the broker does not keep to the mechanism. `extensions`: of a client whose token
-    this is. `nonce`: ours; None: a new random one."""
+    `PeerError` if the broker deviates from the mechanism. `extensions`: those of the client whose
+    token this is. `nonce`: the gateway's; None: a new random one."""
     if mechanism == bearer.MECHANISM:
         return _bearer(credential.data, extensions or {})
     user, _, password = credential.data.partition(b":")
@@ -71,14 +76,14 @@ def _bearer(token: bytes, extensions: Mapping[str, str]) -> Proving:
 def _scram(mechanism: str, user: str, password: bytes, nonce: str) -> Proving:
     first = scram.written_first(user, nonce)
     challenge = yield first.header + first.bare
-    found = scram.read_challenge(challenge, nonce)
-    keys = _keys(mechanism, password, found.salt, found.iterations)
-    final, signature = scram.proof(mechanism, first, challenge, found.nonce, keys)
+    server_first = scram.read_challenge(challenge, nonce)
+    keys = _keys(mechanism, password, server_first.salt, server_first.iterations)
+    final, signature = scram.proof(mechanism, first, challenge, server_first.nonce, keys)
     response = yield final
     scram.check_signature(response, signature)
 
 
 @lru_cache(_REMEMBERED)
 def _keys(mechanism: str, password: bytes, salt: bytes, iterations: int) -> ScramKeys:
-    """Return the keys of a password, and remember them: each connection to a broker needs them."""
+    """Return the keys of a password, and keep them: each connection to a broker needs them."""
     return scram_keys(mechanism, password, salt, iterations)

@@ -1,11 +1,11 @@
-"""What happens between a client and the gateway that verifies it.
+"""The authentication of a client at the gateway.
 
 An *exchange* is a generator that begins with the client's first token. It yields a `Challenge`, and
-is sent the token that the client answers with; or it yields a step of a conversation, such as a
-`Settle`, and is sent the result. It ends with whom the client has proven to be, or with a denial.
+is sent the client's next token; or it yields a step of a conversation, such as a `Settle`, and is
+sent the result. It returns the accepted principal, or a denial.
 
-What a denial says is for logs alone. Every client gets the same response, so that nobody can try
-out who is known here.
+The text of a denial is for logs alone. Every refused client gets the same response, so that nobody
+can find out which users exist.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from gateway.wire.contract import (
 from gateway.wire.services import Services
 
 LARGEST_TOKEN = 32 * 1024
-"""Bytes. The largest are JSON Web Tokens, of which the gateway takes 16 KiB, and extensions behind
-one; Kafka's own brokers take 512 KiB."""
+"""The most bytes of a token. The largest are JSON Web Tokens, of which the gateway takes 16 KiB,
+with extensions behind them; Kafka's own brokers take 512 KiB."""
 
 MALFORMED = Denial(Refusal.UNAUTHENTICATED, "a SASL token that the mechanism does not have")
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """Send this token to the client, and go on with the one that it answers with."""
+    """A step of an exchange: send this token to the client, and receive its next one."""
 
     data: bytes
 
@@ -43,9 +43,9 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The client is known. `data`: the token that tells it so. `credential`: what it has shown, if
-    a broker could be shown it too. `extensions`: what else it said of itself (KIP-342), which
-    nothing proves."""
+    """The result for an authenticated client. `data`: the token that accepts it. `credential`: what
+    it has shown, if a broker could be shown it too. `extensions`: further values that it sent about
+    itself (KIP-342), which nothing proves."""
 
     principal: Principal
     data: bytes = b""
@@ -60,18 +60,19 @@ Verifying = Generator[Challenge | Step, StepResult, Principal | Denial]
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Verifies one client. `certificate`: that of its TLS, in DER; None without one."""
+    """Verifies the credentials of one client. `certificate`: the client's in TLS, as DER; None
+    without one."""
 
     services: Services
     certificate: bytes | None = None
 
     def verify(self, credential: Credential) -> Verifying:
-        """Return whose credential it is."""
+        """Return the principal of a credential, or a denial."""
         return (yield from settled(self.services.authenticate(credential, self.certificate)))
 
 
 def challenged(data: bytes) -> Generator[Challenge | Step, StepResult, bytes]:
-    """Return what a client answers to a challenge."""
+    """Send a challenge; return the client's next token."""
     token = yield Challenge(data)
     assert isinstance(token, bytes)
     return token

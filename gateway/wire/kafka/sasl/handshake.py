@@ -1,10 +1,10 @@
-"""The requests and answers that carry SASL.
+"""The requests and responses that carry SASL.
 
-A client names a mechanism by SaslHandshake. Its tokens follow in SaslAuthenticate; after version 0
-of SaslHandshake they follow bare, with nothing but their size before them (KIP-43, KIP-152).
+A client names a mechanism in SaslHandshake. Its tokens follow in SaslAuthenticate; after version 0
+of SaslHandshake they follow bare, with only their size before them (KIP-43, KIP-152).
 
-A client that is refused gets one and the same response, so that nobody learns whether there is
-such a user, and for how long its credential would have been good.
+All refused clients get one and the same response, so that nobody learns whether a user exists, or
+for how long a credential would have been good.
 """
 
 from __future__ import annotations
@@ -28,24 +28,25 @@ ILLEGAL_SASL_STATE = 34
 SASL_AUTHENTICATION_FAILED = 58
 
 FAILED = b"Authentication failed"
-"""All that a client learns."""
+"""The only error text that a refused client gets."""
 
 LONGEST_MECHANISM = 64
-"""Bytes. SASL allows 20 (RFC 4422)."""
+"""The most bytes of a mechanism's name. SASL allows 20 (RFC 4422)."""
 
 LONGEST_MS = 2**63 - 1
 
 
 class Offered(NamedTuple):
-    """A broker's response to SaslHandshake."""
+    """A broker's response to SaslHandshake: its error code, and the mechanisms that it supports."""
 
     error: int
     mechanisms: tuple[str, ...]
 
 
 class Answered(NamedTuple):
-    """A broker's response to SaslAuthenticate. `text`: why it refuses. `lifetime_ms`: after which
-    the credential must be shown again, or it closes the connection (KIP-368); 0: never."""
+    """A broker's response to SaslAuthenticate. `text`: the error message. `data`: the broker's
+    token. `lifetime_ms`: milliseconds after which the broker closes the connection without a
+    reauthentication (KIP-368); 0: never."""
 
     error: int
     text: str
@@ -60,47 +61,51 @@ class Answered(NamedTuple):
 
 
 def mechanism_of(head: Head, frame: bytes) -> str:
-    """Return what a client names in SaslHandshake. Raises `PeerError` if it is torn or no name."""
-    it = _api(SASL_HANDSHAKE).request
-    (place,) = _found(it, head.version, frame, head.body, "Mechanism")
-    return _mechanism(text_at(frame, place, flexible=head.version >= it.flexible))
+    """Return the mechanism that a SaslHandshake request names. Raises `PeerError` if the request is
+    truncated or the name is invalid."""
+    schema = _api(SASL_HANDSHAKE).request
+    (place,) = _places(schema, head.version, frame, head.body, "Mechanism")
+    return _mechanism(text_at(frame, place, flexible=head.version >= schema.flexible))
 
 
 def token_of(head: Head, frame: bytes) -> bytes:
-    """Return the token in SaslAuthenticate. Raises `PeerError` if it is torn or too large."""
-    it = _api(SASL_AUTHENTICATE).request
-    (place,) = _found(it, head.version, frame, head.body, "AuthBytes")
-    return _bytes_at(frame, place, flexible=head.version >= it.flexible)
+    """Return the token in a SaslAuthenticate request. Raises `PeerError` if the request is
+    truncated or the token too large."""
+    schema = _api(SASL_AUTHENTICATE).request
+    (place,) = _places(schema, head.version, frame, head.body, "AuthBytes")
+    return _bytes_at(frame, place, flexible=head.version >= schema.flexible)
 
 
 def offer(head: Head, mechanisms: Sequence[str], error: int = 0) -> bytes:
-    """Return the response to SaslHandshake. It names the mechanisms that there are, which is all
-    that a client may know that asked for another one."""
+    """Return the response to SaslHandshake. It lists the supported mechanisms, also for a client
+    that named an unsupported one."""
     texts = b"".join(as_text(name.encode(), flexible=False) for name in mechanisms)
     return _response(head, struct.pack(">hi", error, len(mechanisms)) + texts)
 
 
 def response(head: Head, data: bytes, lifetime_ms: int = 0) -> bytes:
-    """Return the response to SaslAuthenticate that goes on with a challenge, or accepts the client
-    until `lifetime_ms` have passed; 0: for ever."""
+    """Return the response to SaslAuthenticate that sends a challenge, or accepts the client for
+    `lifetime_ms` milliseconds; 0: for ever."""
     return _authenticated(head, 0, None, data, lifetime_ms)
 
 
 def failed(head: Head) -> bytes:
-    """Return the response to SaslAuthenticate that refuses a client. Close the connection then."""
+    """Return the response to SaslAuthenticate that refuses a client. Close the connection
+    afterwards."""
     return _authenticated(head, SASL_AUTHENTICATION_FAILED, FAILED, b"", 0)
 
 
 def misplaced(head: Head) -> bytes:
-    """Return the response to SaslHandshake or SaslAuthenticate where none may come. Close the
-    connection then."""
+    """Return the response to a SaslHandshake or SaslAuthenticate request that must not come here.
+    Close the connection afterwards."""
     if head.key == SASL_HANDSHAKE:
         return offer(head, (), ILLEGAL_SASL_STATE)
     return _authenticated(head, ILLEGAL_SASL_STATE, None, b"", 0)
 
 
 def lifetime_ms(left: float) -> int:
-    """Return how long a credential is good that is so for `left` seconds, `math.inf` for ever."""
+    """Return a credential's lifetime as a response states it, in milliseconds, 0 for ever. `left`:
+    the same in seconds, `math.inf` for ever."""
     return 0 if math.isinf(left) else min(LONGEST_MS, max(1, int(left * 1000)))
 
 
@@ -108,24 +113,25 @@ def lifetime_ms(left: float) -> int:
 
 
 def ask_for(mechanism: str, version: int, correlation: int, client: bytes | None) -> bytes:
-    """Return the SaslHandshake that names a mechanism. `client`: the client id."""
+    """Return the frame of the SaslHandshake request for a mechanism. `client`: the client id."""
     body = as_text(mechanism.encode(), flexible=False)
     return frames.written(_api(SASL_HANDSHAKE), version, correlation, client, body)
 
 
 def show(token: bytes, version: int, correlation: int, client: bytes | None) -> bytes:
-    """Return the SaslAuthenticate that carries a token. `client`: the client id."""
-    it = _api(SASL_AUTHENTICATE)
-    flexible = version >= it.request.flexible
+    """Return the frame of the SaslAuthenticate request with a token. `client`: the client id."""
+    known = _api(SASL_AUTHENTICATE)
+    flexible = version >= known.request.flexible
     body = _as_bytes(token, flexible=flexible) + (b"\0" if flexible else b"")
-    return frames.written(it, version, correlation, client, body)
+    return frames.written(known, version, correlation, client, body)
 
 
 def read_offer(version: int, frame: bytes) -> Offered:
-    """Return what a broker answers to SaslHandshake. Raises `PeerError` if it is torn."""
-    it = _api(SASL_HANDSHAKE)
-    at = frames.body_of_response(it, version, frame)
-    error, mechanisms = _found(it.response, version, frame, at, "ErrorCode", "Mechanisms")
+    """Return the content of a broker's response to SaslHandshake. Raises `PeerError` if the
+    response is truncated."""
+    known = _api(SASL_HANDSHAKE)
+    at = frames.body_of_response(known, version, frame)
+    error, mechanisms = _places(known.response, version, frame, at, "ErrorCode", "Mechanisms")
     count = int.from_bytes(frame[mechanisms.start : mechanisms.start + 4])
     at, names = mechanisms.start + 4, list[str]()
     for _ in range(count):
@@ -136,13 +142,13 @@ def read_offer(version: int, frame: bytes) -> Offered:
 
 
 def read_answer(version: int, frame: bytes) -> Answered:
-    """Return what a broker answers to SaslAuthenticate. Raises `PeerError` if it is torn or too
-    large."""
-    it = _api(SASL_AUTHENTICATE)
-    flexible = version >= it.response.flexible
+    """Return the content of a broker's response to SaslAuthenticate. Raises `PeerError` if the
+    response is truncated or its token too large."""
+    known = _api(SASL_AUTHENTICATE)
+    flexible = version >= known.response.flexible
     wanted = ("ErrorCode", "ErrorMessage", "AuthBytes", "SessionLifetimeMs")
-    at = frames.body_of_response(it, version, frame)
-    error, text, data, *lifetime = _found(it.response, version, frame, at, *wanted)
+    at = frames.body_of_response(known, version, frame)
+    error, text, data, *lifetime = _places(known.response, version, frame, at, *wanted)
     return Answered(
         _number(frame, error),
         (text_at(frame, text, flexible=flexible) or b"").decode(errors="replace"),
@@ -155,12 +161,12 @@ def read_answer(version: int, frame: bytes) -> Answered:
 
 
 def bare(token: bytes) -> bytes:
-    """Return the frame of a token that is not in a request."""
+    """Return the frame of a bare token, which is in no request."""
     return SIZE.pack(len(token)) + token
 
 
 def read_bare(frame: bytes) -> bytes:
-    """Return the token of such a frame, which is whole. Raises `PeerError` if it is too large."""
+    """Return the token in the frame of a bare token. Raises `PeerError` if it is too large."""
     return _bounded(frame[SIZE.size :])
 
 
@@ -168,19 +174,19 @@ def read_bare(frame: bytes) -> bytes:
 
 
 def _api(key: int) -> Api:
-    found = api(key)
-    assert found is not None
-    return found
+    known = api(key)
+    assert known is not None
+    return known
 
 
-def _found(it: Schema, version: int, frame: bytes, at: int, *wanted: str) -> list[Place]:
-    """Return where the wanted fields of a body stand, which ends with its frame."""
+def _places(schema: Schema, version: int, frame: bytes, at: int, *wanted: str) -> list[Place]:
+    """Return the places of the wanted fields in a body that ends with its frame."""
     if at < 0:
         raise PeerError("a version of SASL that is not known")
-    found = plan(it, version, frozenset(wanted), whole=True).walk(frame, at, len(frame))
-    if found.end != len(frame):
-        raise PeerError(f"a frame with {len(frame) - found.end} bytes too many")
-    return found.places
+    walk = plan(schema, version, frozenset(wanted), whole=True).walk(frame, at, len(frame))
+    if walk.end != len(frame):
+        raise PeerError(f"a frame with {len(frame) - walk.end} bytes too many")
+    return walk.places
 
 
 def _response(head: Head, body: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The mechanisms that there are, and how a client is verified by one."""
+"""The supported SASL mechanisms, and how each verifies a client."""
 
 from __future__ import annotations
 
@@ -19,17 +19,18 @@ METHODS = {
     **dict.fromkeys(SCRAM_HASHES, "scram"),
     bearer.MECHANISM: "token",
 }
-"""By mechanism: the method of `Identity` that verifies by it."""
+"""By mechanism: the method of `identity` that verifies it."""
 
 
 def offered(methods: Collection[str]) -> tuple[str, ...]:
-    """Return the mechanisms that clients may choose, as `methods` verify them."""
+    """Return the mechanisms that clients may choose, given the listener's authentication
+    methods."""
     return tuple(name for name, method in METHODS.items() if method in methods)
 
 
 def begin(mechanism: str, token: bytes, verifier: Verifier, nonce: str | None = None) -> Exchange:
     """Return the exchange with a client that has chosen an offered mechanism, and has sent its
-    first token. `nonce`: ours; None: a new random one."""
+    first token. `nonce`: the gateway's; None: a new random one."""
     if len(token) > LARGEST_TOKEN:
         return _refused()
     if mechanism == plain.MECHANISM:

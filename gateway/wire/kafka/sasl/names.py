@@ -1,19 +1,20 @@
-"""Names as SASL writes them where commas separate fields (RFC 5801 section 4)."""
+"""Names as SASL encodes them where commas separate fields (RFC 5801 section 4)."""
 
 from __future__ import annotations
 
 NAME = r"(?>(?:[^=,\0]|=2C|=3D)+)"
-"""The pattern of a written name. It takes one go: nothing in it could be read in two ways.
+"""The pattern of an encoded name. It matches in one go: no part of it could be matched in two ways.
 
 It is an atomic group, because CPython before 3.11.5 matches a group with `++` wrongly (its issue
-106052)."""
+106052).
+"""
 
 
 def written(name: str) -> str:
-    """Return a name without commas."""
+    """Return a name encoded, without commas."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def read(text: str) -> str:
-    """Return the name that matched `NAME`."""
+    """Return the name, given its encoded form that matched `NAME`."""
     return text.replace("=2C", ",").replace("=3D", "=")

@@ -1,7 +1,7 @@
-"""PLAIN: a name and a password, as they are (RFC 4616).
+"""PLAIN: a name and a password in clear text (RFC 4616).
 
 The gateway verifies them by the method `basic`, whose data are `name:password`. A name with a colon
-would become another name there, so nobody can have one.
+would become another name there, so it is malformed.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ class Shown(NamedTuple):
 
 
 def read(token: bytes) -> Shown | None:
-    """Return what a client shows; None: malformed, or on behalf of somebody else."""
+    """Return the name and password in a client's token; None if it is malformed, or the client
+    wants to act for another user."""
     parts = token.split(b"\0")
-    if len(parts) != 3:  # on behalf of whom, name, password
+    if len(parts) != 3:  # authorization identity, name, password
         return None
     behalf, name, password = parts
     if not name or not password or b":" in name or behalf not in (b"", name):
@@ -40,15 +41,15 @@ def read(token: bytes) -> Shown | None:
 
 
 def written(user: bytes, password: bytes) -> bytes:
-    """Return the token of a client."""
+    """Return a client's token with this name and password."""
     return b"\0" + user + b"\0" + password
 
 
 def exchange(token: bytes, verifier: Verifier) -> Exchange:
-    """Verify a client."""
+    """Authenticate a client that has sent `token`; see `exchange.Exchange`."""
     shown = read(token)
     if shown is None:
         return MALFORMED
     credential = Credential("basic", shown.user.encode() + b":" + shown.password)
-    found = yield from verifier.verify(credential)
-    return Accepted(found, credential=credential) if isinstance(found, Principal) else found
+    outcome = yield from verifier.verify(credential)
+    return Accepted(outcome, credential=credential) if isinstance(outcome, Principal) else outcome

@@ -1,10 +1,10 @@
-"""SCRAM: who knows a password proves it without showing it, and so does who verifies it (RFC 5802,
-RFC 7677; KIP-84).
+"""SCRAM: client and server prove to each other that they know a password, without showing it (RFC
+5802, RFC 7677; KIP-84).
 
-There is no binding to the channel, which Kafka does not have. A name is taken as it is written,
-without SASLprep, as Kafka's brokers and clients do; a library that prepares names and passwords,
-as `scramp` does, would compute other keys than these for some passwords. It would also compute up
-to ten million iterations for a broker that asks for them.
+There is no channel binding, which Kafka does not have. A name is taken as it is written, without
+SASLprep, as Kafka's brokers and clients do; a library that prepares names and passwords, as
+`scramp` does, would compute other keys than these for some passwords. It would also compute up to
+ten million iterations for a broker that asks for them.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from gateway.wire.kafka.sasl.exchange import (
 from gateway.wire.scram import LEAST_ITERATIONS, MOST_ITERATIONS, SCRAM_HASHES, ScramKeys
 
 NONCE = 18
-"""Random bytes of a nonce of ours: as many as cannot be guessed, in 24 characters."""
+"""Random bytes of the gateway's nonce: as many as cannot be guessed, in 24 characters."""
 
 LONGEST_SALT = 1024
-"""Bytes. Brokers have some 20."""
+"""The most bytes of a salt. Brokers have some 20."""
 
 DELEGATED = "tokenauth"
 """The extension by which a client says that its name is the id of a delegation token (KIP-48),
@@ -66,7 +66,8 @@ class ClientFirst(NamedTuple):
 
 
 class ClientFinal(NamedTuple):
-    """The second message of a client. `unproven`: what is signed, all but the proof."""
+    """The second message of a client. `unproven`: its signed part, which is all but the proof.
+    `binding`: the header of the first message, repeated."""
 
     unproven: bytes
     binding: bytes
@@ -78,7 +79,7 @@ class ClientFinal(NamedTuple):
 
 
 class ServerFirst(NamedTuple):
-    """The first message of a broker."""
+    """The challenge of the server: its nonce, and the salt and iterations of the password."""
 
     nonce: str
     salt: bytes
@@ -89,13 +90,14 @@ class ServerFirst(NamedTuple):
 
 
 def exchange(mechanism: str, token: bytes, verifier: Verifier, nonce: str) -> Exchange:
-    """Verify a client. `nonce`: ours, random characters without a comma."""
+    """Authenticate a client that has sent `token`; see `exchange.Exchange`. `nonce`: the gateway's,
+    random characters without a comma."""
     first = read_first(token)
     if first is None:
         return MALFORMED
     secret = verifier.services.scram(first.user, mechanism)
-    said = written_challenge(ServerFirst(first.nonce + nonce, secret.salt, secret.iterations))
-    final = read_final((yield from challenged(said)))
+    challenge = written_challenge(ServerFirst(first.nonce + nonce, secret.salt, secret.iterations))
+    final = read_final((yield from challenged(challenge)))
     if (
         final is None
         or final.nonce != first.nonce + nonce
@@ -104,71 +106,73 @@ def exchange(mechanism: str, token: bytes, verifier: Verifier, nonce: str) -> Ex
     ):
         return MALFORMED
     hash = SCRAM_HASHES[mechanism]
-    signed = b",".join((first.bare, said, final.unproven))
+    signed = b",".join((first.bare, challenge, final.unproven))
     key = _xor(final.proof, hmac.digest(secret.stored_key, signed, hash))
     right = hmac.compare_digest(hashlib.new(hash, key).digest(), secret.stored_key)
-    found = verifier.services.scram_ended(secret, right=right)
-    if not isinstance(found, Principal):
-        return found
-    return Accepted(found, b"v=" + b64encode(hmac.digest(secret.server_key, signed, hash)))
+    outcome = verifier.services.scram_ended(secret, right=right)
+    if not isinstance(outcome, Principal):
+        return outcome
+    return Accepted(outcome, b"v=" + b64encode(hmac.digest(secret.server_key, signed, hash)))
 
 
 def read_first(token: bytes) -> ClientFirst | None:
-    """Return the first message of a client. None: it is malformed, wants what there is not, or asks
-    to act for somebody else."""
-    found = _matched(_CLIENT_FIRST, token)
-    if found is None or found["behalf"] not in (None, found["name"]):
+    """Return the first message of a client; None if it is malformed, wants an unsupported
+    extension, or wants to act for another user."""
+    match = _matched(_CLIENT_FIRST, token)
+    if match is None or match["behalf"] not in (None, match["name"]):
         return None
-    keys = (it.partition("=")[0] for it in found["rest"].split(","))
-    if any(it in (DELEGATED, "m") for it in keys):  # `m`: an extension that one must know
+    keys = (extension.partition("=")[0] for extension in match["rest"].split(","))
+    if any(key in (DELEGATED, "m") for key in keys):  # `m`: an extension that must be known
         return None
-    user = names.read(found["name"])
-    return ClientFirst(found["header"].encode(), found["bare"].encode(), user, found["nonce"])
+    user = names.read(match["name"])
+    return ClientFirst(match["header"].encode(), match["bare"].encode(), user, match["nonce"])
 
 
 def read_final(token: bytes) -> ClientFinal | None:
-    """Return the second message of a client; None: it is malformed."""
-    found = _matched(_CLIENT_FINAL, token)
+    """Return the second message of a client; None if it is malformed."""
+    match = _matched(_CLIENT_FINAL, token)
     binding = proof = None
-    if found is not None:
-        binding, proof = _decoded(found["binding"]), _decoded(found["proof"])
-    if found is None or binding is None or proof is None:
+    if match is not None:
+        binding, proof = _decoded(match["binding"]), _decoded(match["proof"])
+    if match is None or binding is None or proof is None:
         return None
-    return ClientFinal(found["unproven"].encode(), binding, found["nonce"], proof)
+    return ClientFinal(match["unproven"].encode(), binding, match["nonce"], proof)
 
 
-def written_challenge(it: ServerFirst) -> bytes:
-    """Return the first message of who verifies."""
-    return b"r=%s,s=%s,i=%d" % (it.nonce.encode(), b64encode(it.salt), it.iterations)
+def written_challenge(first: ServerFirst) -> bytes:
+    """Return the bytes of a server's challenge."""
+    return b"r=%s,s=%s,i=%d" % (first.nonce.encode(), b64encode(first.salt), first.iterations)
 
 
 # -- the side that is verified -----------------------------------------------------------------
 
 
 def written_first(user: str, nonce: str) -> ClientFirst:
-    """Return the first message of a client."""
+    """Return the first message of a client with this name and nonce."""
     return ClientFirst(b"n,,", f"n={names.written(user)},r={nonce}".encode(), user, nonce)
 
 
 def read_challenge(challenge: bytes, nonce: str) -> ServerFirst:
-    """Return the first message of a broker, which answers `nonce`. Raises `PeerError`."""
-    found = _matched(_SERVER_FIRST, challenge)
-    salt = None if found is None else _decoded(found["salt"])
-    if found is None or salt is None or len(salt) > LONGEST_SALT:
+    """Return the content of a broker's challenge to a client with this nonce. Raises `PeerError` if
+    the challenge is malformed, belongs to another nonce, or asks for too few or too many
+    iterations."""
+    match = _matched(_SERVER_FIRST, challenge)
+    salt = None if match is None else _decoded(match["salt"])
+    if match is None or salt is None or len(salt) > LONGEST_SALT:
         raise PeerError("a challenge of SCRAM that is malformed")
-    if not found["nonce"].startswith(nonce) or found["nonce"] == nonce:
+    if not match["nonce"].startswith(nonce) or match["nonce"] == nonce:
         raise PeerError("a challenge of SCRAM with the nonce of another one")
-    iterations = int(found["iterations"])
+    iterations = int(match["iterations"])
     if not LEAST_ITERATIONS <= iterations <= MOST_ITERATIONS:
         raise PeerError(f"a challenge of SCRAM that wants {iterations} iterations")
-    return ServerFirst(found["nonce"], salt, iterations)
+    return ServerFirst(match["nonce"], salt, iterations)
 
 
 def proof(
     mechanism: str, first: ClientFirst, challenge: bytes, nonce: str, keys: ScramKeys
 ) -> tuple[bytes, bytes]:
-    """Return the second message of a client, and what the broker must answer if it knows the user.
-    `nonce`: the one in the challenge."""
+    """Return the second message of a client, and the signature with which a broker that knows the
+    user responds. `nonce`: the one in the challenge."""
     hash = SCRAM_HASHES[mechanism]
     unproven = b"c=" + b64encode(first.header) + b",r=" + nonce.encode()
     signed = b",".join((first.bare, challenge, unproven))
@@ -177,9 +181,10 @@ def proof(
 
 
 def check_signature(response: bytes, expected: bytes) -> None:
-    """Raises `PeerError` if this is not the last message of a broker that knows the user."""
-    found = _matched(_SERVER_FINAL, response)
-    signature = None if found is None else _decoded(found["signature"])
+    """Raise `PeerError` if the broker's last message does not have the expected signature, so that
+    the broker does not know the user."""
+    match = _matched(_SERVER_FINAL, response)
+    signature = None if match is None else _decoded(match["signature"])
     if signature is None or not hmac.compare_digest(signature, expected):
         raise PeerError("a broker that does not know what it must know of our password")
 

@@ -60,7 +60,7 @@ def test_both_requests_can_be_read_and_name_who_asks() -> None:
     assert [frame_length(bytearray(it)) for it in sent] == [len(it) for it in sent]
     assert isinstance(answer, Broker)
     assert answer.versions[PRODUCE] == Versions(0, 13)
-    assert answer.told == {0: Address("::1", 9093), 1: Address("a.example", 9092)}
+    assert answer.metadata == {0: Address("::1", 9093), 1: Address("a.example", 9092)}
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_no_answer_at_first_means_a_stranger_and_later_a_broker(
     assert play(Denial(refusal, ""))[0] is oddity
     answer, _ = play(versions(CURRENT), Denial(refusal, ""))
     assert isinstance(answer, Broker)
-    assert answer.told is oddity
+    assert answer.metadata is oddity
 
 
 def test_without_a_connection_nothing_is_sent() -> None:
@@ -89,7 +89,7 @@ def test_the_answer_to_another_request_is_a_violation() -> None:
         play(metadata(TOLD))
     answer, _ = play(versions(CURRENT), versions(CURRENT))
     assert isinstance(answer, Broker)
-    assert answer.told is Stranger.STRANGE
+    assert answer.metadata is Stranger.STRANGE
 
 
 @pytest.mark.parametrize("cut", range(1, 20))

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.doctor.finding import Finding, Status
 from gateway.doctor.kafka.hello import Broker, Versions
-from gateway.doctor.kafka.verdicts import judge_broker, judge_told
+from gateway.doctor.kafka.verdicts import judge_broker, judge_metadata
 from gateway.doctor.reach import Unreached
 from gateway.doctor.strangers import Stranger
 from gateway.wire.address import Address
@@ -82,12 +82,12 @@ def test_a_connection_that_fails_is_told_as_for_other_protocols() -> None:
 
 
 def test_brokers_are_told_by_their_ids() -> None:
-    found = judge_told("m", dict.fromkeys((5, 1, 2, 3), ADDRESS))
+    found = judge_metadata("m", dict.fromkeys((5, 1, 2, 3), ADDRESS))
     assert (found.status, found.detail) == (Status.OK, "4 brokers, with the ids 1-3,5")
 
 
 def test_a_broker_that_wants_sasl_first_is_skipped_with_what_to_see_to() -> None:
-    found = judge_told("m", Stranger.CLOSED)
+    found = judge_metadata("m", Stranger.CLOSED)
     assert found.status is Status.SKIP
     assert "SASL" in found.detail
     assert "`targets`" in found.remedy
@@ -105,6 +105,6 @@ def test_a_broker_that_wants_sasl_first_is_skipped_with_what_to_see_to() -> None
 def test_a_broker_that_says_nothing_of_brokers_is_a_warning(
     told: dict[int, Address] | Stranger, words: str
 ) -> None:
-    found = judge_told("m", told)
+    found = judge_metadata("m", told)
     assert found.status is Status.WARN
     assert found.detail.endswith(words)

@@ -1,4 +1,4 @@
-"""Pause a client's broker connection if one of its consumers has got far more than it may.
+"""Pauses reading from the broker while a consumer has got far more messages than its limit allows.
 
 Permits are for messages of any size: a broker that has permits may send as many of the largest
 messages. MESSAGEs never wait in the gateway. Instead the gateway does not read the broker's
@@ -36,15 +36,15 @@ times within the 30 s that clients wait."""
 
 
 def is_far_beyond(account: Account) -> bool:
-    """Return whether a consumer got more than one usual message or batch beyond its allowance."""
+    """Return whether a consumer is beyond its allowance by more than a usual message or batch."""
     return (
         account.bytes > account.bytes_ceiling + FAR_BYTES
         or account.messages > account.messages_ceiling + FAR_MESSAGES
     )
 
 
-class Brake:
-    """The pauses of one pair."""
+class Throttle:
+    """The pauses of one pair's broker connection."""
 
     __slots__ = ("_seconds", "_services", "_until")
 
@@ -53,14 +53,14 @@ class Brake:
         self._seconds = SHORTEST
         self._until = float("-inf")
 
-    def ask(self, account: Account, braked_at: int, now: float) -> Effects:
-        """Stop reading from the broker for a while, because a consumer got far more than it may.
+    def ask(self, account: Account, throttled_at: int, now: float) -> Effects:
+        """Return the effects that pause reading from the broker, because a consumer is far beyond
+        its allowance. There are none while an earlier pause lasts, if the consumer got nothing
+        since its last pause, or if its limits have room for more.
 
-        `braked_at`: the consumer's bytes at its last pause. Return no effects while an earlier
-        pause lasts, if the consumer got nothing since its last pause, or if its limits have room
-        for more.
+        `throttled_at`: bytes that the consumer had got at its last pause.
         """
-        if now < self._until or account.bytes == braked_at or self._services.wants(account):
+        if now < self._until or account.bytes == throttled_at or self._services.wants(account):
             return ()
         is_new = now > self._until + LONGEST
         self._seconds = SHORTEST if is_new else min(2 * self._seconds, LONGEST)
