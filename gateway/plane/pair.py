@@ -258,7 +258,7 @@ class Pair:
         """Ask the session for further effects, after bytes went to the client or allowance came."""
         waiting = self._waiting
         if waiting is not None and waiting.is_refusing:
-            waiting.response(now)
+            waiting.check_refusals(now)
         effects = self._holding.delivered(now)
         if effects is None:
             self.attends = waiting is not None and waiting.is_refusing

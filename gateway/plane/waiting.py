@@ -130,9 +130,9 @@ class WaitingFrames:
         """Return whether any refusal waits for the receipts of earlier frames."""
         return bool(self._refused)
 
-    def response(self, now: float) -> None:
-        """Check all refusals after a response went to the client: it may have been the last receipt
-        before one of them."""
+    def check_refusals(self, now: float) -> None:
+        """Send each refusal whose account has no frame in flight any more. It is called after a
+        response went to the client, which may have been the last receipt before a refusal."""
         self._unchecked = len(self._refused)
         if not self._answering:
             self._answer_some(now)

@@ -125,7 +125,7 @@ class InFlight(Line):
     def __init__(self) -> None:
         super().__init__(Asked, MOST)
 
-    def response(self, own: bytes) -> bytes:
+    def respond(self, own: bytes) -> bytes:
         """Queue a synthetic response behind the in-flight requests, and return no bytes. If no
         request is in flight, return the response instead, for the client to get now."""
         if not len(self):

@@ -360,7 +360,7 @@ class KafkaSession:
 
     def _respond(self, data: bytes) -> Effects:
         """Drop a request and send a synthetic response, in the order of responses."""
-        at_once = self._in_flight.response(data)
+        at_once = self._in_flight.respond(data)
         return (Drop(), Inject(Direction.TO_CLIENT, at_once)) if at_once else DROP
 
     def _produce(self, head: bytes, now: float) -> Effects:
@@ -505,7 +505,7 @@ class KafkaSession:
             self._refused = decision.denial
             self._stop_requests()
             detail = decision.denial.text
-            at_once = self._in_flight.response(decision.data)
+            at_once = self._in_flight.respond(decision.data)
             if not self._in_flight.open:
                 return (Drop(), End(EndReason.AUTHENTICATION_FAILED, at_once, detail))
             return DROP

@@ -17,7 +17,7 @@ def test_clients_get_answers_in_the_order_of_their_requests(seed: int) -> None:
     at_broker: list[int] = []
     for number in range(200):
         if random.random() < 0.4:
-            sent += in_flight.response(bytes([number]))
+            sent += in_flight.respond(bytes([number]))
         else:
             in_flight.ask(Asked(3, 12, number))
             at_broker.append(number)
