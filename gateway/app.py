@@ -105,9 +105,11 @@ INFO_EVENTS = frozenset(
 
 
 def check(path: Path) -> str:
-    """Return the text that `gateway check` prints for a good file.
+    """Check a configuration file; return the text that `gateway check` prints if the file is
+    correct.
 
-    Does all that `run` does before it listens, such as reading key files, and raises as `run` does.
+    This does all that `run` does before it listens, such as reading key files, and raises what
+    `run` raises.
     """
     from gateway.config.load import check as check_file
     from gateway.config.load import load
@@ -129,7 +131,7 @@ def check(path: Path) -> str:
 
 
 def run(configuration: model.Configuration, *, trace: bool = False) -> int:
-    """Serve until a signal stops the process. Return the exit status.
+    """Run the gateway until a signal stops it. Return the exit status.
 
     Raises `ConfigurationError` if the configuration cannot be put in force.
     """
@@ -152,10 +154,10 @@ def configured_log(
     export: Export | None = None,
     **always: object,
 ) -> Iterator[LogFigures]:
-    """Log as configured during the context, from a thread of its own. `always`: fields of every
-    line. `export`: gets the lines too.
+    """Write the log as configured, during the context, from a thread of its own. `always`: fields
+    of every line. `export`: gets the lines too.
 
-    On exit, `export` is closed, and queued lines are written for at most a second.
+    On exit `export` is closed, and lines that are still queued are written, for at most a second.
     """
     settings = configuration.log
     # Traces have level info, and are wanted whatever the configured level is.
@@ -182,8 +184,8 @@ def configured_log(
 
 @contextmanager
 def configuration_errors_unwrapped() -> Iterator[None]:
-    """Raise errors that only an operator can correct as a plain `ConfigurationError`, out of their
-    groups."""
+    """Within the context, turn an error that only an operator can correct into a plain
+    `ConfigurationError`, also if trio has wrapped the error in groups."""
     try:
         yield
     except (ExceptionGroup, OSError) as failures:
@@ -633,8 +635,8 @@ class Application:
     # -- the console -------------------------------------------------------------------------
 
     def console_answers(self) -> Answers:
-        """Return the functions that answer the console's questions for this process, by
-        question."""
+        """Return the functions that answer the console's questions about this process, by the name
+        of the question."""
         from gateway.console.facts import Facts, Sources
         from gateway.console.live import SHOWN
 
@@ -697,7 +699,8 @@ class Application:
     # -- readiness and metrics ---------------------------------------------------------------
 
     def unready(self) -> list[str]:
-        """Return the reasons why no new client should connect here."""
+        """Return the reasons why new clients should not connect to this process; an empty list if
+        they may."""
         reasons = ["draining"] if self._draining else []
         # Others have no clients: they may be there for the records of this gateway.
         used = {
@@ -712,8 +715,8 @@ class Application:
         return reasons
 
     def expositions(self) -> dict[str, Callable[[], Iterator[bytes]]]:
-        """Return the functions that write metrics, by path. Call this once, because they cache
-        labels."""
+        """Return the functions that write metrics, by URL path. Call this once, because the
+        functions cache labels."""
         from gateway.admin.routes import METRICS, TOPICS
         from gateway.telemetry.exposition import (
             LatencyExposition,

@@ -93,13 +93,13 @@ class RateLimiting:
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The parts of a gateway that shares limits with other processes."""
+    """The parts by which a gateway shares limits with other processes."""
 
     store: Store
     supplier: Supplier
 
     async def run(self) -> None:
-        """Share limits until cancelled."""
+        """Reserve parts of the shared limits at the store, until cancelled."""
         async with trio.open_nursery() as nursery:
             await nursery.start(self.store.run)
             nursery.start_soon(self.supplier.run)
@@ -107,11 +107,12 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """The parts that a worker gets from its parent.
+    """The parts that a worker gets from its parent process.
 
-    `sockets`: listening sockets, by listener. `seals`: secrets for sealed names, by cluster, used
-    if no keys are configured, so that all workers can open each other's names. `worker`: the
-    worker's number, from 1 to `workers`. `secret`: see `Needs`.
+    `sockets`: listening sockets, by listener. `seals`: secrets that seal broker names, by cluster,
+    used if no keys are configured; all workers have the same secrets, so that each worker can open
+    the names that another worker sealed. `worker`: the worker's number, from 1 to `workers`.
+    `secret`: see `Needs`.
     """
 
     sockets: Mapping[str, Sequence[socket.socket]]
@@ -122,8 +123,8 @@ class Inherited:
 
 
 def admin_connections(setting: int, clients: int) -> int:
-    """Return the maximum of admin connections: the setting, or fewer if `clients` client
-    connections leave fewer of the process's descriptors."""
+    """Return how many admin connections are allowed: `setting`, or fewer if `clients` client
+    connections leave the process fewer file descriptors."""
     descriptors = machine.descriptors()
     if descriptors is None:
         return setting
@@ -149,7 +150,7 @@ def plane_settings(configuration: model.Configuration) -> PlaneSettings:
 
 
 def frame_bounds(limits: model.ResourceLimits) -> FrameBounds:
-    """Return the bounds of frames that one connection may send."""
+    """Return the bounds of the frames of one connection, from the configured limits."""
     return FrameBounds(
         collected=limits.collected_frame,
         all_collected=limits.all_collected,
@@ -167,11 +168,12 @@ def make_rate_limiting(
     needs: Needs,
     witness: Witness | None = None,
 ) -> RateLimiting | None:
-    """Return the parts that limit and authorize; None without rules and a policy agent. Their
-    packages are imported only with these.
+    """Return the parts that limit and authorize; None if neither rules nor a policy agent are
+    configured. The packages of these parts are imported only if they are needed.
 
-    `store`: used if no store is configured. Through a configured store, workers share limits with
-    the workers of other gateways too. `witness`: gets each denial. Raises `ConfigurationError`.
+    `store`: where limits are shared if no store is configured. A configured store takes precedence:
+    workers then share limits with the workers of other gateways too. `witness`: gets each denial.
+    Raises `ConfigurationError`.
     """
     paths = configuration.rules
     if not paths and configuration.opa is None:
@@ -213,8 +215,8 @@ def make_rate_limiting(
 def largest_held(
     configuration: model.Configuration, listeners: Sequence[model.Listener]
 ) -> int | None:
-    """Return the bytes of the largest message that these listeners announce to their clients, if
-    they hold some messages whole; None if they hold none. Raises `ConfigurationError`."""
+    """Return the bytes of the largest message that these listeners announce to their clients; None
+    if the listeners never hold a whole message in memory. Raises `ConfigurationError`."""
     telling = [listener for listener in listeners if PLUGINS[listener.protocol].tells_largest]
     holds = any(listener.checksums == "verify" for listener in telling)
     if telling and not holds and configuration.rules:
@@ -227,7 +229,7 @@ def largest_held(
 
 
 def make_agent(settings: model.PolicyAgent, log: Callable[..., object]) -> PolicyAgent:
-    """Return the policy agent. Raises `ConfigurationError`."""
+    """Return the client of the policy agent. Raises `ConfigurationError`."""
     try:
         from gateway.remote import opa
     except ModuleNotFoundError as missing:
@@ -249,7 +251,8 @@ def make_agent(settings: model.PolicyAgent, log: Callable[..., object]) -> Polic
 def make_audit(
     configuration: model.Configuration, inherited: Inherited | None = None
 ) -> Audit | None:
-    """Return the writer of the audit; None if none is configured. Raises `ConfigurationError`."""
+    """Return the writer of the audit log; None if no audit is configured. Raises
+    `ConfigurationError`."""
     settings, bounds = configuration.audit, configuration.log
     if settings is None:
         return None
@@ -270,7 +273,7 @@ def make_audit(
 def make_recording(
     configuration: model.Configuration, inherited: Inherited | None = None
 ) -> Recording | None:
-    """Return the writer of usage records; None if none is configured. Raises
+    """Return the writer of usage records; None if no usage records are configured. Raises
     `ConfigurationError`."""
     settings = configuration.usage
     if settings is None:
@@ -331,9 +334,11 @@ def make_shipping(
     configuration: model.Configuration, credential: Callable[[str], OwnCredential]
 ) -> Shipping | None:
     """Return the sender of usage records to topics; None if no topic is configured. `credential`:
-    returns the gateway's credential for a cluster, by its name. Raises `ConfigurationError`.
+    returns the gateway's credential for a cluster, by the cluster's name. Raises
+    `ConfigurationError`.
 
-    The client library is only looked for: this process must not import it (`usage.client`).
+    This process only checks that the client library is installed: it must not import the library
+    (see `usage.client`).
     """
     brief = make_brief(configuration)
     if brief is None:
@@ -348,8 +353,8 @@ def make_shipping(
 
 
 def make_brief(configuration: model.Configuration) -> Brief | None:
-    """Return which usage records go to which topics, and how to reach these; None if no topic is
-    configured."""
+    """Return which usage records are sent to which topics, and how the brokers of these topics are
+    reached; None if no topic is configured."""
     usage = configuration.usage
     if usage is None or usage.topic is None:
         return None
@@ -376,8 +381,8 @@ def _absolute(path: Path | None) -> str:
 
 
 def make_export(configuration: model.Configuration, worker: int | None = None) -> Export | None:
-    """Return the sender of spans and log lines to a collector; None if none is configured.
-    `worker`: the worker's number. Raises `ConfigurationError`."""
+    """Return the sender of spans and log lines to an OpenTelemetry collector; None if none is
+    configured. `worker`: the number of this worker. Raises `ConfigurationError`."""
     settings = configuration.otlp
     if settings is None:
         return None
@@ -416,10 +421,11 @@ def make_export(configuration: model.Configuration, worker: int | None = None) -
 
 
 def console_settings(console: model.Console) -> ConsoleSettings:
-    """Return the settings of the console's server, with its token if it needs one. Raises
-    `ConfigurationError`.
+    """Return the settings of the console's server, with the token that its API requires, if it
+    requires one. Raises `ConfigurationError`.
 
-    The console's packages are imported only with a console, because that takes 20 MB and 0.2 s.
+    The console's packages are imported only if a console is configured, because that takes 20 MB
+    and 0.2 s.
     """
     try:
         from gateway.console.serving import ConsoleSettings
@@ -469,8 +475,9 @@ def _tell_denied(witness: Witness | None, denied: Refused) -> None:
 
 
 def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -> Names:
-    """Return the names of a cluster's brokers towards clients. `secret`: seals them if no keys are
-    configured; None: a new random secret. Raises `ConfigurationError`."""
+    """Return the object that translates between a cluster's brokers and the names that clients get
+    for them. `secret`: seals these names if no keys are configured; None: a new random secret.
+    Raises `ConfigurationError`."""
     names = cluster.names
     if names.template is not None:
         return TemplateNames(names.template.advertise, names.template.broker)
@@ -486,7 +493,8 @@ def make_names(name: str, cluster: model.Cluster, secret: bytes | None = None) -
 
 
 def make_endpoints(listener: model.Listener) -> Endpoints | None:
-    """Return a listener's address for each broker; None if brokers have no ids in its protocol."""
+    """Return the object that gives each broker an address of its own on a listener; None if brokers
+    have no ids in the listener's protocol."""
     advertise = listener.advertise
     if advertise is None:
         return None
@@ -500,10 +508,10 @@ def make_endpoints(listener: model.Listener) -> Endpoints | None:
 
 
 def make_server_side(listener: model.Listener, shared: Shared) -> ServerSide | None:
-    """Return the maker of TLS streams for a listener's clients; None without TLS. Raises
-    `ConfigurationError`.
+    """Return the maker of TLS streams for a listener's clients; None if the listener has no TLS.
+    Raises `ConfigurationError`.
 
-    The reading of certificates is imported only if there are some, because that takes 20 ms.
+    The code that reads certificates is imported only if there are some, because that takes 20 ms.
     """
     tls = listener.tls
     if tls is None:
@@ -521,8 +529,8 @@ def make_server_side(listener: model.Listener, shared: Shared) -> ServerSide | N
 
 
 def make_client_side(cluster: model.Cluster, shared: Shared) -> ClientSide | None:
-    """Return the maker of TLS streams to a cluster's brokers; None without TLS. Raises
-    `ConfigurationError`."""
+    """Return the maker of TLS streams to a cluster's brokers; None if the cluster has no TLS.
+    Raises `ConfigurationError`."""
     if not cluster.has_tls:
         return None
     from gateway.config.model import ClusterTls
@@ -538,8 +546,8 @@ def make_client_side(cluster: model.Cluster, shared: Shared) -> ClientSide | Non
 
 
 def make_introduction(listener: model.Listener, cluster: model.Cluster) -> Introduction | None:
-    """Return the maker of PROXY headers to a cluster's brokers, about a listener's clients; None if
-    brokers get none."""
+    """Return the maker of the PROXY headers that tell a cluster's brokers about a listener's
+    clients; None if brokers get no such headers."""
     settings = cluster.proxy_protocol
     if settings is None:
         return None
@@ -551,8 +559,8 @@ def make_introduction(listener: model.Listener, cluster: model.Cluster) -> Intro
 
 
 def make_renewal(sides: Mapping[str, Side]) -> Renewal | None:
-    """Return the `Renewal` that reloads the files of TLS when they change; None if there are
-    none."""
+    """Return the `Renewal` that reloads TLS files when they change; None if there is no TLS
+    file."""
     if not sides:
         return None
     from gateway.tls.renewal import Renewal
@@ -569,7 +577,7 @@ def _key_pair(certificate: model.Certificate) -> KeyPair:
 def make_credential(
     settings: model.Credential | None, needs: Needs, log: Callable[..., object]
 ) -> OwnCredential:
-    """Return the credential that the gateway shows to the brokers of a cluster. Raises
+    """Return the credential by which the gateway authenticates to a cluster's brokers. Raises
     `ConfigurationError`."""
     if settings is None:
         return NoCredential()
@@ -587,16 +595,16 @@ def make_credential(
 
 
 def shows_passwords(settings: model.Credential | None) -> bool:
-    """Return whether brokers without TLS may be shown the passwords of this credential."""
+    """Return whether passwords of this credential may be sent to brokers without TLS."""
     shown = None if settings is None else settings.basic or settings.each_principal
     return shown is not None and shown.without_tls
 
 
 def make_oauth(settings: model.OAuth2, log: Callable[..., object]) -> ClientCredentials:
-    """Return the credential whose token the gateway fetches by OAuth 2.0 client credentials. Raises
+    """Return a credential whose token is fetched by OAuth 2.0 client credentials. Raises
     `ConfigurationError`.
 
-    HTTP is imported only if it is needed, because that takes 60 ms.
+    The HTTP client is imported only if it is needed, because that takes 60 ms.
     """
     try:
         from gateway.remote.fetching import Fetcher
@@ -621,15 +629,17 @@ def make_oauth(settings: model.OAuth2, log: Callable[..., object]) -> ClientCred
 
 
 def make_needs(log: Callable[..., object], inherited: Inherited | None = None) -> Needs:
-    """Return what verifiers need of the process, with the secret that all workers share."""
+    """Return the objects of this process that verifiers of credentials use, among them the secret
+    that all workers share."""
     return Needs(log) if inherited is None else Needs(log, secret=inherited.secret)
 
 
 def make_verifiers(identity: model.Identity, needs: Needs) -> dict[str, Verifier]:
-    """Return the verifiers of credentials, by the authentication method that clients name. Raises
-    `ConfigurationError`.
+    """Return the verifiers of clients' credentials, by the authentication method that clients
+    state. Raises `ConfigurationError`.
 
-    Their packages are imported only where they are needed: tokens alone take 12 MB and 40 ms.
+    The packages of verifiers are imported only if they are needed: those for tokens alone take 12
+    MB and 40 ms.
     """
     verifiers: dict[str, Verifier] = {}
     for name, settings in identity.methods().items():
@@ -642,8 +652,8 @@ def make_verifiers(identity: model.Identity, needs: Needs) -> dict[str, Verifier
 
 
 def make_naming(identity: model.Identity) -> Callable[[str], str | None]:
-    """Return the function that maps the name of an authenticated client to its principal; it
-    returns None for a name that no rule accepts."""
+    """Return the function that maps the name of an authenticated client to its principal. The
+    function returns None for a name that no mapping rule accepts."""
     rules = [
         names.Mapping(compiled(mapping.match), mapping.principal) for mapping in identity.principals
     ]

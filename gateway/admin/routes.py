@@ -32,10 +32,10 @@ def routes(
 ) -> Routes:
     """Return the routes of an admin listener.
 
-    `metrics`: by path, a function that yields an exposition in chunks of about a millisecond's
-    work. `started` returns whether all listeners have been open. `unready` returns the reasons why
-    no new client should connect, a line each; none means ready. `exemplars`: see
-    `open_metrics.converted`.
+    `metrics`: for each path, a function that yields the metrics as text, in chunks that take about
+    a millisecond each. `started`: returns whether all listeners have been open. `unready`: returns
+    the reasons why no new client should connect, one line each; no reasons: the gateway is ready.
+    `exemplars`: see `open_metrics.converted`.
     """
     return {
         "/startupz": lambda: readiness([] if started() else [STARTING]),
@@ -50,12 +50,13 @@ def _long(write: Callable[[], Iterable[bytes]], exemplars: Callable[[], Mapping[
 
 
 def alive() -> Answer:
-    """Return 200: the gateway is alive if it can respond."""
+    """Return status 200: if the gateway can respond, it is alive."""
     return Answer(200, [b"alive\n"])
 
 
 def exposed(metrics: Iterable[bytes], exemplars: Callable[[], Mapping[str, str]] = dict) -> Answer:
-    """Return a response with metrics in chunks: as Prometheus text, or as OpenMetrics."""
+    """Return a response with metrics in chunks, as Prometheus text or, for clients that accept it,
+    as OpenMetrics."""
 
     def convert(chunks: Iterable[bytes]) -> Iterator[bytes]:
         return open_metrics.converted(chunks, exemplars())
@@ -65,7 +66,8 @@ def exposed(metrics: Iterable[bytes], exemplars: Callable[[], Mapping[str, str]]
 
 
 def readiness(reasons: Sequence[str]) -> Answer:
-    """Return 200 if new clients should connect, else 503 with the reasons."""
+    """Return status 200 if there are no reasons; otherwise status 503 with the reasons why no new
+    client should connect."""
     if not reasons:
         return Answer(200, [b"ready\n"])
     return Answer(503, [f"{reason}\n".encode() for reason in reasons])

@@ -1,16 +1,17 @@
-"""A small HTTP/1.1 server: GET and HEAD for routes, POST for actions, by fixed paths.
+"""A small HTTP/1.1 server with fixed paths: GET and HEAD for routes, POST for actions.
 
 h11 implements the protocol; this module adds sockets, deadlines and bounds.
 
-- `Bounds.connections` are served. A further connection is accepted, and the one that has been idle
-  longest is closed, so that idle and slow clients keep nobody out.
-- Reading the head of a request, and making and sending its response, may take `PATIENCE` each, or
-  the connection is closed.
-- A head has at most `HEAD_SIZE` bytes. A body is not read: the connection closes behind the
-  response.
-- A response is made and sent in chunks, and other tasks run after each millisecond of them. Only
-  some `Long` responses are made at a time, each within `LONG_PATIENCE`.
-- A failure closes its own connection only.
+- The server has `Bounds.connections` slots for connections. If all are taken, a new connection is
+  accepted, and the connection that has been idle for longest is closed, so that idle and slow
+  clients cannot keep others out.
+- The connection is closed if reading the head of a request takes longer than `PATIENCE`, or if
+  making and sending the response does.
+- The head of a request has at most `HEAD_SIZE` bytes. The body of a request is not read; instead
+  the connection is closed after the response.
+- A response is made and sent in chunks, and other tasks run after each millisecond of this work.
+  Only `Bounds.long` responses of `Long` routes are made at a time, each within `LONG_PATIENCE`.
+- A failure closes only the connection on which it occurs.
 """
 
 from __future__ import annotations
@@ -75,8 +76,8 @@ _CLOSE = ("Connection", "close")
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds on simultaneous `connections`, and on `long` responses made at a time. Settings give
-    the reasons."""
+    """`connections`: the most open connections. `long`: the most long responses that are made at a
+    time. The settings of the admin listener document the reasons."""
 
     connections: int = 2048
     long: int = 2
@@ -84,8 +85,8 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """Another type of a response's body. `accepted`: the media type by which clients accept it,
-    without parameters. `convert`: converts the body, chunk by chunk."""
+    """Another type of a response's body. `accepted`: the media type, without parameters, by which a
+    client's `Accept` header asks for it. `convert`: converts the body, chunk by chunk."""
 
     accepted: str
     content_type: str
@@ -94,8 +95,8 @@ class Representation:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP response. `body` is read in chunks, some empty; other tasks may run in between.
-    `otherwise`: the body's other type, for clients that accept it."""
+    """An HTTP response. `body`: its chunks, some of which may be empty; other tasks may run between
+    two chunks. `otherwise`: another type of the body, for clients that accept it."""
 
     status: int
     body: Iterable[bytes]
@@ -112,7 +113,7 @@ LateRoute = Callable[[], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Long:
-    """A route whose response takes time and memory, and is worth compressing."""
+    """A route whose response takes much time and memory, and is large enough to be compressed."""
 
     route: Route | LateRoute
 
@@ -135,12 +136,14 @@ async def serve(
     bounds: Bounds = Bounds(),
     task_status: trio.TaskStatus[tuple[Address, ...]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve HTTP until cancelled. `bind` with host "" means all addresses, with port 0 any port.
+    """Serve HTTP until cancelled. `bind`: the address to listen on; host "" means all addresses,
+    port 0 any free port.
 
-    `routes` respond to GET and HEAD, `actions` to POST; a path may be in both.
+    `routes`: the paths that respond to GET and HEAD. `actions`: the paths that respond to POST. A
+    path may be in both.
 
-    Reports the addresses that it listens on as started. Raises `ConfigurationError` if it cannot
-    listen.
+    When the server listens, it reports its addresses by `task_status`. Raises `ConfigurationError`
+    if it cannot listen.
     """
     site = Site(routes, actions, bounds)
     sockets = await _listen(bind)
@@ -211,9 +214,9 @@ class Site:
 
 
 async def attend(stream: trio.abc.HalfCloseableStream, site: Site) -> None:
-    """Serve one connection, which has taken a slot, until it ends.
+    """Serve one connection, which already has a slot, until it ends.
 
-    Raises nothing: a failure closes this connection only.
+    Raises nothing: a failure closes only this connection.
     """
     with trio.CancelScope() as scope:
         try:

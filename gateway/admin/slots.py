@@ -1,4 +1,5 @@
-"""Bounds the number of open connections, and of long responses made at a time."""
+"""Bounds the number of open connections, and the number of long responses that are made at a
+time."""
 
 from __future__ import annotations
 
@@ -9,10 +10,11 @@ import trio
 
 
 class Slots:
-    """Slots for `number` connections, each known by the cancel scope that it is served in.
+    """Slots for `number` connections. A connection is identified by the cancel scope in which it is
+    served.
 
-    If all slots are taken, a new connection evicts the one that has been idle longest. Busy
-    connections stay.
+    If all slots are taken, a new connection evicts the connection that has been idle for longest.
+    Connections that are not idle are not evicted.
     """
 
     def __init__(self, number: int) -> None:
@@ -21,9 +23,10 @@ class Slots:
         self._idle: dict[trio.CancelScope, None] = {}  # the longest idle first
 
     def take(self) -> None:
-        """Take a slot before any work, and evict a connection if there are too many.
+        """Take a slot, before any work for the connection begins. If there are too many
+        connections, one is evicted.
 
-        Eviction takes a moment, so the number may be exceeded for as long.
+        The eviction takes a moment, and until then there may be more connections than `number`.
         """
         self._taken += 1
         if self._taken > self._number:
@@ -35,16 +38,18 @@ class Slots:
         self.mark_busy(scope)
 
     def mark_idle(self, scope: trio.CancelScope) -> None:
-        """Make a connection the last to be evicted."""
+        """Note that a connection is idle from now on, so that it is evicted after those that are
+        idle already."""
         self._idle.pop(scope, None)
         self._idle[scope] = None
 
     def mark_busy(self, scope: trio.CancelScope) -> None:
-        """Protect a connection from eviction."""
+        """Note that a connection is not idle, so that it cannot be evicted."""
         self._idle.pop(scope, None)
 
     def evict(self) -> bool:
-        """Cancel the connection that has been idle longest. Return false if none is idle."""
+        """Cancel the connection that has been idle for longest. Return False if no connection is
+        idle."""
         scope = next(iter(self._idle), None)
         if scope is None:
             return False
@@ -54,10 +59,10 @@ class Slots:
 
 
 class LifoSemaphore:
-    """A semaphore that serves the last task to arrive first.
+    """A semaphore that serves the task that has arrived last before all others.
 
-    A task that has waited for long is nearest to giving up, and may belong to a client that only
-    wants others to wait.
+    A task that has waited for long is about to give up, and may belong to a client that only wants
+    to make others wait.
     """
 
     def __init__(self, number: int) -> None:
@@ -66,7 +71,7 @@ class LifoSemaphore:
 
     @asynccontextmanager
     async def held(self) -> AsyncIterator[None]:
-        """Acquire the semaphore for the duration of the block."""
+        """Acquire the semaphore, and release it at the end of the block."""
         await self._acquire()
         try:
             yield

@@ -1,17 +1,18 @@
-"""Connects to brokers and watches their health. The only module of this package with I/O.
+"""Connects to brokers, and watches their health. This is the only module of the package with I/O.
 
-`dial` runs for every client connection: a plain non-blocking connect, with a cancel scope only if
-the connect has to wait, and a look-up only if the name is not cached. It returns a standard library
-socket, as the data plane needs it.
+`dial` runs for every client connection. It is a plain non-blocking connect, with a cancel scope
+only if the connect has to wait, and with a look-up only if the name is not cached. It returns a
+socket of the standard library, which the data plane needs.
 
-`watch` runs concurrently: it resolves configured names again, and probes endpoints that were not
-dialled lately. A probe is a connection without data, after the handshake if the broker speaks TLS.
+`watch` runs at the same time: it resolves configured names again, and probes endpoints that were
+not dialled recently. A probe opens a connection, completes the TLS handshake if the broker speaks
+TLS, and sends no data.
 
-Where brokers expect a PROXY header, each connection begins with one, TLS included: the caller's, or
-one that stands for no client. Here a header is bytes.
+If brokers expect a PROXY header, each connection begins with one, even if it is TLS. It is the
+header that the caller passes, or one that stands for no client. In this module a header is bytes.
 
-The log gets transitions (down, up, silent) and refused targets. Texts for clients contain no
-address.
+Events for the log are changes of an endpoint (down, up, silent), and refused targets. Texts for
+clients contain no address.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:  # certificates are loaded only where brokers speak TLS
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Timeouts and intervals, in seconds."""
+    """Timeouts and intervals of connecting, resolving and probing, in seconds."""
 
     dial_timeout: float = 10.0
     """For all attempts of one dial together. Clients wait 10 s (`connectionTimeoutMs`)."""
@@ -80,8 +81,9 @@ left."""
 
 
 class Failure(StrEnum):
-    """Why a connection to a broker failed. `SILENT`: the broker accepted, and did not respond in
-    time. `TLS`: its handshake failed. `OWN`: the gateway had no resources left to connect."""
+    """Why a connection to a broker failed. `SILENT`: the broker accepted the connection, and did
+    not respond in time. `TLS`: the TLS handshake failed. `OWN`: the gateway had no descriptors,
+    memory or ports left for the connection."""
 
     REFUSED = "refused"
     TLS = "tls"
@@ -100,12 +102,12 @@ async def look_up(host: str) -> Sequence[str]:
 class Brokers:
     """The brokers of one cluster.
 
-    `addresses`: the configured ones, each of which takes any new connection. `targets`: which other
-    addresses may be dialled by name. `learned`: gets the hosts and IP addresses of brokers, both
-    configured ones and those that were connected to. `socket_buffer`: size of the kernel's buffers
-    in bytes; None leaves them to the kernel. `header`: the first bytes of connections that are for
-    no client, such as probes. `inside_tls`: headers follow the TLS handshake, and do not precede
-    it.
+    `addresses`: the configured addresses, each of which accepts any new connection. `targets`:
+    which other addresses may be dialled by name. `learned`: is told the hosts and IP addresses of
+    configured brokers, and of brokers to which a connection succeeded. `socket_buffer`: the size of
+    the kernel's buffers in bytes; None: as the kernel chooses. `header`: the first bytes of
+    connections that are for no client, such as probes. `inside_tls`: headers are sent after the TLS
+    handshake, not before it.
     """
 
     def __init__(
@@ -147,7 +149,7 @@ class Brokers:
 
     @property
     def ready(self) -> bool:
-        """Return True if at least one endpoint is healthy, that is, was connected to."""
+        """Return True if at least one endpoint is healthy: the last connection to it succeeded."""
         return self._pool.ready
 
     def statistics(self) -> tuple[EndpointStatistics, ...]:
@@ -164,11 +166,12 @@ class Brokers:
     async def dial(
         self, target: Address | None = None, header: bytes | None = None
     ) -> tuple[Stream, Address] | Denial:
-        """Connect to `target`, or to any broker. `header`: the first bytes of the connection; None:
-        those of connections that are for no client.
+        """Connect to `target`, or to any broker if it is None. `header`: the first bytes of the
+        connection; None: the header of connections that are for no client.
 
-        Return a connected non-blocking stream with TCP_NODELAY, which the caller closes, and the
-        address as it was named (TLS verifies that name; `getpeername` returns the IP address).
+        Return a connected non-blocking stream with TCP_NODELAY, which the caller must close, and
+        the address with the name by which it was dialled, because TLS verifies that name
+        (`getpeername` has the IP address). Return a denial if no connection succeeds.
         """
         deadline = self._clock() + self._timing.dial_timeout
         header = self._header if header is None else header
@@ -328,7 +331,7 @@ class Brokers:
             self._log("broker_down", broker=str(address), error=error)
 
     def unanswered(self, stream: Stream) -> None:
-        """Record that the broker accepted this connection and did not respond on it in time."""
+        """Record that the broker accepted this connection, but did not respond on it in time."""
         self._failures[Failure.SILENT] += 1
         try:
             address = Address(*stream.getpeername()[:2])
@@ -340,7 +343,7 @@ class Brokers:
     # -- watching --
 
     async def watch(self) -> None:
-        """Keep endpoints and their health up to date, until cancelled."""
+        """Keep the endpoints and their health up to date, until cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._keep_resolved)
             nursery.start_soon(self._keep_probed)
@@ -399,10 +402,11 @@ class Brokers:
 
 
 async def connect(address: Address) -> socket.socket:
-    """Return a connected non-blocking socket with TCP_NODELAY. The host must be an IP literal.
+    """Return a connected non-blocking socket with TCP_NODELAY. The address's host must be an IP
+    literal.
 
-    Raises `OSError`. trio's epoll has nothing armed for the socket afterwards, so another poller
-    may take it.
+    Raises `OSError`. Afterwards the socket is not registered in trio's epoll, so another poller may
+    use it.
     """
     sock, connected = start_connecting(address)
     if not connected:
@@ -413,7 +417,7 @@ async def connect(address: Address) -> socket.socket:
 def start_connecting(
     address: Address, socket_buffer: int | None = None
 ) -> tuple[socket.socket, bool]:
-    """Start a connection as `connect` does. Return the socket, and whether it is connected already.
+    """Start to connect, as `connect` does. Return the socket, and whether it is connected already.
 
     Raises `OSError`.
     """
@@ -438,7 +442,8 @@ def start_connecting(
 
 
 async def finish_connecting(sock: socket.socket) -> None:
-    """Wait until the socket is connected. If that raises (`OSError`), the socket is closed."""
+    """Wait until the socket is connected. Raises `OSError` if connecting fails, and closes the
+    socket then."""
     try:
         await trio.lowlevel.wait_writable(sock)
         _raise_if_error(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))

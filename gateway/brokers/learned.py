@@ -1,20 +1,20 @@
 """Removes brokers' addresses from texts that go to clients.
 
-C++ clients decide on such texts ("is being unloaded"), and the texts contain topic names. So only
-hosts that were learned, or that may be dialled, are replaced, never what merely looks like an
-address.
+C++ clients base decisions on such texts (for example on "is being unloaded"), and the texts contain
+topic names. So only hosts that were learned, or that may be dialled, are replaced; other words are
+not, even if they look like an address.
 
-Clients choose parts of a text, so its cost must be bounded whatever it contains. A few regular
-expressions list every spelling that could be a host, without a Python loop, and set operations
-select the brokers among them. Usually there is none, and the text is done. Otherwise one pattern,
-the same for all hosts, finds everything that has the shape of an address. The shapes, all seen in
-brokers' texts:
+Clients choose parts of a text, so the time to clean it must be bounded whatever the text contains.
+A few regular expressions list every spelling in the text that could be a host, without a Python
+loop. Set operations then select the brokers among these spellings. Usually there is no broker among
+them, and the text is not changed. Otherwise one pattern, which is the same for all hosts, finds
+everything that has the shape of an address. These are the shapes, all of which brokers write:
 
     scheme://host:6650   http://host:8080   host:6650   host.example   10.0.0.1   [fd00::1]:6650
     host/10.0.0.1:6650   /10.0.0.1:6650   host/<unresolved>:6650   (Java's InetSocketAddress)
 
-Topics are matched first, as a whole, and stay unchanged. Hosts are compared without regard to the
-case of ASCII letters.
+The pattern matches topic names first, each as a whole, and they are not changed. Hosts are compared
+without regard to the case of ASCII letters.
 """
 
 from __future__ import annotations
@@ -75,10 +75,11 @@ Host = str | bytes | None
 
 
 class LearnedHosts:
-    """A bounded set of the host names and IP addresses of brokers that speak `protocol`, which it
-    removes from texts.
+    """A bounded set of host names and IP addresses of brokers, which `clean` removes from texts.
+    `protocol`: the protocol of these brokers.
 
-    `targets`: returns which of the given hosts, in lower case, may be dialled by configuration.
+    `targets`: a function that returns which of the given hosts, in lower case, the configuration
+    allows to be dialled.
     """
 
     def __init__(
@@ -100,19 +101,20 @@ class LearnedHosts:
         return len(self._named.keys() | self._dialled.keys())
 
     def learn(self, *hosts: str) -> None:
-        """Remember host names or IP literals (IPv6 without brackets) that the configuration, a
-        name server or a broker named."""
+        """Remember hosts that the configuration, a name server or a broker has named. They are
+        names or IP literals (IPv6 without brackets)."""
         self._remember(self._named, hosts)
 
     def learn_dialled(self, *hosts: str) -> None:
-        """Remember hosts that a client asked for, after a successful connection to them."""
+        """Remember hosts that a client has asked for, after a connection to them has succeeded."""
         self._remember(self._dialled, hosts)
 
     def clean(self, text: str) -> str:
-        """Return the text with `broker` in place of each learned host, its address and its port.
+        """Return the text with the word `broker` in place of each learned host, together with its
+        address and its port.
 
-        A host without a dot could be any word, so it is replaced only after a scheme, or before
-        a port or an address.
+        A host without a dot could be any word, so it is replaced only if a scheme precedes it, or a
+        port or an address follows it.
         """
         if not (self._named or self._dialled):
             return text

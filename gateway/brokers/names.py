@@ -1,12 +1,12 @@
 """Names that clients get in place of broker addresses.
 
 A client sends a name back as `<name>:<port>`, in the same case, and never resolves it
-(client-behaviour.md section 1). Java parses it as a URI, and finds no host if the last label begins
-with a digit or a label contains an underscore. So all names here consist of `[a-z0-9-]` and end
-with a label that begins with a letter.
+(client-behaviour.md section 1). Java clients parse the name as part of a URI, and find no host if
+the last label begins with a digit or a label contains an underscore. So all names here consist of
+the characters `[a-z0-9-]`, and their last label begins with a letter.
 
-Two kinds: sealed names (nobody else can make one, so the gateway needs no table of them), and
-readable names made from a template.
+There are two kinds of names. Sealed names can be made only with the gateway's key, so the gateway
+needs no table of valid names. Readable names are made from a template.
 """
 
 from __future__ import annotations
@@ -46,15 +46,16 @@ class Names(Protocol):
     """Translates broker addresses to names, and names to broker addresses."""
 
     def advertise(self, broker: Address, generation: int = 0) -> Address | Denial:
-        """Return the address that clients get for a broker, always the same one; a denial if no
-        name fits.
+        """Return the address that clients are told for a broker, always the same address; a denial
+        if no name can be made for the broker.
 
-        Each generation (0 to 2**32 - 1) has its own address of the same broker.
+        Each `generation` (0 to 2**32 - 1) has another address for the same broker.
         """
         ...
 
     def open(self, name: str) -> Address | Denial:
-        """Return the broker that `name` or `name:port` denotes; a denial if the name is unknown."""
+        """Return the broker for which `name` or `name:port` stands; a denial if the name is
+        unknown."""
         ...
 
 
@@ -80,11 +81,11 @@ _LONGEST_CLUSTER = _TLS - 1
 
 
 class SealedNames:
-    """Names sealed with the first key, and opened with any key.
+    """Names that are sealed with the first of some keys, and opened with any of them.
 
-    To rotate keys, add the new key behind the first, move it to the front once all replicas have
-    it, and remove the old key once all clients have repeated their lookups.
-    Raises `ConfigurationError` without a key, or for a cluster name beyond 127 bytes.
+    To rotate keys, add the new key after the first one. Move it to the front once all replicas have
+    it. Remove the old key once all clients have repeated their lookups. Raises `ConfigurationError`
+    if there is no key, or if the cluster's name has more than 127 bytes.
     """
 
     def __init__(self, cluster: str, keys: Sequence[SealKey]) -> None:
@@ -131,10 +132,12 @@ class SealedNames:
 
 
 class ChainedNames:
-    """Names for a gateway in front of another gateway, whose sealed names pass unchanged.
+    """Names for a gateway in front of another gateway, whose sealed names are told to clients
+    unchanged.
 
-    Those names reveal nothing, and would soon be too long if sealed again. This gateway seals all
-    other addresses, and aliases; names that were not sealed here are left to the other gateway.
+    The other gateway's names reveal nothing, and would soon be too long if they were sealed again.
+    This gateway seals all other addresses, and the addresses of aliases. A sealed name that this
+    gateway cannot open is taken for the address of the other gateway.
     """
 
     def __init__(self, own: SealedNames) -> None:
@@ -183,10 +186,11 @@ _READABLE = re.compile(rf"(?:{_NAME_LABEL}\.)*(?![0-9]){_NAME_LABEL}", re.ASCII)
 
 
 class TemplateNames:
-    """Readable names: `broker-{n}.example` for `pulsar-broker-{n}.pulsar.svc:6650`.
+    """Readable names, made from templates: `broker-{n}.example` for
+    `pulsar-broker-{n}.pulsar.svc:6650`.
 
-    A broker has a single readable name, so a generation other than 0 is denied.
-    Raises `ConfigurationError` for unusable templates.
+    A broker has only one readable name, so `advertise` denies any generation but 0. Raises
+    `ConfigurationError` if the templates are unusable.
     """
 
     def __init__(self, advertised: str, broker: str) -> None:

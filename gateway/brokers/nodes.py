@@ -12,8 +12,8 @@ the bound, the broker that was stated longest ago is forgotten."""
 
 
 class Nodes:
-    """Addresses of brokers by id, as brokers stated them last. `most`: brokers that are
-    remembered."""
+    """The addresses of brokers by id, as brokers have stated them last. `most`: how many brokers
+    are remembered."""
 
     def __init__(self, most: int = MOST) -> None:
         self._brokers: OrderedDict[int, Address] = OrderedDict()

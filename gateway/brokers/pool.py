@@ -1,11 +1,12 @@
 """The endpoints that may take any new connection, and the health of each.
 
 An endpoint is *healthy* after a successful connection, *down* after a failed attempt, and *waiting*
-during the back-off after that failure. Before the first attempt it is neither, and treated like a
-healthy one. A *silent* endpoint accepts connections and then does not answer, as a frozen process
-does. It stays healthy, because probes cannot detect this, but other endpoints are preferred for a
-while, since each client led to it waits until its own timeout. No endpoint is ever given up: when
-all are down, all are tried.
+during the back-off after that failure. Before the first attempt an endpoint is neither healthy nor
+down, and is tried as if it were healthy. A *silent* endpoint accepts connections and then does not
+respond, as a frozen process does. It still counts as healthy, because probes cannot detect the
+silence. But other endpoints are tried before it for a while, because each client that is connected
+to a silent endpoint waits until its own timeout. No endpoint is ever given up: if all are down, all
+are tried.
 """
 
 from __future__ import annotations
@@ -31,15 +32,16 @@ _MOST_DOUBLINGS = 16  # beyond the longest back-off, and far below what overflow
 
 
 class Endpoint(NamedTuple):
-    """A socket address (the host is an IP literal), and the configured address it came from."""
+    """A socket address, whose host is an IP literal, and the configured address that resolved to
+    it."""
 
     address: Address
     named: Address
 
 
 class EndpointStatistics(NamedTuple):
-    """The state of one endpoint at one moment. `failures`: in a row. `retry_at`: when the back-off
-    ends, by the pool's clock."""
+    """The state of one endpoint at one moment. `failures`: how many attempts have failed since the
+    last success. `retry_at`: the time at which the back-off ends, by the pool's clock."""
 
     endpoint: Endpoint
     healthy: bool
@@ -69,8 +71,8 @@ class _Member:
 
 
 class BrokerPool:
-    """The endpoints of a cluster and their health, in the order given, one for each socket
-    address."""
+    """The endpoints of a cluster and their health, in the order in which they were given. There is
+    one endpoint for each socket address."""
 
     def __init__(self) -> None:
         self._members: dict[Address, _Member] = {}
@@ -85,7 +87,7 @@ class BrokerPool:
         return any(member.healthy for member in self._members.values())
 
     def replace(self, endpoints: Iterable[Endpoint]) -> None:
-        """Replace all endpoints; those that were here before keep their health."""
+        """Replace all endpoints. An endpoint that the pool had before keeps its health."""
         members: dict[Address, _Member] = {}
         for endpoint in endpoints:
             known = self._members.get(endpoint.address)
@@ -107,11 +109,12 @@ class BrokerPool:
         return any(down.values())
 
     def candidates(self, now: float) -> tuple[Endpoint, ...]:
-        """Return all endpoints in the order to try them: up, then down, then waiting or silent.
+        """Return all endpoints in the order in which to try them: first those that are not down,
+        then those that are down, and last those that are waiting or silent.
 
-        Each tier rotates from call to call, so that its endpoints get equal shares whatever the
-        other tiers do. An endpoint that is down is left to probes while others are up: a client
-        would have to wait for the attempt.
+        Each of these groups is rotated from call to call, so that its endpoints are tried equally
+        often, whatever the other groups do. While some endpoints are healthy, an endpoint that is
+        down is tried only by probes, because a client would have to wait for the attempt.
         """
         tiers: tuple[list[Endpoint], ...] = ([], [], [])
         for member in self._members.values():
@@ -120,8 +123,8 @@ class BrokerPool:
         return tuple(endpoint for tier in tiers for endpoint in _rotated(tier, self._turn))
 
     def due(self, now: float, interval: float) -> tuple[Endpoint, ...]:
-        """Return the endpoints to probe: healthy ones last checked `interval` seconds ago or
-        earlier, and others whose back-off is over."""
+        """Return the endpoints to probe: healthy endpoints whose last check was at least `interval`
+        seconds ago, and other endpoints whose back-off is over."""
         return tuple(
             member.endpoint for member in self._members.values() if now >= member.due_at(interval)
         )
@@ -137,10 +140,10 @@ class BrokerPool:
         return is_news
 
     def record_failure(self, address: Address, now: float) -> bool:
-        """Record a failed attempt. Return True if it is the first one in a row.
+        """Record a failed attempt. Return True if it is the first failure since a success.
 
-        Further failures during the back-off count as the same failure: a hundred concurrent
-        attempts must not make the back-off a hundred times longer.
+        A failure during the back-off is not counted: a hundred concurrent attempts must not make
+        the back-off a hundred times longer.
         """
         member = self._members.get(address)
         if member is None or now < member.retry_at:
@@ -151,11 +154,12 @@ class BrokerPool:
         return member.failures == 1
 
     def record_silence(self, address: Address, now: float) -> bool:
-        """Record a connection that the broker accepted without a response. Return True if it is the
-        first one in a row.
+        """Record that the broker accepted a connection, but did not respond on it. Return True if
+        this is the first silence of a row.
 
-        Each silence in a row counts twice as long as the one before. A silence starts a new row
-        when the last one ended more than `LONGEST_BACK_OFF` ago.
+        After each silence of a row, the endpoint counts as silent for twice as long as after the
+        one before. If more than `LONGEST_BACK_OFF` has passed since the endpoint last counted as
+        silent, a new row begins.
         """
         member = self._members.get(address)
         if member is None or now < member.silent_until:

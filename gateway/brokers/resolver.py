@@ -1,7 +1,8 @@
 """Resolves host names to IP addresses, with a cache of some seconds.
 
-The look-up itself is injected. The resolver makes it cheap and safe to resolve at each connection:
-IP literals need no look-up, responses are cached, and concurrent callers share one look-up.
+The function that asks a name server is an argument. The resolver makes it cheap and safe to resolve
+a name at each connection: IP literals need no look-up, responses are cached, and concurrent callers
+share one look-up.
 """
 
 from __future__ import annotations
@@ -44,13 +45,14 @@ library tries, half a minute for names that clients invent: the rest is for know
 
 
 class Log(Protocol):
-    """Takes an event and its values, as `structlog`'s `info` and `warning` do."""
+    """A function that is called with an event and its values, such as `info` or `warning` of
+    `structlog`."""
 
     def __call__(self, event: str, **values: object) -> None: ...
 
 
 def no_log(event: str, **values: object) -> None:
-    """Discard an event: the `Log` of callers that need none."""
+    """Do nothing with an event: a `Log` for callers that need none."""
 
 
 class _Answer:
@@ -65,7 +67,7 @@ class _Answer:
 
 class Resolver:
     """Resolves host names, and caches the IP addresses of `MOST_NAMES` names. `look_up`: asks a
-    name server. `clock`: seconds."""
+    name server for the addresses of a host. `clock`: returns the time in seconds."""
 
     def __init__(self, look_up: LookUp, clock: Callable[[], float], log: Log) -> None:
         self._look_up = look_up
@@ -78,8 +80,8 @@ class Resolver:
         self.failures = 0  # look-ups without an answer
 
     async def resolve(self, host: str) -> tuple[str, ...]:
-        """Return the IP literals of a host. If its look-up fails, return those of up to a minute
-        ago, or none."""
+        """Return the IP addresses of a host, as literals. If the look-up fails, return the
+        addresses of an earlier look-up, if they are less than a minute old; otherwise none."""
         ips = self.cached(host)
         if ips is not None:
             return ips
@@ -90,8 +92,9 @@ class Resolver:
         return answer.ips
 
     async def renew(self, host: str, unreachable: Sequence[str]) -> tuple[str, ...]:
-        """Return the IP literals of a host after those in `unreachable` could not be reached: newer
-        ones that are known, or those of another look-up. They may be the same."""
+        """Return the IP addresses of a host, as literals, because those in `unreachable` could not
+        be reached. If no newer ones are known, the host is looked up again; the result may be the
+        same addresses."""
         answer = self._answer(host)
         if answer is None:
             return await self.resolve(host)
@@ -102,7 +105,7 @@ class Resolver:
         return answer.ips
 
     def cached(self, host: str) -> tuple[str, ...] | None:
-        """Return what `resolve` would return without a look-up; None if it needs one."""
+        """Return what `resolve` would return, if this needs no look-up; otherwise None."""
         answer = self._answer(host)
         if answer is not None:
             return answer.ips if self._clock() < answer.expires_at else None

@@ -1,7 +1,9 @@
-"""Keys that seal broker names with AES-SIV (RFC 5297), deterministic and authenticated.
+"""Keys that seal the names of brokers with AES-SIV (RFC 5297), which is deterministic and
+authenticated.
 
-The name of a broker is the key of a client's connection pool: with a nonce, every lookup would open
-another connection. SIV reveals that two equal texts have equal seals, which is intended here.
+The name of a broker is the key of a client's connection pool. If sealing used a nonce, each lookup
+would return another name, and the client would open another connection. SIV reveals that two equal
+texts have equal seals, which is intended here.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ _CIPHER_KEY = 64
 
 
 class SealKey:
-    """A key that seals broker names. `key_id` (0 to 255) is derived from the same secret, so
-    replicas agree on it."""
+    """A key that seals the names of brokers. `key_id`: a number from 0 to 255 that is derived from
+    the same secret, so it is the same on all replicas."""
 
     __slots__ = ("_cipher", "_prefix", "key_id")
 
@@ -49,7 +51,7 @@ class SealKey:
 
     @classmethod
     def from_file(cls, path: Path) -> SealKey:
-        """Derive the key from a file of at least 32 random bytes. Raises `ConfigurationError`."""
+        """Derive the key from a file with at least 32 random bytes. Raises `ConfigurationError`."""
         try:
             with path.open("rb") as file:
                 secret = file.read(_LARGEST_FILE + 1)
@@ -63,15 +65,18 @@ class SealKey:
 
     @classmethod
     def random(cls) -> SealKey:
-        """Return a random key, for a process without a configured one; no other process has it."""
+        """Return a random key, which no other process has. It is for a process without a configured
+        key."""
         return cls(os.urandom(_SMALLEST_FILE))
 
     def seal(self, plaintext: bytes) -> bytes:
-        """Seal a text that is not empty. The result is `SEAL_OVERHEAD` bytes longer."""
+        """Return a text in sealed form, `SEAL_OVERHEAD` bytes longer. The text must not be
+        empty."""
         return self._prefix + self._cipher.encrypt(plaintext, None)
 
     def open(self, sealed: bytes) -> bytes | None:
-        """Return the text that this key sealed, or None if this key did not seal it."""
+        """Return the text that this key has sealed as `sealed`; None if another key sealed it, or
+        none did."""
         if len(sealed) <= SEAL_OVERHEAD or sealed[:1] != self._prefix:
             return None
         try:

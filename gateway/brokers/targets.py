@@ -1,7 +1,9 @@
-"""The list of addresses that may be dialled, checked on the address that is actually dialled.
+"""The list of addresses that may be dialled. It is checked for the IP address that is really
+dialled.
 
-A sealed name cannot be forged, but the gateway seals addresses from brokers' answers (redirects,
-lookups) unchecked, and a host name resolves to whatever its DNS says. This list bounds both.
+A sealed name cannot be forged. But the gateway seals the addresses in brokers' responses
+(redirects, lookups) without a check, and a host name resolves to whatever its DNS says. This list
+bounds both.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _HOST_PATTERN = re.compile(r"[a-z0-9_.:*-]{1,253}", re.ASCII)
 
 
 class Listed(Protocol):
-    """Targets that the configuration lists beside the brokers; see `TargetList`."""
+    """The targets that the configuration lists in addition to the brokers; see `TargetList`."""
 
     @property
     def hosts(self) -> Sequence[str]: ...
@@ -49,12 +51,13 @@ class Listed(Protocol):
 
 
 class TargetList:
-    """An address may be dialled if its port is listed, and either its host name matches a listed
-    pattern or its IP address lies in a listed network.
+    """Which addresses may be dialled: those whose port is listed, and whose host name matches a
+    listed pattern or whose IP address is in a listed network.
 
-    `hosts`: names, with `*` for any characters (`*.pulsar.svc`). `networks`: `10.0.0.0/8`, or one
-    address. `ports`: 1 to 65535. `always`: pairs of host name and port that are allowed in any
-    case. Raises `ConfigurationError`.
+    `hosts`: names, in which `*` stands for any characters (`*.pulsar.svc`). `networks`: networks
+    such as `10.0.0.0/8`, or single addresses. `ports`: numbers from 1 to 65535. `always`: pairs of
+    host name and port that are allowed even if the other arguments do not list them. Raises
+    `ConfigurationError`.
     """
 
     def __init__(
@@ -79,15 +82,15 @@ class TargetList:
 
     @classmethod
     def of(cls, brokers: Sequence[Address], listed: Listed | None = None) -> TargetList:
-        """Return the list of the configured brokers and the listed targets. Without `listed`, any
-        combination of the brokers' hosts and ports is allowed."""
+        """Return the list that allows the configured brokers and the listed targets. If `listed` is
+        None, any host of a broker is allowed with any port of a broker."""
         if listed is None:
             return cls([broker.host for broker in brokers], (), [broker.port for broker in brokers])
         networks = [str(network) for network in listed.networks]
         return cls(listed.hosts, networks, listed.ports, always=brokers)
 
     def check(self, host: str, ip: str, port: int) -> Denial | None:
-        """Return None if `ip` (to which `host` resolved) and `port` may be dialled, otherwise
+        """Return None if `ip`, to which `host` has resolved, may be dialled at `port`; otherwise
         `REFUSED`."""
         if (_plain(host), port) in self._always:
             return None
@@ -98,8 +101,8 @@ class TargetList:
         return REFUSED
 
     def check_name(self, host: str, port: int) -> Denial | None:
-        """Return `REFUSED` if `check` would refuse the host whatever it resolves to, so that no
-        look-up is needed; otherwise None."""
+        """Return `REFUSED` if `check` would refuse the host whatever it resolves to, so that the
+        caller need not look it up; otherwise None."""
         plain = _plain(host)
         if (plain, port) in self._always:
             return None
@@ -107,9 +110,11 @@ class TargetList:
         return None if possible else REFUSED
 
     def filter_listed(self, hosts: Collection[str]) -> set[str]:
-        """Return the given hosts, in lower case, that are listed, on any port.
+        """Return those of the given hosts that are listed; ports are not considered. `hosts`: in
+        lower case.
 
-        Patterns that end with `*` do not count: they would match ordinary words of a text.
+        Patterns that end with `*` are not considered, because they would match ordinary words of a
+        text.
         """
         lines = "\n".join(hosts)
         listed = set(self._lines.findall(lines))

@@ -1,16 +1,17 @@
 """The configuration as frozen, checked values.
 
 - `model`: the shape of the file, its defaults and their reasons
-- `units`: readers of durations, sizes and addresses
-- `store`: the reader of the store's URL
+- `units`: functions that read durations, sizes and addresses
+- `store`: reads the URL of the store
 - `checks`: rules that span several fields
-- `source`: YAML with line numbers
+- `source`: parses YAML, and knows its line numbers
 - `environment`: replaces environment variables in values
-- `mistakes`: what is wrong, where, and what would be right
-- `parts`, `face`: the base of settings, in a process that checks them or in one that only serves
-- `load`: reads a file and applies all of these; the only module here that reads files
+- `mistakes`: texts that say what is wrong in a file, where, and what would be right
+- `parts`, `face`: the base class of settings, which differs between a process that checks settings
+  and a process that only serves
+- `load`: reads a file, and uses all modules above; no other module here reads files
 - `init`: writes an initial file from `templates/`, and its secrets
-- `trial`: an issuer that signs one token and is discarded
+- `trial`: makes an issuer of tokens that signs one token and is discarded
 """
 
 import os

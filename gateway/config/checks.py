@@ -1,7 +1,7 @@
-"""Checks that span several fields of the file.
+"""Checks that compare several fields of the configuration file.
 
-The checks read plain data, not the model, so that they also find mistakes in a file that has
-others. Each skips data of an unexpected shape, which the model reports.
+The checks read the file's plain data, not the model, so that they work even if the file has other
+mistakes. Each check skips data of an unexpected shape, because the model reports these.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ Placed = tuple[Place, Part]
 
 
 def find_mistakes(data: object) -> Iterator[Mistake]:
-    """Yield the mistakes in a file's plain data that span several fields."""
+    """Yield the mistakes that show only if several fields are compared. `data`: the file's plain
+    data."""
     if not isinstance(data, Mapping):
         return
     listeners = list(_mappings(data, "listeners"))

@@ -1,10 +1,11 @@
 """Replaces environment variables in the values of a file: `${NAME}`, `${NAME:-default}`, and `$$`
 for a dollar sign.
 
-A variable's value replaces text within one scalar of the node graph, after YAML was parsed. So it
-cannot add structure (a comment, another key), and every line number stays known. The type of a
-plain scalar is resolved again afterwards: `${PORT}` is a number if PORT is digits. A quoted scalar
-stays a text. Keys are never replaced.
+Variables are replaced after the YAML was parsed, each within one scalar of the node graph. So the
+value of a variable cannot add structure (such as a comment or another key), and all line numbers
+are still known. The type of an unquoted scalar is determined again afterwards: `${PORT}` is a
+number if the variable PORT has only digits. A quoted scalar is always a text. Variables in keys are
+not replaced.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ Resolve = Callable[[str], str]
 
 
 class Substitution:
-    """Replaces variables in one node graph.
+    """Replaces the variables in one node graph.
 
     `mistakes`: the variables that could not be replaced. `used`: the names of the variables whose
-    values were put in, by place.
+    values were used, by the place of the scalar.
     """
 
     def __init__(self, environment: Mapping[str, str], resolve: Resolve) -> None:
@@ -51,9 +52,9 @@ class Substitution:
         self._done: dict[int, yaml.Node] = {}
 
     def replace(self, node: yaml.Node, place: Place = ()) -> yaml.Node:
-        """Return a node with its variables replaced. Collections are changed in place.
+        """Return a node with its variables replaced. Mappings and sequences are changed in place.
 
-        Scalars are copied: an anchor may share one between a value and a key.
+        Scalars are copied, because by an anchor a value and a key may be the same scalar object.
         """
         if id(node) not in self._done:
             self._done[id(node)] = node  # before the children: a list may contain itself

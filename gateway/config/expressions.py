@@ -1,6 +1,6 @@
-"""Regular expressions by RE2, whose time grows only in proportion to the text. Clients choose the
-names that expressions are matched with, and other engines take minutes for some. RE2 is imported
-only if a file has an expression."""
+"""Regular expressions by RE2, which takes time only in proportion to the length of the text.
+Clients choose the names that are matched, and for some names other engines would take minutes. RE2
+is imported only if a file has an expression."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NEEDED = "needs a package that is not installed: pip install 'broker-gateway[reg
 
 
 class Match(Protocol):
-    """A match, and its groups."""
+    """One match of an expression, with the groups in it."""
 
     def groups(self) -> Sequence[str | None]: ...
 

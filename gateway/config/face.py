@@ -1,4 +1,4 @@
-"""Whether settings check themselves in this process; see `parts`."""
+"""Says whether settings check themselves in this process; see `parts`."""
 
 checks = True
 """True: settings check themselves. A process that takes over checked settings sets it to False

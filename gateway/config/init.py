@@ -1,11 +1,12 @@
 """`gateway init`: writes a commented configuration, and the secrets that can be generated.
 
-`gateway check` accepts the file at once, or with TLS once the certificates exist that it names.
-Existing files are never overwritten.
+`gateway check` accepts the written file at once; with TLS, once the certificates exist that the
+file names. Existing files are never overwritten.
 
-What only the user has (an issuer's public key) is neither left blank nor filled with a secret that
-everybody knows. An edge gets the key of a trial issuer, which signed one token for a first client
-and is discarded (`trial`); the file says what to replace it with.
+Some values only the user has, such as an issuer's public key. These are neither left blank nor
+filled with a secret that everybody knows. The configuration of an edge has the key of a trial
+issuer, which has signed one token for a first client and is discarded (`trial`). The file says by
+what to replace this key.
 """
 
 from __future__ import annotations
@@ -54,11 +55,11 @@ USES = {
 
 
 def write(use: str, path: Path, *, tls: bool = False) -> str:
-    """Write the configuration for a use (see `USES`), and the secrets that it names. `tls`: with
-    TLS to brokers (but TubeMQ's), and to clients (but a sidecar's).
+    """Write the configuration for a use (see `USES`), and the files of secrets that it names.
+    `tls`: use TLS to brokers (except TubeMQ's), and to clients (except a sidecar's).
 
-    Return the text to print: what was written, and the next commands. Raises `ConfigurationError`
-    if the file exists, or something cannot be written.
+    Return the text to print: what was written, and which commands come next. Raises
+    `ConfigurationError` if the file exists, or if something cannot be written.
     """
     if os.path.lexists(path):
         raise ConfigurationError(

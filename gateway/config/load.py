@@ -27,13 +27,13 @@ _ADVICE = "name another file, or write one with: gateway init"
 def load(
     path: Path, environment: Mapping[str, str] | None = None, data: bytes | None = None
 ) -> Configuration:
-    """Read and check a configuration file. Relative paths in it start at its folder.
+    """Read and check a configuration file. Relative paths in it are relative to its folder.
 
-    `environment`: takes the place of the process's environment variables. `data`: the file's
-    content, if it has been read.
+    `environment`: used in place of the process's environment variables. `data`: the file's content,
+    if the caller has already read it.
 
-    Raises `ConfigurationError` with a line for each mistake:
-    `gateway.yaml:12: listeners[0].bind: has no port; host:port`.
+    Raises `ConfigurationError` with a line for each mistake: `gateway.yaml:12: listeners[0].bind:
+    has no port; host:port`.
     """
     environment = os.environ if environment is None else environment
     parsed = source.parse(read_text(path, _ADVICE, data), str(path), environment)
@@ -45,8 +45,8 @@ def load(
 
 
 def report(path: Path, parsed: Source, mistakes: Iterable[Mistake]) -> list[str]:
-    """Return a text line for each mistake in a file, by line number. `parsed`: has the mistakes
-    that only the text shows. `mistakes`: those in its data."""
+    """Return one line of text for each mistake in a file, by line number. `parsed`: has the
+    mistakes that only the file's text shows. `mistakes`: the mistakes in the file's data."""
     return [f"{path}:{_format(*line)}" for line in sorted(_report(parsed, mistakes))]
 
 
@@ -71,7 +71,8 @@ def _inside(place: Place, other: Place) -> bool:
 
 
 def check(path: Path, environment: Mapping[str, str] | None = None) -> str:
-    """Return what `gateway check` prints for a good file. Raises as `load` does."""
+    """Return what `gateway check` prints for a file without mistakes. Raises `ConfigurationError`
+    as `load` does."""
     configuration = load(path, environment)
     parts = [
         count(len(configuration.listeners), "listener"),
@@ -83,8 +84,9 @@ def check(path: Path, environment: Mapping[str, str] | None = None) -> str:
 
 
 def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mistake, ...]]:
-    """Return the configuration that plain data describes (None if its shape is wrong), and the
-    mistakes in it. `folder`: the folder of the configuration file."""
+    """Return the configuration that plain data describes, and the mistakes in the data. The
+    configuration is None if the data has a wrong shape. `folder`: the folder of the configuration
+    file."""
     if data is None:
         return None, (Mistake((), "is empty; at least version, listeners and clusters"),)
     mistakes = tuple(find_mistakes(data))
@@ -102,8 +104,8 @@ def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mista
 
 
 def read_text(path: Path, advice: str, data: bytes | None = None) -> str:
-    """Return the text of a file, or of its content if `data` has that. Raises `ConfigurationError`,
-    which ends with `advice` if the file cannot be read."""
+    """Return the text of a file. `data`: the file's content, if the caller has already read it.
+    Raises `ConfigurationError`; if the file cannot be read, its text ends with `advice`."""
     try:
         return (path.read_bytes() if data is None else data).decode()
     except OSError as error:

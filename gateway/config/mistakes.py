@@ -1,6 +1,7 @@
-"""Mistakes as one line for a person: what is wrong, where, and what would be right.
+"""Mistakes in a file, each as one line for people: what is wrong, where, and what would be right.
 
-The text of a mistake never repeats a value, only keys: a value may be a secret in a wrong place.
+The text of a mistake never contains a value of the file, only keys, because a value may be a secret
+in the wrong place.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ Place = tuple[str | int, ...]
 
 
 class Mistake(NamedTuple):
-    """A mistake in a file. `text`: "what is wrong; what would be right". `line`: from 1; None if
-    unknown."""
+    """A mistake in a file. `text`: "what is wrong; what would be right". `line`: the line number,
+    from 1; None if unknown."""
 
     place: Place
     text: str
@@ -39,14 +40,15 @@ def format_place(place: Place) -> str:
 
 
 def nearest(word: object, known: Iterable[str]) -> str:
-    """Return advice about an unknown word: the word that was probably meant, or all known ones."""
+    """Return advice about an unknown word: the known word that was probably meant, or else all
+    known words."""
     known = sorted(known)
     close = get_close_matches(str(word), known, n=1)
     return f"did you mean {close[0]!r}?" if close else "known here: " + (", ".join(known) or "none")
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> Iterator[Mistake]:
-    """Yield the mistakes that pydantic's errors about data for `model` stand for."""
+    """Yield a `Mistake` for each error that pydantic has found in the data for `model`."""
     for details in error.errors(include_url=False, include_input=False):
         if details["type"] == "default_factory_not_called":
             continue  # the default depends on another field, whose mistake is reported

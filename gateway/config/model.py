@@ -5,8 +5,8 @@ seconds, sizes are bytes. An `Address` to listen on with host "" means all addre
 located by a function in the validation context, `{"locate": ...}`, so that nothing here opens a
 file; without it a path stays as written.
 
-What stands below a setting is also what docs/configuration.md says of it: `make metrics` after a
-change. A page that it names becomes a link there.
+The docstring below a setting is also its meaning in docs/configuration.md: run `make metrics` after
+a change. A page that a docstring names becomes a link there.
 """
 
 import re
@@ -147,7 +147,8 @@ class Method(Part):
 
 
 class Issuer(Part):
-    """How to verify the JSON Web Tokens of one issuer: exactly one of the first five settings."""
+    """How to verify the JSON Web Tokens of one issuer. Set exactly one of the first five
+    settings."""
 
     secret_file: File | None = None
     """The shared secret: at least 32 raw bytes, or `data:;base64,...`."""
@@ -158,42 +159,42 @@ class Issuer(Part):
     jwks_url: Annotated[str, PlainValidator(units.https)] | None = None
     """The key set that the issuer publishes (docs/configuration.md#keys-of-issuers)."""
     discovery: Flag = False
-    """The key set that the OpenID configuration below `issuer` names."""
+    """Whether to use the key set that the OpenID configuration below the URL `issuer` names."""
     ca_file: File | None = None
     """Authorities (PEM) for the server of `jwks_url` or `issuer`, in place of the machine's."""
     algorithms: Annotated[tuple[Algorithm, ...], _ENTRIES, AfterValidator(_some)] = Field(
         default_factory=_usual_algorithms
     )
-    """Accepted signatures, whatever a token says. With a secret `HS256` (the default then),
-    `HS384`, `HS512`; with public keys `RS`, `PS` or `ES` with `256`, `384` or `512`, `EdDSA`,
-    `Ed25519`."""
+    """Accepted signature algorithms, whatever a token names. With a secret: `HS256` (the default
+    then), `HS384`, `HS512`. With public keys: `RS`, `PS` or `ES` with `256`, `384` or `512`;
+    `EdDSA`, `Ed25519`."""
     principal_claim: Text = "sub"
-    """The claim that names the client; of a list its first entry. Names beyond 2,048 characters or
-    with control characters are refused."""
+    """The claim that has the client's name; of a list, the first entry counts. Names beyond 2,048
+    characters or with control characters are refused."""
     audience: Text | None = None
-    """What `aud` must be, or hold."""
+    """What the token's `aud` must be, or contain."""
     issuer: Text | None = None
-    """What `iss` must be."""
+    """What the token's `iss` must be."""
     clock_skew: Annotated[float, _within(units.seconds, 0, "10m")] = 0.0
-    """Grace for `exp` and `nbf`. Synchronized clocks need none."""
+    """Grace after `exp` and before `nbf`. Synchronized clocks need none."""
 
 
 KEYS = ("secret_file", "public_key_file", "jwks_file", "jwks_url", "discovery")
 """Settings of an issuer that say where its keys are."""
 
 OF_ISSUERS = tuple(name for name in Issuer.model_fields if name not in KEYS)
-"""The other settings of an issuer."""
+"""The settings of an issuer that are not in `KEYS`."""
 
 
 class Token(Issuer, Method):
-    """How to verify JSON Web Tokens: exactly one of the first five settings, as a public key must
-    never serve as a secret; or `issuers`, or both."""
+    """How to verify JSON Web Tokens. Set exactly one of the first five settings, because a public
+    key must never serve as a secret; or set `issuers`, or both."""
 
     verified_by = "gateway.verifiers.tokens"
 
     issuers: tuple[Issuer, ...] = ()
-    """Further issuers. A token is verified by the one that its `iss` names, else by the one without
-    `issuer`."""
+    """Further issuers. A token is verified by the entry whose `issuer` is the token's `iss`, or
+    else by the entry without `issuer`."""
 
     def all_issuers(self) -> tuple[Issuer, ...]:
         """Return the issuers, at least one."""
@@ -213,8 +214,8 @@ class Certificates(Method):
         "spiffe",
         "common_name",
     )
-    """The client's name is the first of these that its certificate has. `subject`: the whole one,
-    in the form of RFC 4514."""
+    """The client's name is the first of these names that its certificate has. `subject`: the whole
+    subject, in the form of RFC 4514."""
 
 
 class Basic(Method):
@@ -223,7 +224,8 @@ class Basic(Method):
     verified_by = "gateway.verifiers.passwords"
 
     htpasswd_file: File
-    """Lines of `name:hash`: bcrypt of cost 10 or more, or argon2id. Read again when it changes."""
+    """Lines of `name:hash`; hashes are bcrypt of cost 10 or more, or argon2id. Read again when it
+    changes."""
 
 
 class Scram(Method):
@@ -242,11 +244,11 @@ class Signature(Method):
     verified_by = "gateway.verifiers.signatures"
 
     users_file: File
-    """Lines of `name:password`: only passwords themselves verify signatures, so keep the file to
-    the gateway's user. Read again when it changes."""
+    """Lines of `name:password`. Only passwords themselves verify signatures, so let only the
+    gateway's user read the file. Read again when it changes."""
     window: Annotated[float, _within(units.seconds, 1, "10m")] = 20.0
-    """By how much a client's clock may differ: so long can a signature be replayed. TubeMQ's
-    servers take 20 s too."""
+    """By how much a client's clock may differ from the gateway's. A captured signature can be
+    replayed for as long. TubeMQ's servers take 20 s too."""
 
 
 class Anonymous(Method):
@@ -267,9 +269,10 @@ class PrincipalMapping(Part):
     """Other names for principals."""
 
     match: Annotated[str, PlainValidator(units.pattern), Field(examples=["(.*)@a.com"])]
-    """What a whole name has to match."""
+    """The expression that a whole name must match."""
     principal: Text
-    """What becomes of it: `{1}` or `{name}` is a group of `match`, `{0}` the whole name."""
+    """The principal in place of the name: `{1}` or `{name}` is a group of `match`, `{0}` the whole
+    name."""
 
     @model_validator(mode="after")
     def _groups_exist(self) -> Self:
@@ -287,15 +290,15 @@ class Identity(Part):
 
     mode: Literal["pass-through", "verify", "verify-and-forward"] = "pass-through"
     """`pass-through`: the broker authenticates clients, as without a gateway. `verify`: the gateway
-    does, by the methods below, and tells the broker the principal. `verify-and-forward`: the broker
-    gets the client's token too."""
+    authenticates clients, by the methods below, and tells the broker the principal.
+    `verify-and-forward`: the gateway also sends the broker the client's token."""
     token: Token | None = None
     """JSON Web Tokens: docs/configuration.md#tokens-of-clients."""
     tls: Certificates | None = None
     """TLS certificates: docs/configuration.md#certificates-of-clients."""
     basic: Basic | None = None
-    """Names and passwords: docs/configuration.md#passwords-of-clients. Of Kafka (PLAIN) only with
-    `tls` of the listener."""
+    """Names and passwords: docs/configuration.md#passwords-of-clients. For Kafka (PLAIN) the
+    listener needs `tls`."""
     scram: Scram | None = None
     """Passwords that clients prove without showing them
     (docs/configuration.md#passwords-that-are-not-shown). Only Kafka."""
@@ -304,11 +307,12 @@ class Identity(Part):
     anonymous: Anonymous | None = None
     """Clients without a credential are admitted under one name."""
     principals: tuple[PrincipalMapping, ...] = ()
-    """Other names for principals: docs/configuration.md#names-of-principals. The first match
-    counts; a name without a match is refused."""
+    """Other names for principals: docs/configuration.md#names-of-principals. The first matching
+    entry counts; a name without a match is refused."""
     trusted_proxies: Annotated[tuple[Text, ...], _ENTRIES] = ()
     """Principals of gateways that may speak for their clients:
-    docs/configuration.md#a-gateway-before-another. Only Pulsar, verifying, without `anonymous`."""
+    docs/configuration.md#a-gateway-before-another. Only Pulsar, in a verifying mode, without
+    `anonymous`."""
 
     def methods(self) -> dict[str, Method]:
         """Return the methods that the gateway verifies, by name; none if the broker does."""
@@ -329,7 +333,7 @@ class Certificate(Part):
     """A certificate and its key."""
 
     certificate_file: File
-    """PEM: the certificate, and behind it those of intermediate authorities."""
+    """PEM: the certificate, followed by those of intermediate authorities."""
     key_file: File
     """PEM: its private key, without a password."""
 
@@ -342,18 +346,18 @@ class ListenerTls(Part):
         AfterValidator(_some),
         Field(examples=["[{certificate_file: tls.crt, key_file: tls.key}]"]),
     ]
-    """A client gets the one for the server name (SNI) that it sends, else the first."""
+    """A client gets the certificate for the server name (SNI) that it sends, else the first one."""
     minimum: Literal["1.2", "1.3"] = "1.2"
-    """The oldest version. Clients of ten years ago speak 1.2; older versions are broken (RFC
+    """The oldest TLS version. Clients of ten years ago speak 1.2; older versions are broken (RFC
     8996)."""
     client_certificates: Literal["none", "optional", "required"] = "none"
-    """Whether clients must show a certificate; `optional` admits those without."""
+    """Whether clients must show a certificate. `optional` admits clients without one."""
     client_ca_file: File | None = None
-    """Authorities (PEM) that sign clients' certificates, required with these. The machine's never
-    count: they sign for everybody."""
+    """Authorities (PEM) that sign clients' certificates, required with `optional` and `required`.
+    The machine's authorities never count: they sign for everybody."""
     crl_files: Annotated[tuple[File, ...], _ENTRIES] = ()
-    """Revoked certificates (PEM), a list of each authority. Without a list, or with an outdated
-    one, all its clients are refused."""
+    """Lists of revoked certificates (PEM), one of each authority. If lists are given, clients of an
+    authority whose list is missing or outdated are refused."""
 
 
 class ClusterTls(Part):
@@ -362,30 +366,30 @@ class ClusterTls(Part):
     ca_file: File | None = None
     """Authorities (PEM) for brokers, in place of the machine's."""
     certificate: Certificate | None = None
-    """Shown to brokers that ask for one."""
+    """The gateway's certificate for brokers that ask for one."""
     verify_host: Flag = True
-    """Whether a certificate must name the host that is dialled. Otherwise any certificate of a
-    trusted authority will do."""
+    """Whether a broker's certificate must name the host that is dialled. Otherwise any certificate
+    of a trusted authority will do."""
 
 
 class EachAddress(Part):
-    """What one address may take of a listener; of IPv6, one /64. Unbounded by default, as a
-    balancer may be the address of all clients."""
+    """What one client address (of IPv6: one /64) may take of a listener. Unbounded by default, as
+    all clients may come from a balancer's address."""
 
     connections: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
-    """Authenticated connections; others share `limits.unauthenticated`, where an address displaces
-    its own."""
+    """Most authenticated connections of an address; connections before authentication count for
+    `limits.unauthenticated`."""
     connects: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
-    """New connections a second, two seconds of them at once. More are closed before TLS
-    (`too_many_connects`)."""
+    """Most new connections of an address per second; those of two seconds may come at once. More
+    are closed before TLS (`too_many_connects`)."""
 
 
 class EachPrincipal(Part):
     """What one principal may take of a listener."""
 
     connections: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
-    """Connections; one more gets TooManyRequests and a close. A client opens one to each broker,
-    and one for lookups."""
+    """Most connections of a principal; one more gets TooManyRequests and is closed. A client opens
+    one to each broker, and one for lookups."""
 
 
 class TrustedProxies(Part):
@@ -394,34 +398,36 @@ class TrustedProxies(Part):
     from_: Annotated[
         Networks, AfterValidator(_some), Field(alias="from", examples=["[10.1.2.3, 10.1.2.4]"])
     ]
-    """Connections from there must begin with a PROXY header, version 1 or 2; others must not."""
+    """Connections from these networks must begin with a PROXY header, version 1 or 2; other
+    connections must not."""
 
 
 class ClientHeader(Part):
     """What brokers are told about clients."""
 
     version: Annotated[int, PlainValidator(_header_version), Field(examples=[2])]
-    """Version 1 can say no more than addresses."""
+    """The header's version. Version 1 can carry addresses only."""
     principal: Flag = False
     """Whether the header has the verified principal, as type 0xE0."""
     inside_tls: Flag | None = None
-    """Whether the header comes inside TLS, as Pulsar's brokers want it, or before, as balancers do.
-    Default: inside for brokers, before for gateways."""
+    """Whether the header comes inside TLS, as Pulsar's brokers want it, or before TLS, as balancers
+    want it. Default: inside for brokers, before for gateways."""
 
 
 class NodePorts(Part):
     """A port for each broker."""
 
     host: Annotated[str, PlainValidator(units.host), Field(examples=["gateway.example"])]
-    """What clients are told as the host of each broker."""
+    """The host that clients are told for each broker."""
     port: Port | None = None
-    """Where clients begin, and are led for brokers that have no port. Default: the first of `bind`;
-    a balancer may have another."""
+    """The bootstrap port of clients, which they are also told for brokers that have no port.
+    Default: the first port of `bind`; a balancer may have another."""
     ids: Annotated[tuple[int, ...], PlainValidator(units.ids), Field(examples=["0-2"])]
-    """The brokers: `node.id`, of TubeMQ `brokerId`. Ports are bound at the start: list future
-    brokers too, new ids last, as ports follow their order."""
+    """The brokers' ids: `node.id` of Kafka, `brokerId` of TubeMQ. Their ports are bound at the
+    start, in this order: list future brokers too, and put new ids last."""
     first_port: Annotated[Port, Field(examples=[9093])]
-    """The port of the first id; the others follow. Each is bound on all hosts of `bind`."""
+    """The port of the first id; each further id has the next port. Each port is bound on all hosts
+    of `bind`."""
 
     @model_validator(mode="after")
     def _ports_exist(self) -> Self:
@@ -439,34 +445,34 @@ class NodeNames(Part):
     """A TLS server name for each broker."""
 
     host: Annotated[str, PlainValidator(units.host), Field(examples=["gateway.example"])]
-    """Where clients begin: their bootstrap server."""
+    """The bootstrap host of clients."""
     template: Annotated[
         str,
         PlainValidator(units.host_template),
         Field(examples=["broker-{n}.gateway.example"]),
     ]
-    """The name of each broker, by its id."""
+    """The name of each broker, with its id in place of `{n}`."""
     port: Port | None = None
-    """The port that clients are told. Default: the first port of `bind`."""
+    """The port that clients are told for each broker. Default: the first port of `bind`."""
 
 
 class Advertise(Part):
-    """How clients reach each broker: one of the two."""
+    """How clients reach each broker. Set one of the two."""
 
     ports: NodePorts | None = None
     """A port for each broker."""
     names: NodeNames | None = None
     """A TLS server name for each broker, on one port. Needs `tls`, a certificate for all names, and
-    DNS that leads them here. Not for TubeMQ."""
+    DNS that resolves them to the gateway. Not for TubeMQ."""
 
 
 class Listener(Part):
     """Where clients connect."""
 
     name: Name
-    """Shown in metrics and logs; unique."""
+    """The listener's name in metrics and logs; unique."""
     protocol: Annotated[str, PlainValidator(units.protocol)] = protocols.DEFAULT
-    """What clients speak; brokers of the cluster speak the same."""
+    """What clients and the cluster's brokers speak."""
     bind: Annotated[
         tuple[Address, ...], PlainValidator(units.binds), Field(examples=["127.0.0.1:6650"])
     ]
@@ -474,18 +480,19 @@ class Listener(Part):
     cluster: Name
     """The one of `clusters` that clients reach."""
     advertise: Advertise | None = None
-    """How clients reach each broker, required for Kafka (docs/protocols/kafka.md#addresses) and
-    TubeMQ; not for Pulsar."""
+    """How clients reach each broker; required for Kafka (docs/protocols/kafka.md#addresses) and
+    TubeMQ, not for Pulsar."""
     proxy_protocol: TrustedProxies | None = None
     """Proxies that say who their clients are:
-    docs/configuration.md#behind-and-before-a-load-balancer. Otherwise a connection's address is its
-    client's."""
+    docs/configuration.md#behind-and-before-a-load-balancer. Otherwise a client's address is that of
+    its connection."""
     tls: ListenerTls | None = None
-    """TLS with clients, and nothing else: docs/configuration.md#tls."""
+    """TLS with clients; clients without TLS cannot connect then: docs/configuration.md#tls."""
     identity: Identity = Identity()
     """Who authenticates clients, and how."""
     each_address: EachAddress = EachAddress()
-    """What one address may take."""
+    """What one client address (of IPv6: one /64) may take of a listener. Unbounded by default, as
+    all clients may come from a balancer's address."""
     each_principal: EachPrincipal = EachPrincipal()
     """What one principal may take of a listener."""
     access: Literal["open", "closed", "shadow", "opa"] = "open"
@@ -494,25 +501,27 @@ class Listener(Part):
     logged; `opa`: what the policy agent allows. For Pulsar, `closed` and `opa` need `unknown:
     mask`."""
     unknown: Literal["pass", "mask"] = "pass"
-    """Commands that this version does not know. `pass`: newer clients and brokers work. `mask`: a
-    client's ends its connection, a broker's is dropped, decoded commands lose unknown fields. Only
-    Pulsar; others never pass any."""
+    """Commands that this version does not know. `pass`: they are forwarded, so newer clients and
+    brokers work. `mask`: a client's unknown command ends its connection, a broker's is dropped, and
+    decoded commands lose unknown fields. Only Pulsar; other protocols never forward unknown
+    commands."""
     checksums: Literal["pass", "verify"] = "pass"
-    """`verify` checks the CRC32C of messages and counts failures by topic
-    (`gateway_topic_checksum_failures_total`). Damaged ones of producers are refused, which then
-    repeat them; to consumers, which verify too, they pass. Messages of producers are held until
+    """`verify` checks the CRC32C of messages, and counts failures by topic
+    (`gateway_topic_checksum_failures_total`). A producer's damaged message is refused; to
+    consumers, which verify too, damaged messages are forwarded. Producers' messages are held until
     complete (docs/performance.md). Only Pulsar."""
     client_metrics: Literal["pass", "hide"] = "pass"
     """`hide`: clients cannot send brokers metrics of their own (KIP-714). Only Kafka."""
     connection_age: Annotated[float, _within(units.seconds, "10s", "720h")] | None = None
-    """At about this age, a tenth more or less, clients are moved to another gateway, so that added
-    ones get their share. Pulsar needs `names.sealed.keys`."""
+    """At about this age, a tenth more or less, connections are moved to another gateway, so that
+    added gateways get their share. Pulsar needs `names.sealed.keys`."""
     trace: Networks = ()
-    """Clients whose frames are logged, without payloads and secrets."""
+    """Networks of clients whose frames are logged, without payloads and secrets."""
 
     @property
     def binds(self) -> tuple[Address, ...]:
-        """Return all addresses to listen on: of `bind`, and with the ports of brokers."""
+        """Return all addresses to listen on: those of `bind`, and their hosts with each broker's
+        port."""
         ports = None if self.advertise is None else self.advertise.ports
         hosts = dict.fromkeys(it.host for it in self.bind)
         more = [Address(host, port) for port in (ports.ports if ports else ()) for host in hosts]
@@ -523,17 +532,17 @@ class OAuth2(Part):
     """A token by client credentials."""
 
     token_url: Annotated[str, PlainValidator(units.https)] | None = None
-    """The token endpoint; either this or `issuer`."""
+    """The token endpoint. Set this or `issuer`."""
     issuer: Annotated[str, PlainValidator(units.https)] | None = None
     """The issuer, whose OpenID configuration names the token endpoint."""
     client_id: Text
     """The gateway's id at the issuer."""
     client_secret_file: File
-    """Its secret, read again for each request."""
+    """The gateway's secret at the issuer, read again for each request."""
     scope: Text | None = None
-    """Asked for, if set."""
+    """The scope to request."""
     audience: Text | None = None
-    """Asked for, if set."""
+    """The audience to request."""
     ca_file: File | None = None
     """Authorities (PEM) for the issuer's server, in place of the machine's."""
 
@@ -544,29 +553,30 @@ class Password(Part):
     username: Text
     """The gateway's name."""
     password_file: File
-    """Its password, read again when it changes."""
+    """The gateway's password, read again when the file changes."""
     without_tls: Flag = False
-    """Whether Kafka's brokers without SCRAM get the password itself (PLAIN) without TLS, where
-    others can read it."""
+    """Whether Kafka's brokers without SCRAM get the password itself (PLAIN) over connections
+    without TLS, where others can read it."""
 
 
 class EachPassword(Part):
     """A name and a password for each client."""
 
     passwords_file: File
-    """YAML by principal: `alice: {username: alice-at-kafka, password: secret}`; `"*"`: all others,
-    who are refused without it. Read again when it changes, for new connections."""
+    """YAML by principal: `alice: {username: alice-at-kafka, password: secret}`. Entry `"*"` is for
+    all other principals, who are refused without it. Read again when it changes, for new
+    connections."""
     without_tls: Flag = False
-    """As of `basic`."""
+    """As `without_tls` of `basic`."""
 
 
 class Credential(Part):
-    """What the gateway shows to brokers in the verifying modes: exactly one of these."""
+    """What the gateway shows to brokers in the verifying modes. Set exactly one of these."""
 
     token_file: File | None = None
     """One token, 16 KiB at most: docs/configuration.md#our-own-token."""
     oauth2: OAuth2 | None = None
-    """A token by client credentials (RFC 6749), renewed after 70 % of its life. Without one
+    """A token by client credentials (RFC 6749), renewed after 70 % of its life. Without a token
     `/readyz` fails."""
     basic: Password | None = None
     """The gateway's name and password."""
@@ -587,7 +597,7 @@ class Targets(Part):
     hosts: Annotated[tuple[HostPattern, ...], _ENTRIES] = ()
     """Hosts that may be dialled; `*` stands for dots too."""
     networks: Networks = ()
-    """Networks that may be dialled, whatever their hosts' names. `hosts`, `networks` or both."""
+    """Networks that may be dialled, whatever the hosts' names. Set `hosts`, `networks` or both."""
     ports: Annotated[tuple[Port, ...], _ENTRIES, AfterValidator(_some), Field(examples=["[6650]"])]
     """Ports that may be dialled."""
 
@@ -609,8 +619,8 @@ class Sealed(Part):
     """Names that only gateways with the same keys make and read."""
 
     keys: tuple[SealingKey, ...] = ()
-    """The first seals, all open. Without keys the process makes one for its lifetime; several
-    gateways need the same."""
+    """The first key seals names, and all keys open them. Without keys the process makes one for its
+    lifetime; several gateways need the same keys."""
 
 
 class Template(Part):
@@ -619,7 +629,7 @@ class Template(Part):
     advertise: Annotated[
         str, PlainValidator(units.host_template), Field(examples=["broker-{n}.example"])
     ]
-    """What clients see. No client resolves it."""
+    """The broker's name for clients. No client resolves it."""
     broker: Annotated[
         str, PlainValidator(units.broker_template), Field(examples=["broker-{n}.internal:6650"])
     ]
@@ -627,7 +637,7 @@ class Template(Part):
 
 
 class Names(Part):
-    """One of the two."""
+    """By which names clients know brokers. Set one of the two."""
 
     sealed: Sealed | None = None
     """Names that only gateways with the same keys make and read."""
@@ -636,8 +646,8 @@ class Names(Part):
 
 
 class Migration(Part):
-    """A cluster to which topics may migrate (blue-green), which brokers name to clients as their
-    new service URL."""
+    """A cluster to which topics may migrate (blue-green). Brokers tell clients its URL as their new
+    service URL."""
 
     brokers: Annotated[
         tuple[Broker, ...],
@@ -645,10 +655,10 @@ class Migration(Part):
         AfterValidator(_some),
         Field(examples=[protocols.example("blue.internal")]),
     ]
-    """The other cluster, by the URLs that brokers use for it."""
+    """The URLs of that cluster, as brokers name them."""
     gateway: Annotated[Broker, Field(examples=[protocols.example("blue-gateway.example")])]
-    """The gateway in front of it, which clients are told instead. They are told of no other
-    clusters (`migration_without_gateway` in the log)."""
+    """The gateway in front of that cluster, whose URL clients are told instead. Clients are not
+    told of migrations to other clusters (`migration_without_gateway` in the log)."""
 
 
 class Cluster(Part):
@@ -661,22 +671,22 @@ class Cluster(Part):
         AfterValidator(_different),
         Field(examples=[protocols.example("127.0.0.1:16650")]),
     ]
-    """Brokers for new connections, in turn, by all addresses of a name; of TubeMQ the masters."""
+    """Brokers (of TubeMQ: masters). New connections go to all their addresses in turn."""
     brokers_are: Literal["brokers", "gateways"] = "brokers"
-    """`gateways`: these are gateways, which know where brokers are:
+    """`gateways`: `brokers` are gateways, which know where brokers are:
     docs/configuration.md#a-gateway-before-another. Only Pulsar."""
     proxy_protocol: ClientHeader | None = None
     """What brokers are told about clients: docs/configuration.md#behind-and-before-a-load-balancer.
-    Otherwise they see the gateway's address."""
+    Otherwise brokers see the gateway's address."""
     tls: ClusterTls | None = None
-    """TLS to brokers whose URL says so (docs/configuration.md#brokers-with-tls); without this
-    mapping, by its defaults."""
+    """TLS to brokers whose URL says so (docs/configuration.md#brokers-with-tls). Without this
+    mapping its defaults hold."""
     credential: Credential | None = None
     """What the gateway shows to brokers in the verifying modes. Only brokers without authentication
     need none."""
     targets: Targets | None = None
-    """Which other brokers may be reached (docs/configuration.md#which-brokers-may-be-reached);
-    without it none."""
+    """Which other brokers may be reached (docs/configuration.md#which-brokers-may-be-reached); by
+    default none."""
     names: Names = Names(sealed=Sealed())
     """By which names clients know brokers: docs/configuration.md#names-and-seal-keys. Only
     Pulsar."""
@@ -698,37 +708,38 @@ class Cluster(Part):
 
 
 class Admin(Part):
-    """Health and metrics over HTTP. They show broker addresses and topics to anybody."""
+    """Health and metrics over HTTP, which show broker addresses and topics to anybody."""
 
     bind: Annotated[Bind, Field(examples=["127.0.0.1:8080"])]
     """Address of `/metrics`, `/livez`, `/readyz` and `/startupz`, without authentication. Keep it
     private."""
     connections: Annotated[int, _within(units.whole, 64, 65_536)] = 2048
-    """Connections of 8 to 25 KB; one more ends the one that has waited longest for its client. At
-    most the descriptors that clients leave, or 64."""
+    """Most connections, of 8 to 25 KB each; one more ends the connection that has waited longest
+    for its client. Fewer, but at least 64, if clients of listeners leave fewer descriptors."""
     scrapes: Annotated[int, _within(units.whole, 1, 32)] = 2
-    """Responses of `/metrics` at a time, for two scrapers; of those that wait the latest is next.
-    Each costs the data plane milliseconds, and ends after 5 s."""
+    """Responses of `/metrics` that are made at a time, enough for two scrapers; of the waiting
+    requests the latest is next. Each response costs the data plane milliseconds, and is cut off
+    after 5 s."""
 
 
 class Metrics(Part):
     """Which topics have metrics of their own."""
 
     topics: Annotated[int, _within(units.whole, 100, 1_000_000)] = 100_000
-    """Topics of a cluster with figures of their own; others count together by tenant, as
-    `__other__`. Each takes 1 KB, and 2 KB of a scrape of `/metrics/topics`."""
+    """Most topics of a cluster with figures of their own; further topics count together by tenant,
+    as `__other__`. Each topic takes 1 KB, and 2 KB of a scrape of `/metrics/topics`."""
     idle: Annotated[float, _within(units.seconds, "1m", "720h")] | None = None
-    """After so long without clients a topic counts as `__other__`; it comes back from zero.
-    Otherwise topics stay, up to `topics`."""
+    """A topic without clients for so long counts as `__other__`, and from zero when clients come
+    back. Otherwise topics keep their figures, up to `topics`."""
     partitions: Literal["each", "folded"] = "each"
-    """`folded`: the partitions of a topic are one row."""
+    """`folded`: all partitions of a topic are one row."""
 
 
 class ConsoleTls(Part):
     """TLS for browsers and tools."""
 
     certificate_file: File
-    """PEM: the certificate with its chain, read at the start alone."""
+    """PEM: the certificate with its chain, read only at the start."""
     key_file: File
     """PEM: its private key."""
     client_ca_file: File | None = None
@@ -740,14 +751,14 @@ class Console(Part):
     (docs/console.md). Needs `pip install 'broker-gateway[console]'`."""
 
     bind: Annotated[Bind, Field(examples=["127.0.0.1:8090"])]
-    """Where it listens."""
+    """Where the console listens."""
     token_file: File | None = None
-    """One line that requests show (`Authorization: Bearer`). Required where other machines reach
-    the console, unless they show certificates."""
+    """One line: the token that requests must show (`Authorization: Bearer`). Required where other
+    machines reach the console, unless they must show certificates."""
     tls: ConsoleTls | None = None
-    """TLS for browsers and tools; a token that crosses a network needs it."""
+    """TLS for browsers and tools, needed where a token crosses a network."""
     connections: Annotated[int, _within(units.whole, 4, 1024)] = 64
-    """Browsers open up to six. Others wait."""
+    """Most connections at a time; others wait. A browser opens up to six."""
 
     @property
     def is_public(self) -> bool:
@@ -769,78 +780,83 @@ class Deadlines(Part):
     """How long the gateway waits."""
 
     handshake: Annotated[float, _within(units.seconds, "100ms", "5m")] = 10.0
-    """From accepting a connection until a broker has accepted its client, without `dial`. Clients
-    give up after 10 s."""
+    """The time from accepting a connection until a broker has accepted its client; a dial is ended
+    by `dial` alone. Clients give up after 10 s."""
     dial: Annotated[float, _within(units.seconds, "10ms", "1m")] = 5.0
-    """One connection to a broker: its name's lookup, and addresses of 3 s each. Half of a client's
-    patience, so that another can be tried."""
+    """The time for one connection to a broker: the lookup of its name, and up to 3 s for each
+    address. Default: half of a client's patience, so that another broker can be tried."""
     idle: Annotated[float, _within(units.seconds, "1s", "1h")] = 120.0
-    """Ends a connection without a byte in either direction. Clients and brokers ping every 30 s.
-    Only Pulsar: Kafka, without pings, has 620 s, and TubeMQ 700 s."""
+    """A connection without a byte in either direction is ended after this time. Clients and brokers
+    ping every 30 s. Only Pulsar: Kafka, which has no pings, has 620 s, and TubeMQ 700 s."""
     silent: Annotated[float, _within(units.seconds, "1s", "1h")] = 90.0
-    """Ends a connection of which one side sends nothing, while the other does. Go's clients, the
-    most patient, wait as long. Only Pulsar."""
+    """A connection is ended if one side sends nothing for this time, while the other side sends.
+    Go's clients, the most patient, wait as long. Only Pulsar."""
     stalled: Annotated[float, _within(units.seconds, "1s", "1h")] = 60.0
-    """To read what could not be sent at once, one chunk at most. Clients and brokers give each
-    other a minute."""
+    """The time in which a client or broker must read bytes that could not be sent at once, one
+    chunk at most. Clients and brokers give each other a minute."""
     frame: Annotated[float, _within(units.seconds, "1s", "10m")] = 60.0
-    """From first to last byte of a frame that must be held whole, while the gateway reads. Brokers
-    wait 30 to 60 s for the response to a ping, which may be behind it. 1 MB needs 140 kbit/s."""
+    """The time from the first to the last byte of a frame that must be held whole, while the
+    gateway reads it. Brokers wait 30 to 60 s for the response to a ping, which may come behind the
+    frame. 1 MB needs 140 kbit/s."""
     held: Annotated[float, _within(units.seconds, "1s", "10m")] = 20.0
     """How long a message waits for its limit (docs/rules.md#above-a-limit). Clients give up after
-    30 s, and what they gave up would still use the limit."""
+    30 s; a message that they gave up would still use the limit."""
     grace: Annotated[float, _within(units.seconds, 0, "10m")] = 20.0
-    """To move clients away after SIGTERM, all within half of it; those left are closed. Kubernetes
-    kills after 30 s."""
+    """The time after SIGTERM to move clients to other gateways. All begin to move within half of
+    it; connections that are left are closed. Kubernetes kills after 30 s."""
     expired: Annotated[float, _within(units.seconds, 0, "10m")] = 10.0
-    """How long a connection outlives the credential that the gateway verified. Clients that can are
-    asked for a newer one 30 s earlier, or after half of its life. Brokers give a minute."""
+    """How long a connection stays open after the credential that the gateway verified has expired.
+    Clients that can renew it are asked for a newer one 30 s before the expiry, or at half of its
+    life if that is later. Brokers give a minute."""
 
 
 class ResourceLimits(Part):
-    """Bounds of memory, by process."""
+    """Bounds of memory, for each process."""
 
     connections: Annotated[int, _within(units.whole, 1, 1_000_000)] = 10_000
-    """Client connections of one listener, of two descriptors and, idle, up to 5 KB each; one more
-    gets an error and a close."""
+    """Most client connections of one listener. Each takes two descriptors and, while idle, up to 5
+    KB; one more gets an error and is closed."""
     unauthenticated: Annotated[int, _within(units.whole, 1, 1_000_000)] = 1_000
-    """Connections of all listeners before authentication. One more ends the oldest that waits for
-    its client: at 2,000 new ones a second after half a second."""
+    """Most connections of all listeners before authentication. One more ends the oldest that waits
+    for its client, of the address with most of them. At 2,000 new connections a second each
+    connection has half a second."""
     handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
     """The largest frame before a connection is open. Tokens are below 16 KiB; Kerberos tickets
-    reach 64."""
+    reach 64 KiB."""
     collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
     """The largest frame that must be held whole; brokers that allow larger messages raise it up to
-    `collected`. Messages are held above a limit and with `checksums: verify` alone. At most a
+    `collected`. Messages are held whole above a limit and with `checksums: verify` alone. At most a
     quarter of `buffered`."""
     command: Annotated[int, _within(units.size, "16KiB", "16MiB")] = MIB
-    """The largest command of a client, without its message, and of a broker if the gateway reads
-    it. The largest real ones hold schemas of kilobytes."""
+    """The largest command of a client, without its message, and of a broker if the gateway decodes
+    it. The largest real commands hold schemas of kilobytes."""
     fields: Annotated[int, _within(units.whole, 100, 100_000)] = 5_000
-    """Fields, at all levels, of a command beyond 64 KiB. Counting 5,000 takes 2 ms; real commands
-    have dozens."""
+    """Most fields, at all levels, of a command beyond 64 KiB. Counting 5,000 fields takes 2 ms;
+    real commands have dozens."""
     name: Annotated[int, _within(units.whole, 64, 65_536)] = 2_048
-    """Characters of the name of a topic, subscription, producer or consumer. Brokers' paths allow
-    hundreds; topic patterns of Java clients are longer."""
+    """Most characters of the name of a topic, subscription, producer or consumer. Brokers' paths
+    allow hundreds; topic patterns of Java clients are longer."""
     text: Annotated[int, _within(units.whole, 256, 65_536)] = 4_096
-    """Characters of a broker's error text; longer ones end in `... (cut)`. Brokers' own have
-    hundreds; searching 4,096 for addresses takes 2 ms."""
+    """Most characters of a broker's error text; longer texts end in `... (cut)`. Brokers' own texts
+    have hundreds; searching 4,096 characters for addresses takes 2 ms."""
     held: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
-    """Messages that wait for their limit (docs/rules.md#above-a-limit). Default: a quarter of
-    `buffered`, at most half of its rest; settable to three quarters of that. A producer gets no
-    more than it leaves free: alone half, 1,000 messages of 32 KB."""
+    """Most bytes of messages that wait for their limit (docs/rules.md#above-a-limit). Default: a
+    quarter of `buffered`, at most half of its last part
+    (docs/configuration.md#how-the-memory-is-divided); three quarters of that part can be set. A
+    producer may use at most as much as it leaves free: alone half, 1,000 messages of 32 KB."""
     collected: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
-    """Incomplete frames that must be held whole. Default: an eighth of `buffered`, at least
-    `collected_frame`. Where messages are limited or verified, clients are promised none larger:
-    raise it for them."""
+    """Most bytes of incomplete frames that must be held whole. Default: an eighth of `buffered`, at
+    least `collected_frame`. Where messages are limited or verified, clients are told to send no
+    larger ones: raise it for larger messages."""
     handshakes: Annotated[int, _within(units.size, "1KiB", "16GiB")] | None = None
-    """The same before connections are open, of frames beyond 4 KiB. Default: a sixteenth of
-    `buffered`, at least `handshake_frame`."""
+    """Most bytes of incomplete frames beyond 4 KiB before connections are open. Default: a
+    sixteenth of `buffered`, at least `handshake_frame`."""
     remembered: Annotated[int, _within(units.size, "64KiB", "64GiB")] | None = None
-    """What connections keep as long as clients want: docs/configuration.md#what-connections-keep.
-    Default: twice `buffered`, of which one address may have half, enough for 200,000 producers."""
+    """Most bytes that connections keep as long as clients want:
+    docs/configuration.md#what-connections-keep. Default: twice `buffered`. One address may have
+    half of it, enough for 200,000 producers."""
     buffered: Annotated[int, _within(units.size, "1MiB", "64GiB")] = 256 * MIB
-    """All bytes that wait for slow peers, decisions or limits:
+    """Most bytes that wait for slow peers, decisions or limits:
     docs/configuration.md#how-the-memory-is-divided."""
 
     @property
@@ -907,38 +923,38 @@ class DataPlane(Part):
     """How bytes are moved."""
 
     buffer: Annotated[int, _within(units.size, "64KiB", "4MiB")] = 512 * KIB
-    """The most that one read takes, in one buffer for the process. Larger ones make large messages
-    hardly cheaper."""
+    """The most bytes of one read, into one buffer for the process. A larger buffer makes large
+    messages hardly cheaper."""
     turn: Annotated[float, _within(units.seconds, "0.1ms", "100ms")] = 0.002
     """How long moving bytes may delay new connections and the admin listener."""
     socket_buffer: Annotated[int, _within(units.size, "4KiB", "64MiB")] | None = None
-    """A fixed size of the kernel's buffers slows distant peers. Otherwise the kernel tunes them, up
-    to 8 MB for peers that do not read."""
+    """A fixed size of the kernel's buffers, which slows distant peers. Otherwise the kernel tunes
+    them, up to 8 MB for peers that do not read."""
 
 
 class Store(Part):
     """A Redis (from 6) or Valkey by which replicas share limits
-    (docs/rules.md#shared-by-several-processes): one server, or the address of the one that takes
+    (docs/rules.md#shared-by-several-processes): one server, or of several the one that takes
     writes; no Redis Cluster. Needs `pip install 'broker-gateway[valkey]'`, and a user
     (docs/configuration.md#the-user-of-the-store)."""
 
     url: Annotated[
         StoreAddress, PlainValidator(store.address), Field(examples=["redis://127.0.0.1:6379"])
     ]
-    """Where the store is; whoever reaches it without a password can change limits."""
+    """The store's address. Whoever reaches the store without a password can change limits."""
     username: Text | None = None
-    """The user, if not `default`."""
+    """The gateway's user, if not `default`."""
     password_file: File | None = None
-    """The password, 4 KiB at most. Read again for each connection."""
+    """The user's password, 4 KiB at most. Read again for each connection."""
     ca_file: File | None = None
-    """Authorities (PEM) for the store, whose certificate must name the host of `url`, in place of
-    the machine's."""
+    """Authorities (PEM) for the store, in place of the machine's. The store's certificate must name
+    the host of `url`."""
     prefix: Annotated[str, PlainValidator(store.prefix)] = "gateway:"
-    """Begins all keys: 64 letters, digits, and `.` `_` `:` `/` `-` at most. Gateways with the same
-    prefix share limits."""
+    """The beginning of all keys: at most 64 letters, digits, and `.` `_` `:` `/` `-`. Gateways with
+    the same prefix share limits."""
     timeout: Annotated[float, _within(units.seconds, "1ms", "5s")] = 0.05
     """The time of one call. A near store takes less than 1 ms; after half of a reservation's 100 ms
-    a gateway does better alone."""
+    a gateway does better without the store."""
 
 
 class Log(Part):
@@ -949,30 +965,33 @@ class Log(Part):
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The lowest level that is written. Traces are `info`."""
     burst: Annotated[int, _within(units.whole, 1, 1_000_000)] = 1000
-    """`info` lines of one event in 10 s before it is folded. 100 connections a second are ordinary;
-    a flood takes 0.3 MB."""
+    """Most `info` lines of one event in 10 s; further lines are folded. 100 connections a second
+    are ordinary; a flood takes 0.3 MB."""
     longest_text: Annotated[int, _within(units.whole, 64, 65_536)] = 1024
-    """Characters of one text, 16 times as many of a traceback; longer ones are cut and say their
-    length. Real names and errors have less than 300."""
+    """Most characters of one text; a traceback may have 16 times as many. Longer texts are cut and
+    say their length. Real names and errors have less than 300."""
     queue: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 4 * MIB
-    """Lines that wait for the log's reader, some 15,000 in bytes; more are dropped and counted."""
+    """Most bytes of lines that wait for the log's reader, some 15,000 lines. Further lines are
+    dropped and counted."""
     queue_lines: Annotated[int, _within(units.whole, 100, 1_000_000)] = 10_000
-    """The same in lines: ten seconds of a folded flood."""
+    """Most lines that wait for the log's reader: ten seconds of a folded flood."""
     principals: Literal["plain", "masked", "pseudonymous"] = "plain"
-    """Clients' names in log and audit; `pseudonymous`: another for each, the same while the process
-    runs. They stay in `detail` (brokers' words), traces, and `first` of `limits_lost`."""
+    """Clients' names in log and audit. `pseudonymous`: another name for each, the same while the
+    process runs. Names still show in `detail` (brokers' words), traces, and `first` of
+    `limits_lost`."""
 
 
 class Audit(Part):
     """A JSON line for each connection that ended and each right that was denied: time, listener,
-    address, principal, method, reason, never a credential. Lines are folded as in the log; what a
-    slow disk or reader does not take is dropped and counted (`gateway_audit_lines_dropped_total`).
-    Rotate the file by `copytruncate`: it stays open."""
+    address, principal, method, reason, never a credential. Repeated lines are folded as in the log;
+    lines that a slow disk or reader does not take are dropped and counted
+    (`gateway_audit_lines_dropped_total`). Rotate the file by `copytruncate`, as the gateway keeps
+    it open."""
 
     file: Annotated[Path, _located("locate_new")] | None = None
     """Where lines are appended."""
     stream: Literal["stdout", "stderr"] = "stdout"
-    """Where they go without a file."""
+    """Where lines are written without a `file`."""
 
 
 class UsageTopic(Part):
@@ -980,12 +999,12 @@ class UsageTopic(Part):
     'broker-gateway[topic]'`."""
 
     cluster: Name
-    """The one of `clusters` whose `brokers`, `tls` and `credential` are used. It may be without
-    listeners."""
+    """The one of `clusters` whose `brokers`, `tls` and `credential` are used. It needs no
+    listener."""
     records: Annotated[Text, Field(examples=["persistent://ops/usage/records"])]
-    """A persistent topic by its whole name, partitioned or not."""
+    """The whole name of a persistent topic, partitioned or not."""
     events: Text | None = None
-    """Another one for events. Without it they stay in files."""
+    """The whole name of another topic, for events. Without it events stay in files."""
 
 
 class Usage(Part):
@@ -993,35 +1012,38 @@ class Usage(Part):
     'broker-gateway[usage]'`."""
 
     folder: Annotated[Path, _located("locate_new_folder"), Field(examples=["usage"])]
-    """Made if its parent is there. Replicas may share it."""
+    """The folder of the files, which is made if its parent exists. Replicas may share it."""
     gateway: Name | None = None
-    """This gateway's name in records and files, another for each replica. Default: the host's (the
-    pod's)."""
+    """This gateway's name in records and files; each replica needs another name. Default: that of
+    the host (the pod)."""
     interval: Annotated[float, _within(units.seconds, "1s", "1h")] = 10.0
     """The time of one record. Bills need minutes, recommended limits seconds."""
     close_after: Annotated[float, _within(units.seconds, "1s", "24h")] = 60.0
     """The age at which a file is closed, and so can be read."""
     close_size: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 64 << 20
-    """The same in compressed bytes."""
+    """The compressed bytes at which a file is closed."""
     disk: Annotated[int, _within(units.size, "1MiB", "1024GiB")] = 1 << 30
-    """Closed files kept of each kind; the oldest are removed and counted. 1,000 keys in use take
-    0.5 GB a day, a record 40 to 80 bytes."""
+    """Most bytes of closed files of each kind (records, events); the oldest are removed and
+    counted. 1,000 keys in use take 0.5 GB a day, a record 40 to 80 bytes."""
     waiting: Annotated[int, _within(units.size, "1MiB", "1GiB")] = 64 << 20
-    """Records that wait for a slow disk, some 100,000; more are dropped and counted."""
+    """Most bytes of records that wait for a slow disk, some 100,000 records. Further records are
+    dropped and counted."""
     events: Flag = True
-    """Whether connects, ends, failed authentications and denials are written too."""
+    """Whether events are written too: connects, ends, failed authentications and denials."""
     principals: Literal["plain", "masked", "pseudonymous"] = "plain"
     """Names of clients in records."""
     pseudonym_key_file: File | None = None
-    """16 bytes or more, with `pseudonymous`. Gateways with the same key give a client the same
-    name."""
+    """The key for `pseudonymous`, 16 bytes or more. Gateways with the same key give a client the
+    same name."""
     clients: Literal["network", "address", "masked"] = "network"
-    """Where clients are: their /24 or /48 network, their address, or nothing."""
+    """What records have of a client's address: its /24 or /48 network, the whole address, or
+    (`masked`) nothing."""
     client_ids: Flag = False
-    """Whether records have Kafka's client ids, as events always do. Each makes records of its own:
-    many where each process has another."""
+    """Whether records have Kafka's client ids, as events always do. Each client id makes records of
+    its own: many, if each process has another id."""
     topic: UsageTopic | None = None
-    """A topic that gets the records too."""
+    """A topic that gets the records too (docs/usage.md#into-a-pulsar-topic). Needs `pip install
+    'broker-gateway[topic]'`."""
 
     @model_validator(mode="after")
     def _has_key(self) -> Self:
@@ -1038,21 +1060,22 @@ class Otlp(Part):
     'broker-gateway[otlp]'`."""
 
     url: Annotated[str, PlainValidator(units.http), Field(examples=["http://127.0.0.1:4318"])]
-    """Where the collector takes OTLP over HTTP; `/v1/traces` and `/v1/logs` are appended."""
+    """Where the collector takes OTLP over HTTP; the gateway appends `/v1/traces` and `/v1/logs`."""
     ca_file: File | None = None
     """Authorities (PEM) for the collector, in place of the machine's."""
     token_file: File | None = None
-    """A bearer token, read for each request. Only with `https`, or on this machine."""
+    """A bearer token, read again for each request. Needs `https`, or a collector on this
+    machine."""
     share: Annotated[float, _within(units.fraction, 0.0, 1.0)] = 1.0
-    """The part of operations that have spans. 0.1 is enough for statistics; to find why a client
-    cannot connect takes 1."""
+    """The part of operations that have spans. 0.1 is enough for statistics; 1 is needed to find why
+    a client cannot connect."""
     logs: Flag = False
     """Whether log lines are sent too, `otlp_failed` excepted."""
     queue: Annotated[int, _within(units.whole, 100, 100_000)] = 2048
-    """Spans that wait for the collector, and as many lines, of 1 KB each; the oldest are dropped
-    and counted."""
+    """Most spans that wait for the collector, and most log lines, of 1 KB each. The oldest are
+    dropped and counted."""
     deadline: Annotated[float, _within(units.seconds, "100ms", "30s")] = 3.0
-    """The time of one request; a process that ends waits as long."""
+    """The time of one request. A process that ends waits as long."""
 
     @model_validator(mode="after")
     def _keeps_token(self) -> Self:
@@ -1065,31 +1088,32 @@ class Otlp(Part):
 
 class PolicyAgent(Part):
     """Open Policy Agent authorizes what no rule decides on listeners with `access: opa`
-    (docs/rules.md#decisions-by-open-policy-agent): when something is opened or looked up, never for
-    a frame. The rest of the connection goes on meanwhile."""
+    (docs/rules.md#decisions-by-open-policy-agent). The gateway asks it when something is opened or
+    looked up, never for a frame. The rest of the connection goes on meanwhile."""
 
     url: Annotated[
         str,
         PlainValidator(units.https),
         Field(examples=["http://127.0.0.1:8181/v1/data/gateway/allow"]),
     ]
-    """The rule that decides, in its Data API: `http://127.0.0.1:8181/v1/data/gateway/allow`."""
+    """The rule that decides, in the agent's Data API:
+    `http://127.0.0.1:8181/v1/data/gateway/allow`."""
     ca_file: File | None = None
-    """Authorities (PEM) for its server, in place of the machine's."""
+    """Authorities (PEM) for the agent's server, in place of the machine's."""
     token_file: File | None = None
     """A bearer token, read for each question."""
     deadline: Annotated[float, _within(units.seconds, "10ms", "5s")] = 1.0
     """The time of one decision. Clients wait 10 s or more."""
     lasting: Annotated[float, _within(units.seconds, "1s", "1h")] = 10.0
-    """How long a decision is known, as reconnecting clients need the same; a changed policy is
-    noticed so late."""
+    """How long a decision is cached, as reconnecting clients need the same one. A changed policy
+    takes effect so much later."""
     known: Annotated[int, _within(units.whole, 100, 1_000_000)] = 10_000
-    """Decisions that are known, of 500 bytes each; the oldest gives way."""
+    """Most cached decisions, of 500 bytes each; the oldest gives way to a new one."""
     at_once: Annotated[int, _within(units.whole, 1, 1000)] = 16
-    """Questions under way; one principal may have a quarter."""
+    """Most questions to the agent at a time; one principal may have a quarter of them."""
     while_away: Literal["deny", "allow"] = "deny"
-    """The decision while the agent gives none (true or false, with status 200, in time). It is
-    asked again after a second."""
+    """The decision while the agent gives none (true or false, with status 200, in time). The agent
+    is asked again after a second."""
 
 
 class Configuration(Part):
@@ -1110,7 +1134,7 @@ class Configuration(Part):
     ]
     """Brokers that know each other."""
     admin: Admin | None = None
-    """Health and metrics over HTTP."""
+    """Health and metrics over HTTP, which show broker addresses and topics to anybody."""
     metrics: Metrics = Metrics()
     """Which topics have metrics of their own."""
     console: Console | None = None
@@ -1121,19 +1145,19 @@ class Configuration(Part):
     deadlines: Deadlines = Deadlines()
     """How long the gateway waits."""
     limits: ResourceLimits = ResourceLimits()
-    """Bounds of memory, by process."""
+    """Bounds of memory, for each process."""
     data_plane: DataPlane = DataPlane()
     """How bytes are moved."""
     log: Log = Log()
     """What goes to standard error."""
     audit: Audit | None = None
-    """Where ends of connections and denials are written."""
+    """Where ended connections and denied rights are written."""
     usage: Usage | None = None
     """Records of who used what."""
     otlp: Otlp | None = None
     """Spans and log lines for a collector."""
     store: Store | None = None
-    """Where replicas share limits; without it each has its own."""
+    """Where replicas share limits; without a store each has its own."""
     opa: PolicyAgent | None = None
     """Open Policy Agent, which authorizes what no rule decides."""
     rules: Annotated[tuple[FileOrFolder, ...], _ENTRIES] = ()

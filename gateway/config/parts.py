@@ -1,10 +1,11 @@
-"""The base of all settings, and the names that the model is written with. Both exist twice
-(`face`).
+"""The base class of all settings, and the names that the model imports from pydantic. Both exist in
+two variants; `face` says which one this process uses.
 
-In a process that reads a file they are pydantic's, and the model checks the file. A gateway that
-serves takes over settings that its child has checked (`gateway.handing`). Then settings are plain
-objects with the same names, methods and defaults, and the checks in the model do nothing: pydantic,
-and what it makes of the model, would take 10 MB for as long as the gateway runs.
+In a process that reads a configuration file, they are pydantic's, and the model checks the file. A
+gateway that serves takes over settings that its child process has checked (`gateway.handing`). In
+such a gateway, settings are plain objects with the same names, methods and defaults, and the checks
+in the model do nothing. This saves the 10 MB that pydantic, and what it makes of the model, would
+take for as long as the gateway runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Formats a configuration for operators as YAML: all settings with their values, no secrets."""
+"""Formats a configuration for operators as YAML: all settings with their values, but no secrets."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _IN_URL = re.compile(r"(?<=://)[^/@\s]+@|(?<=\?)[^\s#]+")
 
 
 def shown(configuration: Configuration) -> str:
-    """Return the configuration as YAML. Keys and tokens are in files, of which only the paths are
-    shown."""
+    """Return the configuration as YAML. It has no secrets, because keys and tokens are in files, of
+    which only the paths are settings."""
     import yaml  # for operators who ask: it takes a megabyte
 
     return yaml.safe_dump(_plain(configuration), sort_keys=False, allow_unicode=True)

@@ -1,7 +1,7 @@
-"""Parses YAML to plain data that still knows its line numbers.
+"""Parses YAML to plain data, whose line numbers are still known.
 
-The node graph is kept beside the data, and a line is looked up only for a mistake. Environment
-variables are replaced in that graph, before it becomes data.
+The node graph is kept together with the data, and a line number is looked up in it only if there is
+a mistake. Environment variables are replaced in the graph before the data is made from it.
 """
 
 from __future__ import annotations
@@ -53,10 +53,10 @@ _Loader.yaml_implicit_resolvers = {
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The plain data of a file, its node graph, and the mistakes that only the text shows.
+    """The plain data of a file, its node graph, and the mistakes that only the file's text shows.
 
-    `repeated`: keys that occur twice. `unreplaced`: variables without a value. `variables`: names
-    of the replaced variables, by place.
+    `repeated`: the keys that occur twice. `unreplaced`: the variables that have no value.
+    `variables`: the names of the variables that were replaced, by place.
     """
 
     data: object
@@ -66,7 +66,8 @@ class Source:
     variables: Mapping[Place, Sequence[str]] = field(default_factory=dict)
 
     def line(self, place: Place) -> int:
-        """Return the line (from 1) of a place, or of the nearest existing place around it."""
+        """Return the line number (from 1) of a place. If the file does not have this place, return
+        that of the nearest place around it."""
         node = self.root
         line = node.start_mark.line + 1 if node is not None else 1
         for step in place:
@@ -78,9 +79,9 @@ class Source:
 
 
 def parse(text: str, title: str, environment: Mapping[str, str]) -> Source:
-    """Read one YAML document, with the variables of `environment` replaced.
+    """Read one YAML document, and replace its variables by their values in `environment`.
 
-    Raises `ConfigurationError`, whose text begins with `title` and the line.
+    Raises `ConfigurationError`, whose text begins with `title` and the line number.
     """
     try:
         _bound_levels(text)

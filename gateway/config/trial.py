@@ -1,7 +1,8 @@
-"""A trial issuer of tokens: a key that signs one token and is discarded.
+"""A trial issuer of tokens: a private key that signs one token and is then discarded.
 
-With it a first client can connect to a gateway that verifies, and nothing on disk can sign another
-token. This module loads joserfc and cryptography: import it only where it is used.
+By this token a first client can connect to a gateway that verifies clients, and nothing on the disk
+can sign another token. This module imports joserfc and cryptography, so import it only if it is
+used.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ _EXPONENT, _BITS = 65537, 2048  # the usual exponent, and the least size for RS2
 
 
 class Trial(NamedTuple):
-    """The issuer's public key as PEM, and its token, signed with RS256."""
+    """The public key of a trial issuer, as PEM, and the token that it has signed, with RS256."""
 
     public_key: bytes
     token: bytes
 
 
 def issue(now_wall: int) -> Trial:
-    """Sign the token of a new issuer, valid for `LIFETIME` from now (seconds since 1970)."""
+    """Make a new issuer, and return its public key with a token that it has signed. The token is
+    valid for `LIFETIME`. `now_wall`: the time now, in seconds since 1970."""
     key = generate_private_key(_EXPONENT, _BITS)
     claims = {"sub": SUBJECT, "iat": now_wall, "exp": now_wall + LIFETIME}
     token = jwt.encode({"alg": "RS256"}, claims, RSAKey.import_key(key))

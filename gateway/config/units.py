@@ -1,8 +1,8 @@
-"""Readers of values as people write them: durations, sizes, addresses, networks.
+"""Functions that read values as people write them: durations, sizes, addresses, networks.
 
-Each reader takes the value that YAML gives and returns base units (seconds, bytes). Each raises
-`ValueError` with "what is wrong; what would be right". The text never contains the value: it may be
-a secret in the wrong place.
+Each function takes a value as YAML gives it, and returns it in base units (seconds, bytes). If the
+value is wrong, the function raises `ValueError` with the text "what is wrong; what would be right".
+This text never contains the value, which may be a secret in the wrong place.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def whole(value: object) -> int:
 
 
 def flag(value: object) -> bool:
-    """Read true or false. An environment variable holds them as text."""
+    """Read true or false. The value may be a text, because an environment variable holds a text."""
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
     if isinstance(value, bool):
@@ -89,8 +89,8 @@ def flag(value: object) -> bool:
 
 
 def https(value: object) -> str:
-    """Read a URL whose responses can be trusted: with TLS, or on this machine. The URL is shown in
-    logs, so it may contain no password."""
+    """Read a URL whose responses can be trusted, because it has TLS or is on this machine. The URL
+    is shown in logs, so it must not contain a password."""
     url = _url(value)
     if not is_secure(url):
         raise ValueError("is not secured by TLS; https://host/path")
@@ -98,7 +98,8 @@ def https(value: object) -> str:
 
 
 def http(value: object) -> str:
-    """Read a URL with or without TLS. The URL is shown in logs, so it may contain no password."""
+    """Read a URL with or without TLS. The URL is shown in logs, so it must not contain a
+    password."""
     url = _url(value)
     if urlsplit(url).scheme not in ("http", "https"):
         raise ValueError("is not a URL of HTTP; https://host/path")
@@ -106,8 +107,8 @@ def http(value: object) -> str:
 
 
 def is_secure(url: str) -> bool:
-    """Return whether requests to a URL cannot be read on the network: it has TLS, or is on this
-    machine."""
+    """Return whether nobody on the network can read requests to a URL, because it has TLS or is on
+    this machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _THIS_MACHINE)
 
@@ -134,7 +135,7 @@ def fraction(value: object) -> float:
 
 
 def pattern(value: object) -> str:
-    """Read a regular expression, and check that it compiles."""
+    """Read a regular expression. Raises `ValueError` if it does not compile."""
     read = text(value)
     compiled(read)
     return read
@@ -154,9 +155,11 @@ def _quantity(value: object, units: Mapping[str, float], complaint: str) -> floa
 
 
 def entries(value: object) -> object:
-    """Split a text at commas, as one environment variable holds a list. None is an empty list.
+    """Return a list of values. A text is split at commas, because an environment variable holds a
+    list as one text. None becomes an empty list.
 
-    Digits become numbers, as in a YAML list. Values that are not text stay as they are.
+    In a split text, digits become numbers, as they would in a YAML list. Values that are not text
+    are returned unchanged.
     """
     if value is None:
         return []
@@ -180,15 +183,16 @@ def text(value: object) -> str:
 
 
 def name(value: object) -> str:
-    """Read a name that can be used in metrics, in log lines, and in places of this file."""
+    """Read a name that may occur in metrics, in log lines, and in places of the configuration
+    file."""
     if _NAME.fullmatch(text(value)):
         return text(value)
     raise ValueError("is not a name; letters, digits, and . _ - inside, 63 at most")
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches a host: `localhost`, or a loopback address. No name
-    is resolved."""
+    """Return whether a host can be reached only from this machine: it is `localhost` or a loopback
+    address. No name is resolved."""
     if host == "localhost":
         return True
     try:
@@ -205,7 +209,7 @@ def protocol(value: object) -> str:
 
 
 def bind(value: object) -> Address:
-    """Read an address to listen on. Host "" means all addresses, port 0 any free port."""
+    """Read an address to listen on. Host "" means all addresses, port 0 means any free port."""
     host, port = endpoint(value, _BIND_HELP)
     if port is None:
         raise ValueError(f"has no port; {_BIND_HELP}")
@@ -213,7 +217,7 @@ def bind(value: object) -> Address:
 
 
 def binds(value: object) -> tuple[Address, ...]:
-    """Read the addresses to listen on: one, or a list."""
+    """Read the addresses to listen on: a single address, or a list."""
     if not isinstance(value, list):
         return (bind(value),)
     addresses = []
@@ -237,8 +241,8 @@ def broker(value: object) -> Address:
 
 
 def brokers(value: object) -> object:
-    """Split a text of broker URLs at commas; only the first needs a scheme. See `entries` for
-    others."""
+    """Split a text with URLs of brokers at commas. Only the first URL needs a scheme. Values that
+    are not text are returned as `entries` returns them."""
     return split_urls(value) if isinstance(value, str) and value.strip() else entries(value)
 
 
@@ -250,7 +254,8 @@ def port(value: object) -> int:
 
 
 def host_pattern(value: object) -> str:
-    """Read a host name or address in lower case, in which `*` stands for any characters."""
+    """Read a host name or address, in which `*` stands for any characters. It is returned in lower
+    case."""
     pattern = text(value).lower().rstrip(".")
     if _HOST_PATTERN.fullmatch(pattern):
         return pattern
@@ -258,7 +263,7 @@ def host_pattern(value: object) -> str:
 
 
 def host(value: object) -> str:
-    """Read a host name, or an address, in lower case."""
+    """Read a host name or an address. It is returned in lower case."""
     host_name = text(value).lower()
     if _HOST_PATTERN.fullmatch(host_name) and "*" not in host_name:
         return host_name
@@ -266,7 +271,8 @@ def host(value: object) -> str:
 
 
 def ids(value: object) -> tuple[int, ...]:
-    """Read the ids of brokers: numbers and ranges such as `0-2`, with commas or as a list."""
+    """Read the ids of brokers: numbers, and ranges such as `0-2`. They are a text with commas, or a
+    list."""
     numbers: list[int] = []
     for entry in [value] if isinstance(value, int) else _listed(value):
         first, _, last = str(entry).strip().partition("-")
@@ -290,7 +296,8 @@ def _listed(value: object) -> list[object]:
 
 
 def host_template(value: object) -> str:
-    """Read the name of a broker towards clients, with `{n}` in place of its number."""
+    """Read the template of brokers' names for clients, in which `{n}` stands for the number of a
+    broker."""
     template = text(value)
     largest = template.replace("{n}", _LARGEST_NUMBER)
     fits = len(largest) <= _HOST_LENGTH and _READABLE.fullmatch(largest)
@@ -303,7 +310,8 @@ def host_template(value: object) -> str:
 
 
 def broker_template(value: object) -> str:
-    """Read `host:port` of a broker, with `{n}` in the host in place of its number."""
+    """Read the template of brokers' addresses, `host:port`, in which `{n}` in the host stands for
+    the number of a broker."""
     template = text(value)
     help_text = "broker-{n}.internal:6650"
     host, _, port_text = template.rpartition(":")
@@ -324,7 +332,7 @@ def _is_address(value: str) -> bool:
 
 
 def network(value: object) -> Network:
-    """Read a network in CIDR form, or one address."""
+    """Read a network in CIDR form, or a single address."""
     try:
         parsed = ipaddress.ip_network(text(value), strict=False)
     except ValueError:
@@ -335,8 +343,8 @@ def network(value: object) -> Network:
 
 
 def endpoint(value: object, help_text: str) -> tuple[str, int | None]:
-    """Read `HOST:PORT`. Return the host, which may be "", and the port, None if it is missing.
-    Raises `ValueError`, whose text ends with `help_text`."""
+    """Read `HOST:PORT`. Return the host, which may be "", and the port, which is None if the text
+    has none. Raises `ValueError`, whose text ends with `help_text`."""
     endpoint = text(value).strip()
     try:
         return parse_host_port(endpoint)

@@ -11,17 +11,18 @@ if TYPE_CHECKING:
 
 
 class OpenAccounts:
-    """The open accounts of all clusters, by connection; implements `policy.accounts.Watcher`."""
+    """The accounts of open producers and consumers, of all clusters, by connection; implements
+    `policy.accounts.Watcher`."""
 
     def __init__(self) -> None:
         self._by_connection: dict[int | None, dict[Account, None]] = {}
 
     def opened(self, account: Account) -> None:
-        """Add an account that was opened."""
+        """Add the account of a producer or consumer that was opened."""
         self._by_connection.setdefault(account.subject.connection, {})[account] = None
 
     def closed(self, account: Account) -> None:
-        """Remove an account that was closed."""
+        """Remove the account of a producer or consumer that was closed."""
         connection = account.subject.connection
         accounts = self._by_connection[connection]
         del accounts[account]
@@ -29,5 +30,5 @@ class OpenAccounts:
             del self._by_connection[connection]
 
     def of(self, connection: int) -> Collection[Account]:
-        """Return the open accounts of a connection."""
+        """Return the accounts of a connection's open producers and consumers."""
         return self._by_connection.get(connection, {}).keys()

@@ -14,9 +14,9 @@ LONGEST = 3600.0
 
 
 class AdminActions:
-    """Carries out operators' actions in all processes of the gateway. A method returns None, or a
-    text that says why the action failed. `ask`: asks all processes. `drain`: stops the gateway as
-    SIGTERM does. `reload`: reloads rules as SIGHUP does; None without rules."""
+    """Carries out operators' actions in all processes of the gateway. Each method returns None, or
+    a text that says why the action failed. `ask`: puts a question to all processes. `drain`: stops
+    the gateway as SIGTERM does. `reload`: reloads rules as SIGHUP does; None without rules."""
 
     def __init__(
         self, ask: Ask, drain: Callable[[], None], reload: Callable[[], None] | None
@@ -26,30 +26,31 @@ class AdminActions:
         self._reload = reload
 
     async def close(self, connection: int) -> str | None:
-        """Close a client connection. Its client connects again, and repeats what has no receipt."""
+        """Close the connection with this id. Its client connects again, and repeats the messages
+        without a receipt."""
         closed = any(parts[0] for parts in await self._ask("close", connection))
         return None if closed else "there is no such connection"
 
     def drain(self) -> str | None:
-        """Stop the gateway: clients move to other gateways."""
+        """Stop the gateway. Its clients are moved to other gateways."""
         self._drain()
         return None
 
     def reload(self) -> str | None:
-        """Reload rules."""
+        """Reload the files of rules."""
         if self._reload is None:
             return "there are no rules"
         self._reload()
         return None
 
     async def set_level(self, level: str, event: str | None, seconds: float) -> str | None:
-        """Log from this level on, for some seconds. `event`: the only log event concerned; None:
-        all events."""
+        """Set the log level for some seconds. `event`: only for lines of this log event; None: for
+        all lines."""
         return await self._tell("level", [level, event, seconds])
 
     async def trace(self, client: str | None, principal: str | None, seconds: float) -> str | None:
-        """Trace, for some seconds, clients that connect from a network (`client`) or as a
-        principal."""
+        """Write to the log the frames of each client that connects, within the next `seconds`, from
+        the network `client` or as `principal`."""
         return await self._tell("trace", [client, principal, seconds])
 
     async def _tell(self, question: str, value: Any) -> str | None:

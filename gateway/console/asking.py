@@ -23,12 +23,13 @@ None."""
 
 
 def parts_of(answers: Answers, question: str, value: Any) -> Iterator[Any]:
-    """Yield the parts of this process's answer to a question."""
+    """Answer a question for this process, and yield the parts of the answer."""
     return answers[question](value)
 
 
 def alone(answers: Answers) -> Ask:
-    """Return the function that puts questions to this process, the only one of its gateway."""
+    """Return the function that puts the console's questions to this process, if it is the only
+    process of its gateway."""
 
     async def ask(question: str, value: Any) -> list[list[Any]]:
         parts = []

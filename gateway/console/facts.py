@@ -43,8 +43,8 @@ MOST_ACCOUNTS = 1000
 
 
 class ConnectionFacts(NamedTuple):
-    """An open connection. `client`: its address. `seconds`: since it was accepted. `tls`: the
-    version of TLS; None without."""
+    """An open connection. `client`: its address. `seconds`: how long ago it was accepted. `tls`:
+    the version of TLS; None without TLS."""
 
     id: int
     listener: str
@@ -56,8 +56,8 @@ class ConnectionFacts(NamedTuple):
 
 
 class Draining(NamedTuple):
-    """A drain under way. `began`: the connections when it began. `connections`: those that are
-    left."""
+    """A drain in progress. `began`: number of connections when the drain began. `connections`:
+    number of connections that are left."""
 
     began: int
     connections: int
@@ -65,8 +65,8 @@ class Draining(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The objects that facts are read from. `descriptors`: returns the number of open descriptors
-    and their limit, each None if there is none to report."""
+    """The objects from which the console's answers are read. `descriptors`: returns the number of
+    open file descriptors and their limit; each is None if unknown."""
 
     books: Mapping[str, TopicBook]
     accounts: OpenAccounts
@@ -86,8 +86,8 @@ class Sources:
 
 
 class Facts:
-    """Answers for one process. `clock`: returns monotonic seconds. `shown`: rows of each table of a
-    second, see `Live`."""
+    """Answers the console's questions for one process. `clock`: returns monotonic seconds. `shown`:
+    number of rows in each table of rates (see `Live`)."""
 
     def __init__(self, sources: Sources, clock: Callable[[], float], shown: int = SHOWN) -> None:
         self.live = Live(sources.books, shown)
@@ -95,7 +95,7 @@ class Facts:
         self._clock = clock
 
     def answers(self) -> Answers:
-        """Return the functions that answer, by question."""
+        """Return the functions that answer the console's questions, by the name of the question."""
         return {
             "second": self._second,
             "rest": self._rest,

@@ -23,7 +23,7 @@ MOST_READERS = 32
 
 
 class Feed:
-    """Reads the state of the gateway once a second for all readers of one console."""
+    """Reads the state of the gateway once a second, for all readers of one console together."""
 
     def __init__(self, views: Views) -> None:
         self._views = views
@@ -34,11 +34,12 @@ class Feed:
 
     @property
     def is_full(self) -> bool:
-        """Return whether there are as many readers as are allowed."""
+        """Return whether the feed has as many readers as it may have."""
         return self._readers >= MOST_READERS
 
     async def run(self) -> None:
-        """Read the state each second while there are readers, until cancelled."""
+        """While there are readers, read the state of the gateway each second; run until
+        cancelled."""
         while True:
             await self._wanted.wait()
             due = trio.current_time()
@@ -54,8 +55,8 @@ class Feed:
             await self._views.rest()
 
     async def events(self) -> AsyncIterator[bytes]:
-        """Yield server-sent events to one reader: the history, then one for each second. A slow
-        reader misses seconds."""
+        """Yield server-sent events to one reader: first the history, then an event for each second.
+        A slow reader misses seconds."""
         self._readers += 1
         try:
             self._wanted.set()
@@ -68,5 +69,5 @@ class Feed:
 
 
 def event(name: str, data: dict[str, Any]) -> bytes:
-    """Return a server-sent event in its encoded form."""
+    """Return a server-sent event of this name, encoded as bytes. `data` is sent as JSON."""
     return f"event: {name}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n".encode()

@@ -46,8 +46,8 @@ LARGEST_BODY = 4096
 
 
 class Guard:
-    """ASGI middleware that passes requests on to `app`, or refuses them. `token`: what requests of
-    the API must show; None: nothing. `names_are_free`: `Host` may be any name, as behind a load
+    """ASGI middleware that refuses a request or hands it to `app`. `token`: what requests of the
+    API must show; None: nothing. `names_are_free`: `Host` may be any name, as behind a load
     balancer."""
 
     def __init__(self, app: ASGIApp, token: bytes | None, *, names_are_free: bool) -> None:

@@ -30,7 +30,7 @@ DIRECTIONS = ("to_broker", "to_client")
 
 
 class Counters(NamedTuple):
-    """Counters of a topic or tenant at one moment, or the differences between two moments."""
+    """The counters of a topic or tenant at one moment, or what they grew by between two moments."""
 
     messages_in: int = 0
     bytes_in: int = 0
@@ -38,11 +38,11 @@ class Counters(NamedTuple):
     bytes_out: int = 0
 
     def plus(self, more: Counters) -> Counters:
-        """Return the sum of two, counter by counter."""
+        """Return the sum of these counters and `more`."""
         return Counters(*(one + other for one, other in zip(self, more, strict=True)))
 
     def rates(self, seconds: float) -> dict[str, dict[str, float]]:
-        """Return the counters for each second, by direction."""
+        """Return the counters divided by `seconds`, by direction."""
         each = [round(count / seconds, 1) for count in self]
         return {
             "to_broker": {"messages": each[0], "bytes": each[1]},
@@ -91,8 +91,8 @@ class _Row:
         self.consumers += taken.open
 
     def compare(self, before: _Row) -> None:
-        """Set what came since the previous reading. A topic that was forgotten and came back began
-        again from 0."""
+        """Set `came`, what the counters grew by since the previous reading. A topic that was
+        forgotten meanwhile begins again from 0."""
         came = (
             self.messages_in - before.messages_in,
             self.bytes_in - before.bytes_in,
@@ -116,7 +116,8 @@ class _Row:
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Return what rows are ordered by, busiest last; nothing but zeros if there is nothing."""
+        """Return the key by which rows are sorted, busiest last: bytes, held bytes, and open
+        producers and consumers; all 0 for a row without any."""
         size = self.came.bytes_in + self.came.bytes_out
         return size, self.held, self.producers + self.consumers
 
@@ -141,7 +142,7 @@ class _Busiest:
         self._ties = 0
 
     def add(self, key: Any, row: _Row) -> None:
-        """Add a row, unless nothing is open there and nothing came."""
+        """Add a row, unless it has no traffic, no held bytes, and no open producer or consumer."""
         order = row.order
         if not any(order):
             return
@@ -154,7 +155,7 @@ class _Busiest:
         heapq.heappush(self._heap, (order, self._ties, key, row))
 
     def rows(self) -> list[tuple[Any, _Row]]:
-        """Return the busiest with their keys."""
+        """Return the busiest rows with their keys, busiest first."""
         return [(key, row) for _, _, key, row in sorted(self._heap, reverse=True)]
 
 
@@ -176,7 +177,7 @@ class _Look:
         self.waits: dict[_Where, dict[str, tuple[int, float]]] = {}
 
     def add(self, cluster: str, figures: TopicFigures) -> None:
-        """Add a topic, or a part of one."""
+        """Add the counters of a topic, or of a part of a topic."""
         topic, rows = figures.topic, self.rows.setdefault(cluster, {})
         row = rows.get(topic)
         if row is None:
@@ -188,7 +189,7 @@ class _Look:
             self._add_waits(_Where(cluster, topic, 1), figures.consumed_waits)
 
     def all(self) -> Iterator[tuple[str, TopicName, _Row]]:
-        """Yield all rows."""
+        """Yield each row with its cluster and topic."""
         for cluster, rows in self.rows.items():
             for topic, row in rows.items():
                 yield cluster, topic, row
@@ -201,10 +202,10 @@ class _Look:
 
 
 class Live:
-    """Computes rates from two readings of the counters in `books`, which are by cluster. `shown`:
-    the number of rows in each table.
+    """Computes rates from two successive readings of the counters in `books`, which are by cluster.
+    `shown`: number of rows in each table.
 
-    `second`: the result of the last two readings; empty before the second one.
+    `second`: the rates between the last two readings; empty before the second reading.
     """
 
     def __init__(self, books: Mapping[str, TopicBook], shown: int = SHOWN) -> None:
@@ -214,8 +215,9 @@ class Live:
         self.second: dict[str, Any] = {}
 
     def look(self, now: float, connections: int) -> Iterator[None]:
-        """Read the counters, and set `second` from what came since the previous reading. Yields
-        between slices. `now`: monotonic seconds. `connections`: the number of open ones."""
+        """Read the counters, and set `second` to the rates since the previous reading. The work is
+        done in slices, with a yield after each. `now`: monotonic seconds. `connections`: number of
+        open connections."""
         look, before = _Look(now), self._last
         for number, (cluster, figures) in enumerate(self._topics(), 1):
             look.add(cluster, figures)
@@ -248,8 +250,8 @@ class Live:
         self.second["held"] = self._longest(held)
 
     def forget(self) -> None:
-        """Drop the last reading: the console has no readers any more, and 100,000 topics are 60
-        MB."""
+        """Drop the last reading, because the console has no readers any more: the counters of
+        100,000 topics take 60 MB."""
         self._last = None
         self.second = {}
 

@@ -12,8 +12,8 @@ Row = dict[str, Any]
 
 
 def added(one: Any, other: Any) -> Any:
-    """Return two answers added up: numbers by value, lists by place, mappings by key. Texts are the
-    same in both; None adds nothing."""
+    """Return the sum of the answers of two processes: numbers are added, lists item by item,
+    mappings key by key. A text is the same in both; None counts as nothing."""
     if one is None or other is None:
         return other if one is None else one
     if isinstance(one, dict):
@@ -24,7 +24,8 @@ def added(one: Any, other: Any) -> Any:
 
 
 def rows(groups: Iterable[Iterable[Row]], *keys: str) -> list[Row]:
-    """Return the rows of all groups; rows with the same `keys` are added up."""
+    """Return the rows of all processes. Rows with the same values of `keys` are added up into one
+    row."""
     by_key: dict[tuple[Any, ...], Row] = {}
     for group in groups:
         for row in group:
@@ -35,8 +36,9 @@ def rows(groups: Iterable[Iterable[Row]], *keys: str) -> list[Row]:
 
 
 def state(answers: Sequence[Row]) -> Row:
-    """Return the current state, without rates. A gateway is ready while one of its processes is; a
-    broker is healthy if all processes reach it."""
+    """Return the current state of the gateway, without rates, from the answers of its processes.
+    The gateway is ready while one process is ready. A broker is healthy if all processes reach
+    it."""
     drains = [answer["drain"] for answer in answers if answer["drain"] is not None]
     unready = [answer["ready"] for answer in answers]
     reasons = dict.fromkeys(reason for each in unready for reason in each)
@@ -67,10 +69,11 @@ def _rules(answers: Sequence[Row]) -> list[Row]:
 
 
 def second(answers: Sequence[Row], shown: int) -> Row | None:
-    """Return the rates of one second; None if no process has any yet. `shown`: rows of each table.
+    """Return the gateway's rates of one second, from the answers of its processes; None if no
+    process has any yet. `shown`: number of rows in each table.
 
-    Each process reports its busiest rows alone, so a merged row lacks the share of a process in
-    which it is not among these.
+    Each process reports only its busiest rows. So the rates of a row do not include a process in
+    which the row is not among the busiest.
     """
     given = [answer for answer in answers if answer]
     if not given:
@@ -91,7 +94,7 @@ def second(answers: Sequence[Row], shown: int) -> Row | None:
 
 
 def total(answers: Sequence[Any]) -> Any:
-    """Return all answers added up; None if there are none."""
+    """Return the sum of all answers (see `added`); None if there are no answers."""
     sums = None
     for answer in answers:
         sums = added(sums, answer)

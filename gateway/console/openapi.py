@@ -67,8 +67,8 @@ _BODIES: dict[str, dict[str, Any]] = {
 
 
 def document(reads: Iterable[str], actions: Iterable[str]) -> dict[str, Any]:
-    """Return the OpenAPI document for these paths of the API: those of `reads` have GET, those of
-    `actions` POST."""
+    """Return the OpenAPI document of the console's API. `reads`: paths that are read by GET.
+    `actions`: paths of actions, which take POST."""
     paths: dict[str, Any] = {}
     for path in reads:
         name = path.replace(":int", "")

@@ -12,11 +12,11 @@ _LONGEST_SEARCH = 200
 
 
 class BadQueryError(Exception):
-    """A query that cannot be answered; the text is for its sender."""
+    """A query that cannot be answered. The error's text is sent to the client."""
 
 
 class Page(NamedTuple):
-    """The rows that a query asks for, and their order."""
+    """The part of a table that a query asks for: search, order, and range of rows."""
 
     search: str = ""
     sort: str = ""
@@ -26,8 +26,8 @@ class Page(NamedTuple):
 
 
 class Table(NamedTuple):
-    """The fields of a table. `orders`: those by which rows can be sorted; the first is the default.
-    `searched`: those in which a search looks."""
+    """The fields of a table. `orders`: fields by which its rows can be sorted; the first is the
+    default. `searched`: fields in which a search looks for the text."""
 
     orders: tuple[str, ...]
     searched: tuple[str, ...]
@@ -50,7 +50,7 @@ TOPICS = Table(
 
 
 def page_of(query: Mapping[str, str], table: Table) -> Page:
-    """Return the page of a table that a query asks for. Raises `BadQueryError`."""
+    """Return which part of a table a query asks for. Raises `BadQueryError`."""
     descending = query.get("descending", "true")
     if descending not in ("true", "false"):
         raise BadQueryError("descending: is neither true nor false")
@@ -67,8 +67,8 @@ def page_of(query: Mapping[str, str], table: Table) -> Page:
 
 
 def matching(rows: list[dict[str, Any]], page: Page, table: Table) -> list[dict[str, Any]]:
-    """Return all rows that match the search of a page, in the order of the page, `limit` and
-    `offset` not yet applied."""
+    """Return the rows that match the page's search, sorted as the page asks. All of them are
+    returned: `limit` and `offset` are not applied."""
     text, order = page.search.casefold(), page.sort or table.orders[0]
     matched = rows
     if text:

@@ -8,11 +8,12 @@ from gateway.telemetry.latency import BOUNDS
 
 
 def quantile(counts: Sequence[int], share: float) -> float | None:
-    """Return the duration in seconds that this share of all durations does not exceed; None if
-    there are none. `counts`: durations by bucket of `BOUNDS`.
+    """Return the duration in seconds that `share` of all durations do not exceed, such as the
+    median for 0.5; None if there are no durations. `counts`: number of durations by bucket of
+    `BOUNDS`.
 
-    Durations are taken as spread evenly in their bucket; those above the last bound are said to be
-    as long as that.
+    Durations are taken as spread evenly in their bucket. For durations above the last bound, that
+    bound is returned.
     """
     total = sum(counts)
     if not total:
@@ -26,8 +27,8 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
 
 
 def since(now: Sequence[int], before: Sequence[int] | None) -> list[int]:
-    """Return what was counted since an earlier reading, by bucket. A process that ended took its
-    counts along, so differences below zero count as zero."""
+    """Return how many durations were counted since an earlier reading, by bucket. A process that
+    ended took its counts with it, so a difference below zero becomes zero."""
     if before is None:
         return list(now)
     return [max(0, new - old) for new, old in zip(now, before, strict=True)]

@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Operated:
-    """The gateway that a console shows. `ask`: puts questions to its processes. `drain`: stops it
-    as SIGTERM does. `reload`: reloads rules as SIGHUP does; None without rules."""
+    """The gateway that a console shows and controls. `ask`: puts questions to its processes.
+    `drain`: stops it as SIGTERM does. `reload`: reloads rules as SIGHUP does; None without
+    rules."""
 
     ask: Ask
     about: About
@@ -38,8 +39,8 @@ async def run_console(
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the console until cancelled. The task has started once it listens. Raises
-    `ConfigurationError` if it cannot."""
+    """Serve the console until cancelled. The task has started once the console listens. Raises
+    `ConfigurationError` if the console cannot listen."""
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
     views = Views(operated.ask, operated.about)
     actions = AdminActions(operated.ask, operated.drain, operated.reload)

@@ -39,9 +39,9 @@ ACCEPT_PAUSE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSettings:
-    """Settings of the console's server. `connections`: the most at a time. `token`: what requests
-    of the API must show; None: nothing. `is_public`: other machines may connect, by any host name.
-    `tls`: has the context of the next connection; None for plain HTTP."""
+    """Settings of the console's server. `connections`: how many may be open at a time. `token`:
+    what requests of the API must show; None: nothing. `is_public`: other machines may connect, by
+    any host name. `tls`: holds the TLS context for new connections; None: plain HTTP."""
 
     bind: Address
     connections: int = 64
@@ -56,8 +56,8 @@ async def serve_console(
     *,
     task_status: trio.TaskStatus[tuple[Address, ...]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve until cancelled. The task has started once it listens; its value is the addresses.
-    Raises `ConfigurationError` if it cannot listen."""
+    """Serve `app` over HTTP until cancelled. The task has started once the server listens; its
+    value is the addresses. Raises `ConfigurationError` if the server cannot listen."""
     try:
         listeners = await trio.open_tcp_listeners(
             settings.bind.port, host=settings.bind.host or None
@@ -89,7 +89,8 @@ class _Server:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def accept(self, listener: trio.SocketListener, nursery: trio.Nursery) -> None:
-        """Accept while there are places; others wait in the kernel."""
+        """Accept connections while fewer than the maximum are open; further ones wait in the
+        kernel."""
         async with listener:
             while True:
                 await self._places.acquire()

@@ -42,8 +42,8 @@ _REFUSALS = (401, 403, 421)
 
 
 def run(url: str, token_file: Path | None, ca_file: Path | None, *, seconds: float | None) -> int:
-    """Show a gateway in the terminal until Ctrl-C, or for some `seconds`. Return the exit status: 1
-    if the gateway was never reached. Raises `ConfigurationError`."""
+    """Show the state of a running gateway in the terminal, until Ctrl-C or for some `seconds`.
+    Return the exit status: 1 if the gateway could never be reached. Raises `ConfigurationError`."""
     feed = Feed(_checked(url), _token(token_file), _context(ca_file))
     until = None if seconds is None else time.monotonic() + seconds
     console = Console()
@@ -59,8 +59,8 @@ def run(url: str, token_file: Path | None, ca_file: Path | None, *, seconds: flo
 
 
 class Feed(NamedTuple):
-    """The address of a console's feed. `token`: of its API; None without. `context`: TLS of the
-    connection."""
+    """Where a console's feed is read. `token`: the API's token; None: the API needs no token.
+    `context`: for connections with TLS."""
 
     url: str
     token: str | None = None
@@ -68,7 +68,7 @@ class Feed(NamedTuple):
 
     def seconds(self) -> Iterator[dict[str, Any]]:
         """Yield the state of the gateway each second, as the feed sends it. Raises one of
-        `_FAILURES`."""
+        `_FAILURES` if the feed cannot be read."""
         headers = {} if self.token is None else {"Authorization": f"Bearer {self.token}"}
         request = urllib.request.Request(f"{self.url}/api/v1/feed", headers=headers)  # noqa: S310
         with urllib.request.urlopen(  # noqa: S310 - the scheme was checked
@@ -86,9 +86,9 @@ class Feed(NamedTuple):
 def follow(
     feed: Feed, until: float | None, sleep: Callable[[float], None] = time.sleep
 ) -> Iterator[dict[str, Any] | str]:
-    """Yield the state of the gateway each second, or a text why there is none, and ask again.
-    `until`: monotonic seconds; None: endless. Raises `ConfigurationError` if the gateway
-    refuses."""
+    """Yield the state of the gateway each second. While the feed cannot be read, yield a text that
+    says why, and try again. `until`: monotonic seconds at which to end; None: never. Raises
+    `ConfigurationError` if the console refuses the request."""
     while until is None or time.monotonic() < until:
         try:
             for second in feed.seconds():
@@ -118,8 +118,8 @@ def _refusal(error: urllib.error.HTTPError) -> str:
 
 
 def screen(second: dict[str, Any] | str, url: str) -> Group | Panel:
-    """Return what the terminal shows. `second`: the state of the gateway, or a text why there is
-    none."""
+    """Return what the terminal shows. `second`: the state of the gateway, or a text that says why
+    there is no state."""
     if isinstance(second, str):
         return Panel(Text(f"{url} {second}. Asking again; Ctrl-C ends."), style="yellow")
     return Group(

@@ -28,8 +28,8 @@ LATENCY_SECONDS = 60
 
 
 class About(NamedTuple):
-    """Facts that are the same in all processes. `started_at`: seconds since 1970. `configuration`:
-    returns its text, without secrets."""
+    """Facts about the gateway that are the same in all its processes. `started_at`: seconds since
+    1970. `configuration`: returns the text of the configuration, without secrets."""
 
     version: str
     started_at: float
@@ -37,8 +37,8 @@ class About(NamedTuple):
 
 
 class Views:
-    """The content of the API's responses. `history`: the sums of the last `HISTORY` seconds in
-    which the feed had readers."""
+    """Makes the content of the API's responses. `history`: the totals of the last `HISTORY` seconds
+    in which the feed had readers."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class Views:
     # -- the second --------------------------------------------------------------------------
 
     async def look(self) -> dict[str, Any] | None:
-        """Read the state of all processes, and return it with the rates of the last second; None if
-        there are no rates yet."""
+        """Read the state of all processes. Return it with the rates of the last second; None if no
+        process has rates yet."""
         answers = [parts[-1] for parts in await self._ask("second", None)]
         latency = self._latency(merging.total([answer["latency"] for answer in answers]) or {})
         second = merging.second([answer["live"] for answer in answers], SHOWN)
@@ -70,11 +70,11 @@ class Views:
         return at | second | self._state(answers) | {"latency": latency}
 
     async def rest(self) -> None:
-        """Have all processes drop their last reading: the feed has no readers any more."""
+        """Have all processes drop their last reading, because the feed has no readers any more."""
         await self._ask("rest", None)
 
     async def status(self) -> dict[str, Any]:
-        """Return the current state, without rates."""
+        """Return the current state of the gateway, without rates."""
         answers = [parts[-1] for parts in await self._ask("state", None)]
         return {"at": self._wall_clock()} | self._state(answers)
 
@@ -101,7 +101,8 @@ class Views:
     # -- tables ------------------------------------------------------------------------------
 
     async def connections(self, page: Page) -> dict[str, Any]:
-        """Return a page of open connections, with the numbers of all and of the matching ones."""
+        """Return one page of the open connections, with the number of all connections and of those
+        that match the search."""
         parts = [part for parts in await self._ask("connections", list(page)) for part in parts]
         rows = [row for part in parts for row in part["rows"]]
         return {
@@ -111,7 +112,8 @@ class Views:
         }
 
     async def connection(self, id: int) -> dict[str, Any] | None:
-        """Return one connection with its producers and consumers; None if there is none."""
+        """Return the connection with this id, with its producers and consumers; None if no open
+        connection has this id."""
         for parts in await self._ask("connection", id):
             if parts:
                 connection: dict[str, Any] = parts[0]
@@ -119,7 +121,7 @@ class Views:
         return None
 
     async def topics(self, page: Page) -> dict[str, Any]:
-        """Return a page of topics with their totals since the start."""
+        """Return one page of the topics, with their totals since the start of the gateway."""
         by_topic: dict[tuple[str, str, str], dict[str, Any]] = {}
         rows = (row for parts in await self._ask("topics", None) for part in parts for row in part)
         for number, row in enumerate(rows, 1):
@@ -135,7 +137,8 @@ class Views:
         return {"total": len(by_topic), "matching": len(matched), "rows": shown}
 
     async def slowest(self, topic: str | None) -> dict[str, Any]:
-        """Return the slowest sends of the last minutes, of one topic or of all."""
+        """Return the slowest sends of the last minutes, of one topic, or of all topics if `topic`
+        is None."""
         sends = [
             send for parts in await self._ask("slowest", topic) for part in parts for send in part
         ]

@@ -1,7 +1,9 @@
-"""Delays responses to failed authentication: the more an address failed, the longer it waits.
+"""Delays the responses to failed authentication: the more often an address has failed, the longer
+the delay.
 
-A right credential is accepted at once, even from an address that failed often, since others may
-share it with an attacker. `limits.unauthenticated` bounds how many connections wait at a time.
+A right credential is accepted at once, even from an address that has often failed, because other
+clients may share this address with an attacker. `limits.unauthenticated` bounds how many
+connections wait at a time.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class Failures:
         self._of_address: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def failed(self, host: str) -> float:
-        """Count a failure of an address; return the seconds by which to delay its response."""
+        """Count a failed authentication of an address; return the seconds by which to delay the
+        response to it."""
         now, address = self._clock(), holder(host)
         number, last = self._of_address.get(address, (0.0, now))
         number = number * 0.5 ** ((now - last) / FORGIVEN) + 1

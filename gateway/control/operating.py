@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 
 class Operating:
-    """The admin actions of one process. `end`: ends an open connection by its id, and returns
-    whether there is one. `levels`: of the log. `tracings`: of all listeners."""
+    """The admin actions of one process. `end`: a function that ends an open connection by its id,
+    and returns whether there is such a connection. `levels`: the log levels. `tracings`: the
+    tracing of each listener."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Implements `wire.services.Services` by identity, policy and brokers together.
+"""Implements `wire.services.Services` by means of identity, policy and brokers.
 
-Each listener has its own services. All state is in memory: no method waits.
+Each listener has its own services. All state is in memory, so no method waits.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Proof(Protocol):
 
 
 class Verifier(Protocol):
-    """Verifies the data of a client's credential, and its TLS certificate (DER) if the client
-    showed one. `now_wall`: wall-clock seconds, to check expiry. Returns the identity or a denial;
-    `Unsettled` if that takes longer."""
+    """Verifies the data of a client's credential, and the client's TLS certificate (DER) if it has
+    shown one. `now_wall`: wall-clock seconds, to check expiry. Returns the identity or a denial;
+    `Unsettled` if the verification takes longer than a call."""
 
     def verify(
         self, data: bytes, now_wall: float, certificate: bytes | None = None, /
@@ -60,7 +60,8 @@ class Verifier(Protocol):
 
 @runtime_checkable
 class Unsettled(Protocol):
-    """A verification that takes longer than a call; `outcome` waits for its result."""
+    """A verification that takes longer than a call. `outcome` waits for its result, and returns
+    it."""
 
     async def outcome(self) -> Proof | Denial: ...
 
@@ -68,8 +69,9 @@ class Unsettled(Protocol):
 @runtime_checkable
 class ScramVerifier(Protocol):
     """Verifies by SCRAM, in which a client proves its password without showing it. `secret`:
-    returns the secret of a user, and a made-up one of an unknown user. `proven`: returns the
-    identity behind a secret; `right`: the client has proved to know its password."""
+    returns the secret of a user; of an unknown user a made-up one. `proven`: returns the identity
+    that a secret belongs to, or a denial; `right`: the client has proved that it knows the
+    password."""
 
     def secret(self, user: str, mechanism: str, /) -> ScramSecret: ...
 
@@ -78,13 +80,14 @@ class ScramVerifier(Protocol):
 
 @runtime_checkable
 class TokenMaker(Protocol):
-    """A verifier of signatures that also issues tokens in their place; see `Services.tokens`."""
+    """A verifier of signatures that also issues tokens, which clients show in place of signatures;
+    see `Services.tokens`."""
 
     def tokens(self, data: bytes, client: str, now_wall: float, /) -> Tokens | None: ...
 
 
 class RateLimits(Protocol):
-    """The limits of the rules in force. All listeners of a process share one object."""
+    """The limits of the rules in force. All listeners of a process share one such object."""
 
     @property
     def paced(self) -> Collection[Action]: ...
@@ -111,10 +114,10 @@ class RateLimits(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ClusterParts:
-    """The parts that all listeners of one cluster share. `name`: the cluster's.
+    """The parts that all listeners of one cluster share. `name`: the cluster's name.
 
-    `migrations`: by broker of another cluster, the gateway of that cluster. `nodes`: the addresses
-    of brokers by id, if they have ids.
+    `migrations`: the gateway of another cluster, by that cluster's brokers. `nodes`: the addresses
+    of brokers by id, if the protocol's brokers have ids.
     """
 
     name: str
@@ -180,12 +183,13 @@ def _lookup_span(outcome: LookupOutcome, times: LookupTimes) -> Span:
 class ListenerServices:
     """The services of one listener; `wire.services.Services` documents the methods.
 
-    `verifiers`: by authentication method; empty for pass-through. `log`: gets events that an
-    operator must act on. `name`: the listener's. `naming`: maps a proven name to a principal, or to
-    None if the name is not accepted. `limits`, `access`: None if there are no rules. `slots`: None
-    if connections have no quotas. `failures`: of all listeners. `latencies`, `figures`, `spans`:
-    None if they are not recorded. `endpoints`: addresses for brokers that have ids. `age`: seconds
-    after which clients are moved, about; None: never.
+    `verifiers`: by authentication method; empty if the listener leaves authentication to brokers.
+    `log`: is called with events that an operator must act on. `name`: the listener's name.
+    `naming`: maps a proven name to a principal, or to None if the name is not accepted. `limits`,
+    `access`: None if there are no rules. `slots`: None if there are no connection quotas.
+    `failures`: failed authentications at all listeners. `latencies`, `figures`, `spans`: None if
+    they are not recorded. `endpoints`: the gateway's addresses for brokers that have ids. `age`:
+    about how many seconds after its opening a client is moved; None: never.
     """
 
     def __init__(
@@ -238,9 +242,9 @@ class ListenerServices:
         )
 
     def leave(self, generation: int) -> None:
-        """Respond to lookups with aliases from now on, because the gateway shuts down.
+        """From now on, respond to lookups with aliases of brokers, because the gateway shuts down.
 
-        `generation`: of the aliases, 1 to 2**32 - 1, different for each gateway.
+        `generation`: the number of these aliases, 1 to 2**32 - 1, different for each gateway.
         """
         self._generation = generation
 
@@ -341,7 +345,8 @@ class ListenerServices:
         return 0.0 if self._limits is None else self._limits.wait(action, subject, again)
 
     def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
-        """See `Services`. An account without limits has endless allowance."""
+        """Open an account for an action of a subject; see `Services`. If no limit applies to the
+        account, it has endless allowance."""
         account = self._cluster.accounts.open(action, subject)
         if self._limits is None or action is Action.LOOKUP:
             return account
@@ -384,8 +389,9 @@ class ListenerServices:
         return self._cluster.nodes.broker(node)
 
     def alias(self, broker: Address) -> Address | Denial:
-        """See `Services`. Names made from a template have no alias. An alias of a generation that
-        the client does not know makes it open another connection."""
+        """Return an alias of a broker; see `Services`. Names made from a template have no aliases.
+        A client that is given an alias of a new generation opens another connection, because it
+        does not know this name yet."""
         return self._cluster.names.advertise(broker, self._generation or self._next_generation())
 
     def _next_generation(self) -> int:

@@ -1,6 +1,7 @@
-"""Applies the rules' limits to the data plane: policy decides, and the reactor grants allowance.
+"""Applies the rules' limits to the data plane: `policy` computes who may send, and the reactor
+grants the allowance.
 
-Imported only where there are rules.
+This module is imported only if there are rules.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ _RIGHTS = {Action.PRODUCE: Right.PRODUCE, Action.CONSUME: Right.CONSUME}
 
 
 class Shaper:
-    """The limits of a process and its reactor. While accounts wait, a deadline of the reactor
-    grants them allowance; while none waits there is no deadline."""
+    """The limits of a process, and the reactor that they are applied to. While accounts wait, a
+    deadline of the reactor grants them allowance; while no account waits, there is no deadline."""
 
     def __init__(
         self,
@@ -52,7 +53,7 @@ class Shaper:
 
     @property
     def paced(self) -> Collection[Action]:
-        """Return the actions whose requests some rule limits by rate."""
+        """Return the actions whose requests are limited by rate by some rule."""
         return self.shaping.paced
 
     @property
@@ -61,20 +62,22 @@ class Shaper:
         return self.shaping.limits_sends
 
     def wait(self, action: Action, subject: Subject, again: Again | None) -> float | Again | Denial:
-        """Charge an action of a subject; return the seconds after which it may be done, an `Again`,
-        or a denial. See `wire.services.Services`."""
+        """Charge an action of a subject to its rate limits. Return the seconds after which the
+        subject may do it; an `Again` if that is not known yet; a denial if the wait would be too
+        long. See `wire.services.Services`."""
         return self.shaping.wait(action, subject, self._reactor.clock(), again)
 
     def admit(self, account: Account, *, again: bool) -> Denial | None:
-        """Put a new account under its limits; return a denial if one of them refuses it."""
+        """Put a new account under the limits that apply to it; return a denial if one of them
+        refuses it. `again`: see `wire.services.Services`."""
         now = self._reactor.clock()
         denial = self.shaping.admit(account, now, again=again)
         self._observe_later(now)
         return denial
 
     def wants(self, account: Account) -> bool:
-        """Return whether the account's stopped frame may pass now. If not, the reactor grants the
-        account allowance later."""
+        """Return whether the account's frame at which the scanner halted may pass now. If not, the
+        reactor grants the account allowance later."""
         now = self._reactor.clock()
         if self.shaping.limiter.wants(account, now):
             return True
@@ -82,31 +85,33 @@ class Shaper:
         return False
 
     def is_in_debt(self, account: Account) -> bool:
-        """Return whether the account, or one of its limits, is far in debt; see
+        """Return whether the account, or one of its limits, has a large debt; see
         `wire.services.Services`."""
         return self.shaping.limiter.is_in_debt(account, self._reactor.clock())
 
     def due_in(self, account: Account) -> float:
-        """Return the seconds until the account has allowance, about; see
+        """Return about how many seconds pass until the account has allowance; see
         `wire.services.Services`."""
         return self.shaping.limiter.due_in(account, self._reactor.clock())
 
     def burst(self, account: Account) -> Burst:
-        """Return what may come at once at the account's limits; see `wire.services.Services`."""
+        """Return the messages and bytes that may arrive at once under the account's limits; see
+        `wire.services.Services`."""
         return self.shaping.limiter.burst(account)
 
     def release(self, account: Account) -> None:
-        """Take a closed account out of its limits."""
+        """Remove a closed account from its limits."""
         self.shaping.release(account, self._reactor.clock())
 
     def figures(self) -> Iterable[RuleFigures]:
-        """Return the totals of each rule's limits since the start, and how full they are."""
+        """Return, for each rule, the totals of its limits since the start, and how full they
+        are."""
         return self.shaping.figures(self._reactor.clock())
 
     def adopt(self, rules: RuleSet) -> Iterator[None]:
-        """Put other rules in force: for new accounts at the first step, and for one open account at
-        each step. At the end revoke the accounts that are denied now, and schedule the next round,
-        which may be due earlier."""
+        """Put these rules in force in place of the earlier ones: for new accounts at the first
+        step, and for one open account at each step. After the last step, revoke the accounts that
+        the rules now deny, and schedule the next round, which may be due earlier than before."""
         if self._access is not None:
             self._access.adopt(rules)
         denials: dict[Account, Denial] = {}
@@ -131,8 +136,8 @@ class Shaper:
         return decision if isinstance(decision, Denial) else None
 
     def supplied(self, owners: Iterable[Hashable] | None) -> None:
-        """Reschedule shared limits that got a response from the store. `owners`: None for all
-        limits."""
+        """Schedule shared limits anew, because they got a response from the store. `owners`: the
+        identities of these limits; None: all limits."""
         now = self._reactor.clock()
         self.shaping.limiter.supplied(owners, now)
         self._arm(now)

@@ -22,7 +22,8 @@ class Slots:
         self._principals = Counter[str]()
 
     def take(self, host: str, principal: str | None) -> Slot | Denial:
-        """Return a slot for an authenticated client; a denial if a quota is used up."""
+        """Return a slot for the connection of an authenticated client; a denial if a quota is used
+        up. `host`: the client's address."""
         address = holder(host)
         if self._of_address is not None and self._addresses[address] >= self._of_address:
             return ADDRESS_FULL
@@ -35,7 +36,7 @@ class Slots:
         return Slot(self, address, principal)
 
     def leave(self, address: str, principal: str | None) -> None:
-        """Give back the slot of a connection, by its address and principal."""
+        """Give back the slot of a connection that had this address and this principal."""
         _decrease(self._addresses, address)
         if principal is not None:
             _decrease(self._principals, principal)

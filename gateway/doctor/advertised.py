@@ -1,5 +1,5 @@
-"""Checks the addresses that brokers advertise: each must be allowed, resolve, accept connections,
-and have a name towards clients."""
+"""Checks the addresses that brokers advertise: each must be on the allow-list, must resolve, must
+accept connections, and must have a name for clients."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from gateway.wire.contract import Denial
 
 
 async def examine(plan: Plan, addresses: Sequence[Address], setting: str) -> list[Finding]:
-    """Check each advertised address as the gateway would dial it for a client. Return the findings:
-    about connections, about addresses that `targets` forbids, and about names towards clients.
-    `setting`: the broker's setting of its advertised address, for texts."""
+    """Check each advertised address as the gateway would dial it for a client. Return the findings
+    about connections, about addresses that the setting `targets` forbids, and about names for
+    clients. `setting`: the broker's own setting of its advertised address, which texts of findings
+    name."""
     cluster, names = plan.cluster, plan.names
     resolved = await run_all([partial(plan.network.resolve, address.host) for address in addresses])
     known = dict(zip(addresses, resolved, strict=True))
@@ -40,8 +41,8 @@ async def examine(plan: Plan, addresses: Sequence[Address], setting: str) -> lis
 
 
 def is_forbidden(cluster: model.Cluster, address: Address, resolved: Resolved) -> bool:
-    """Return whether the allow-list forbids all IP addresses of a host; False if it does not
-    resolve."""
+    """Return whether the allow-list forbids all IP addresses to which a host has resolved; False if
+    it has not resolved."""
     reachable = targets.allowed_ips(targets.allow_list(cluster), address, resolved.ips)
     return bool(resolved.ips) and not reachable
 

@@ -1,5 +1,5 @@
-"""Sends the first request of a protocol to an address, and finds out which protocol the peer there
-speaks."""
+"""Sends the first request of a protocol to an address, and finds out which protocol the peer at
+this address speaks."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ bytes."""
 class Question(Generic[T]):
     """A request to a peer, as a conversation of one protocol. `steps`: returns the conversation,
     which begins with a `Dial` and may raise `PeerError`. `frame_length`: see `contract.Entry`.
-    `largest`: bytes of the largest response."""
+    `largest`: the most bytes that a response may have."""
 
     steps: Callable[[], Generator[Step, StepResult, T | Stranger | Unreached]]
     frame_length: Callable[[bytearray], int]
@@ -47,8 +47,8 @@ class Question(Generic[T]):
 @dataclass(frozen=True, slots=True)
 class TimedAnswer(Generic[T]):
     """The outcome of a `Question`. `answer`: the peer's response, or why there is none. `seconds`:
-    until the connection was established; 0.0 without a connection. `agreed`: what its TLS handshake
-    agreed on; None without TLS."""
+    how long it took to connect; 0.0 if no connection was established. `agreed`: what the TLS
+    handshake agreed on; None without TLS."""
 
     answer: T | Stranger | Unreached | Insecure
     seconds: float
@@ -62,9 +62,9 @@ async def ask(
     plain: Question[T],
     secure: Secure | None = None,
 ) -> TimedAnswer[T]:
-    """Connect to an IP literal, send the question, and return the outcome. `secure`: TLS of the
-    connection; None: without TLS. `plain`: the question to a peer that should speak TLS and does
-    not; it contains no secret."""
+    """Connect to an address whose host is an IP literal, send the question, and return the outcome.
+    `secure`: the TLS of the connection; None: no TLS. `plain`: the question that is sent without
+    TLS if the peer should speak TLS and does not; it must contain no secret."""
     began = trio.current_time()
     sock = await network.connect(address)
     if isinstance(sock, Unreached):
@@ -138,8 +138,8 @@ async def _converse(
 
 
 def spoken_of(answer: T | Stranger | Unreached | Insecure, protocol: str) -> Spoken | None:
-    """Return which protocol a peer speaks; None if it could not be connected to (as
-    `checks.Checks.identify` does). `protocol`: the name of the protocol of the question."""
+    """Return which protocol a peer speaks, given its response to a question; None if no connection
+    could be established. `protocol`: the name of the protocol of the question."""
     if isinstance(answer, Unreached):
         return None
     if isinstance(answer, Insecure):
@@ -154,14 +154,14 @@ def spoken_of(answer: T | Stranger | Unreached | Insecure, protocol: str) -> Spo
 
 
 def name_address(broker: Address, address: Address) -> str:
-    """Return the title of a broker in findings: its address, and the IP address if its host is a
-    name."""
+    """Return the name that findings have for one IP address of a broker: the broker's address, and
+    the IP address if the broker's host is a name."""
     return str(broker) if broker == address else f"{broker} ({address.host})"
 
 
 def judge_tls(broker: Address, address: Address, agreed: Agreed | None) -> list[Finding]:
-    """Return the finding for the TLS of a broker at one of its IP addresses; an empty list without
-    TLS."""
+    """Return a list with the finding about the TLS of a broker at one of its IP addresses; an empty
+    list if the connection has no TLS."""
     if agreed is None:
         return []
     return [judge_agreed(f"TLS of {name_address(broker, address)}", agreed, time.time())]

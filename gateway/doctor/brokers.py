@@ -1,5 +1,6 @@
-"""Checks the brokers of one cluster: their names, the protocol's own checks, the addresses that
-they advertise, and the listeners' addresses for brokers with ids."""
+"""Checks the brokers of one cluster: whether their names resolve, what the protocol's own checks
+find, the addresses that the brokers advertise, and the gateway's addresses for brokers that have
+ids."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ SLOW_NAME = 1.0
 
 
 async def examine(plan: Plan) -> Section:
-    """Check one cluster, all its brokers concurrently, and return its section of the report."""
+    """Check all brokers of one cluster concurrently, and return the cluster's section of the
+    report."""
     checks = checks_of(PLUGINS[plan.protocol])
     examined = await run_all(
         [partial(_examine_broker, checks, plan, broker) for broker in plan.cluster.brokers]

@@ -1,7 +1,7 @@
-"""Reads the facts of certificates, and turns them into findings, without I/O.
+"""Reads the facts of certificates, and makes findings from them, without I/O.
 
-The certificates come from the files of a configuration (`tls_files`), or from peers (`handshakes`,
-`insecure`).
+The certificates come from the files that a configuration names (`tls_files`), or from peers
+(`handshakes`, `insecure`).
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ MOST_NAMES = 5
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The facts of a certificate. `subject`, `issuer`: the common name, or the whole distinguished
-    name if that has none. `names`: the hosts and IP addresses that the certificate is for.
-    `begins`, `ends`: its validity, in seconds since 1970. `is_own_issuer`: it is self-signed."""
+    name if it has no common name. `names`: the hosts and IP addresses for which the certificate is
+    valid. `begins`, `ends`: the time of its validity, in seconds since 1970. `is_own_issuer`: the
+    certificate is self-signed."""
 
     subject: str
     issuer: str
@@ -50,8 +51,9 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class ListFacts:
-    """The facts of a list of revoked certificates (CRL). `begins`: when it was issued, `next`: when
-    the next list is due (`inf` if the list does not say), both in seconds since 1970."""
+    """The facts of a list of revoked certificates (CRL). `begins`: when the list was issued.
+    `next`: when the next list is due; `inf` if the list does not say. Both are seconds since 1970.
+    """
 
     issuer: str
     begins: float
@@ -111,14 +113,16 @@ def _names_of(certificate: x509.Certificate) -> tuple[str, ...]:
 
 
 def listed(names: Collection[str]) -> str:
-    """Return the first `MOST_NAMES` names as a text, with the number of the others."""
+    """Return the first `MOST_NAMES` of the names as a text, and the number of names that are left
+    out."""
     shown = ", ".join(name[:LONGEST_NAME] for name in list(names)[:MOST_NAMES])
     others = len(names) - MOST_NAMES
     return f"{shown} and {others} more" if others > 0 else shown
 
 
 def describe(facts: Facts) -> str:
-    """Return the hosts of a certificate (or its subject) and the end of its validity, as a text."""
+    """Return a text with the hosts of a certificate, or its subject if it has no hosts, and with
+    the end of its validity."""
     whose = f"for {listed(facts.names)}" if facts.names else f"of {facts.subject}"
     return f"{whose}, until {format_date(facts.ends)}"
 
@@ -127,13 +131,15 @@ def describe(facts: Facts) -> str:
 
 
 def ends_soon(facts: Facts, now: float) -> bool:
-    """Return whether a certificate should have been renewed by `now` (seconds since 1970)."""
+    """Return whether a certificate expires so soon that it should have been renewed. `now`: seconds
+    since 1970."""
     return facts.ends - now < min(SOON, (facts.ends - facts.begins) * _LAST_PART)
 
 
 def judge_certificate(check: str, chain: Sequence[Facts], use: str, now: float) -> Finding:
-    """Return the finding for the validity of the certificates in one file. `chain`: begins with the
-    peer's own certificate. `use`: what the file is for, such as "shown by edge"."""
+    """Return the finding about the validity of the certificates in one file. `chain`: these
+    certificates; the first is the peer's own. `use`: what the file is for, such as "shown by edge".
+    """
     wrong = [
         certificate for certificate in chain if not certificate.begins <= now <= certificate.ends
     ]
@@ -155,8 +161,8 @@ WAIT = "Wait for it, or set this machine's clock right."
 
 
 def judge_authorities(check: str, held: Sequence[Facts], use: str, now: float) -> Finding:
-    """Return the finding for the validity of the authorities in one file. `use`: what the file is
-    for, such as "for clients of edge"."""
+    """Return the finding about the validity of the authorities' certificates in one file. `use`:
+    what the file is for, such as "for clients of edge"."""
     first = min(held, key=lambda authority: authority.ends)
     whose = f"{first.subject}, until {format_date(first.ends)}"
     detail = whose if len(held) == 1 else f"{len(held)} authorities, the first to end {whose}"
@@ -175,8 +181,8 @@ def judge_authorities(check: str, held: Sequence[Facts], use: str, now: float) -
 
 
 def judge_list(check: str, held: ListFacts, use: str, now: float) -> Finding:
-    """Return the finding for the dates of one list of revoked certificates. `use`: what the list is
-    for."""
+    """Return the finding about the dates of one list of revoked certificates. `use`: what the list
+    is for."""
     detail = f"certificates that {held.issuer} revoked; {use}"
     remedy = "Fetch the authority's next list into the file; a running gateway reads it."
     if held.next < now:
@@ -196,8 +202,8 @@ def judge_list(check: str, held: ListFacts, use: str, now: float) -> Finding:
 
 
 def judge_names(check: str, leaf: Facts) -> Finding | None:
-    """Return a warning if a certificate names no host, so that clients cannot verify it; None
-    otherwise."""
+    """Return a warning if a certificate names no host, so that clients cannot verify it; otherwise
+    None."""
     if leaf.names:
         return None
     return warn(
@@ -209,8 +215,9 @@ def judge_names(check: str, leaf: Facts) -> Finding | None:
 
 
 def judge_chain(check: str, leaf: Facts, *, known: bool) -> Finding | None:
-    """Return a warning if a file lacks the certificate of the authority that signed its first one;
-    None otherwise. `known`: that authority is in the file, or among those known here."""
+    """Return a warning if a file does not contain the certificate of the authority that signed its
+    first certificate; otherwise None. `known`: no warning is needed, because the authority is in
+    the file, or is known on this machine."""
     if known or leaf.is_own_issuer:
         return None
     return warn(
@@ -225,8 +232,9 @@ def judge_chain(check: str, leaf: Facts, *, known: bool) -> Finding | None:
 def judge_missing_lists(
     check: str, authorities: Sequence[Facts], lists: Sequence[ListFacts]
 ) -> Finding | None:
-    """Return a warning if some authorities have a list of revoked certificates and others have
-    none; None otherwise. OpenSSL then refuses all certificates that the others signed."""
+    """Return a warning if some authorities have a list of revoked certificates and other
+    authorities have none; otherwise None. OpenSSL refuses all certificates that the authorities
+    without a list have signed."""
     having = {facts.issuer for facts in lists}
     without = [authority.subject for authority in authorities if authority.subject not in having]
     if not lists or not without:

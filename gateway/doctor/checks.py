@@ -1,5 +1,5 @@
-"""The interface of a protocol's own checks of its brokers; the protocol's plugin names their
-module."""
+"""The interface of a protocol's own checks of its brokers. The plugin of the protocol names the
+module with these checks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ from gateway.wire.plugin import Plugin
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the checks of one cluster begin with.
+    """What the checks of one cluster need to know.
 
-    `modes`: identity modes of its listeners. `own`: the gateway's credential for these brokers;
-    None if it cannot be used. `role`: the role that this credential states; None if it states none.
-    `names`: the template of brokers' names towards clients; None without one. `tls`: makes TLS
-    streams to brokers; None if no broker speaks TLS, or a file of TLS is wrong. `listeners`: the
-    listeners in front of the cluster. `largest`: bytes of the largest message that may pass where
-    the gateway holds some messages whole; None if it holds none.
+    `modes`: the identity modes of the cluster's listeners. `own`: the gateway's credential for
+    these brokers; None if it cannot be used. `role`: the role that this credential states; None if
+    it states none. `names`: the template of the brokers' names for clients; None if there is no
+    template. `tls`: makes TLS streams to brokers; None if no broker speaks TLS, or if a TLS file is
+    wrong. `listeners`: the listeners in front of the cluster. `largest`: bytes of the largest
+    message that may pass, if the gateway holds some messages whole; None if it holds no message
+    whole.
     """
 
     name: str
@@ -57,17 +58,18 @@ class Plan:
 
     @property
     def passes_through(self) -> bool:
-        """Return whether brokers see clients' own credentials."""
+        """Return whether the brokers authenticate clients by the clients' own credentials."""
         return "pass-through" in self.modes or not self.modes
 
     @property
     def verifying(self) -> bool:
-        """Return whether brokers see the gateway's credential."""
+        """Return whether the gateway shows its own credential to the brokers."""
         return bool(set(self.modes) - {"pass-through"})
 
     @property
     def forwards(self) -> bool:
-        """Return whether brokers always see both the gateway's credential and a client's."""
+        """Return whether the brokers are always shown both the gateway's credential and the
+        client's."""
         return self.verifying and "verify" not in self.modes
 
 
@@ -75,9 +77,9 @@ class Plan:
 class Examined:
     """The findings for one broker.
 
-    `connected`: one finding for each IP address. `others`: all further findings. `advertised`:
-    addresses to which the broker directs clients. `ids`: the ids of all brokers that it names, in
-    protocols whose brokers have ids.
+    `connected`: one finding for each IP address of the broker. `others`: all further findings.
+    `advertised`: the addresses to which the broker directs clients. `ids`: the ids of all brokers
+    that this broker lists, in protocols whose brokers have ids.
     """
 
     connected: Sequence[Finding]
@@ -87,30 +89,30 @@ class Examined:
 
 
 class Spoken(NamedTuple):
-    """The protocol that a peer speaks. `is_protocol`: it is the expected protocol. `words`: a
-    phrase for texts, such as "speaks HTTP"."""
+    """Which protocol a peer speaks. `is_protocol`: it is the expected protocol. `words`: a phrase
+    about the peer for texts, such as "speaks HTTP"."""
 
     is_protocol: bool
     words: str
 
 
 class Checks(Protocol):
-    """The interface of a module with one protocol's checks. `ADVERTISED_BY`: the name and the place
-    of the broker's setting for the address that it advertises, for texts."""
+    """The interface of a module with one protocol's checks. `ADVERTISED_BY`: the broker's setting
+    for the address that it advertises, with the place of this setting, for texts."""
 
     ADVERTISED_BY: str
 
     async def examine_broker(
         self, plan: Plan, broker: Address, addresses: Sequence[Address]
     ) -> Examined:
-        """Check one broker at each of its IP addresses, with TLS if the broker has TLS."""
+        """Check one broker at each of its IP addresses. TLS is used if the broker speaks TLS."""
         ...
 
     async def identify(
         self, network: Network, address: Address, secure: Secure | None
     ) -> Spoken | None:
-        """Return which protocol a peer at an IP address speaks; None if it cannot be connected to.
-        `secure`: TLS of the connection; None: without TLS."""
+        """Return which protocol the peer at an IP address speaks; None if no connection can be
+        established. `secure`: the TLS of the connection; None: no TLS."""
         ...
 
 

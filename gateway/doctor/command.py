@@ -1,4 +1,5 @@
-"""`gateway doctor`: runs all checks, prints their table, and sets the exit status."""
+"""`gateway doctor`: runs all checks, prints the table of their findings, and sets the exit
+status."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ WORKS, FAILS, INTERRUPTED = 0, 1, 130
 def doctor(path: Path) -> int:
     """Check everything that a configuration names, print the findings, and return the exit status.
 
-    Raises `ConfigurationError` if the file itself is wrong.
+    Raises `ConfigurationError` if the configuration file itself is wrong.
     """
     configuration = load(path)
     network = Network(min(configuration.deadlines.dial, LONGEST_TIMEOUT))

@@ -1,5 +1,5 @@
-"""Checks the gateway's addresses for brokers that have ids: each broker needs one, and its host
-must resolve."""
+"""Checks the gateway's addresses for brokers that have ids: each broker needs an address of the
+gateway, and the host of this address must resolve."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from gateway.wire.address import Address
 
 
 async def examine(plan: Plan, ids: Collection[int]) -> list[Finding]:
-    """Check the addresses that each listener of a cluster has for brokers. `ids`: the ids that the
-    brokers reported; empty if unknown."""
+    """Check the addresses that each listener of a cluster has for brokers. `ids`: the ids of the
+    brokers, as the brokers reported them; empty if they are unknown."""
     findings = await run_all(
         [
             partial(_examine_listener, plan.network, listener, sorted(ids))
@@ -90,8 +90,8 @@ async def _examine_hosts(
 
 
 def in_ranges(numbers: Iterable[int]) -> str:
-    """Return numbers, in their order, as a text such as `0-2,7`, which is how settings write broker
-    ids."""
+    """Return numbers, in their order, as a text such as `0-2,7`. Settings have broker ids in this
+    form."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

@@ -1,7 +1,7 @@
-"""Checks the files of keys, tokens and passwords: readable, protected from other users, and with
-valid content.
+"""Checks the files of keys, tokens and passwords: each must be readable, must be protected from
+other users, and must have valid content.
 
-`tls_files` checks certificates and their keys.
+The files of certificates and of their keys are checked by `tls_files`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ def examine(configuration: model.Configuration, folder: Path, now: float) -> Ite
     """Check each file of keys, tokens and passwords that a configuration names. `now`: seconds
     since 1970.
 
-    Paths are shown relative to `folder`, the configuration's own, as they are written in it.
+    `folder`: the folder of the configuration file. Findings show paths relative to it, as the
+    configuration has them.
     """
     for listener in configuration.listeners:
         token = listener.identity.token
@@ -70,7 +71,8 @@ def examine(configuration: model.Configuration, folder: Path, now: float) -> Ite
 
 
 def uses_credential(configuration: model.Configuration, cluster: str) -> bool:
-    """Return whether a listener presents the gateway's credential to this cluster."""
+    """Return whether a listener shows the gateway's own credential to the brokers of this
+    cluster."""
     modes = {
         listener.identity.mode
         for listener in configuration.listeners
@@ -177,8 +179,8 @@ _RENEW = "Put a newer token into the file; a running gateway reads it by itself.
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The claims of a token, not verified. `role`: the claim `sub`. Times are seconds since
-    1970."""
+    """The claims of a token, which are not verified. `role`: the claim `sub`. Times are seconds
+    since 1970."""
 
     role: str | None
     begins_at: float | None
@@ -186,7 +188,8 @@ class Claims:
 
 
 def read_claims(token: bytes) -> Claims | None:
-    """Return the claims of a token without verifying it; None if it is not a JSON Web Token."""
+    """Return the claims of a token without verifying the token; None if it is not a JSON Web
+    Token."""
     try:
         claims = json.loads(jws.extract_compact(token).payload or b"")
     except _MALFORMED:
@@ -256,20 +259,21 @@ def _check_passwords(credential: model.Credential, cluster: str, folder: Path) -
 
 
 def display_path(path: Path, folder: Path) -> str:
-    """Return a path as text, relative to `folder` if it is inside, as the configuration writes
-    it."""
+    """Return a path as text. It is relative to `folder` if it is inside this folder, as the
+    configuration has it."""
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
 def file_error(check: str, error: ConfigurationError) -> Finding:
-    """Return the finding for an error about a file. The error's text is "problem. Remedy"."""
+    """Return the finding for an error about a file. The text of the error has the form "problem.
+    Remedy"."""
     wrong, _, right = str(error).partition(". ")
     return fail(check, wrong, right or "Name another file, or other algorithms.")
 
 
 def check_rights(check: str, path: Path, detail: str, forbidden: int) -> Finding:
-    """Return ok with `detail`, or a warning if other users have any right to the file that is in
-    `forbidden` (bits of its mode)."""
+    """Return a warning if users other than the owner have a right to the file that is in
+    `forbidden` (bits of the file's mode); otherwise a finding `ok` with `detail`."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:

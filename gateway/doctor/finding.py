@@ -1,4 +1,4 @@
-"""Findings of the doctor: plain values, which `report` prints."""
+"""The findings of the doctor. They are plain values, which `report` prints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Status(StrEnum):
-    """Result of a check; the value is the word in the table."""
+    """The result of a check. The value is the word that the table shows."""
 
     OK = "ok"
     SKIP = "skip"  # the check was impossible, which is no fault
@@ -20,8 +20,8 @@ class Status(StrEnum):
 class Finding:
     """One line of the report's table.
 
-    `check`: what was checked. `detail`: the result. `remedy`: advice; `example`: a command or
-    setting for it, printed unchanged. No field contains a secret.
+    `check`: what was checked. `detail`: the result. `remedy`: advice. `example`: a command or
+    setting that belongs to the advice, and is printed unchanged. No field contains a secret.
     """
 
     check: str
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A title, and the findings below it."""
+    """One part of the report: a title, and the findings below it."""
 
     title: str
     findings: tuple[Finding, ...]
@@ -45,12 +45,13 @@ def ok(check: str, detail: str) -> Finding:
 
 
 def skip(check: str, detail: str, remedy: str = "", example: str = "") -> Finding:
-    """Return a finding with status `skip`: the check was impossible."""
+    """Return a finding with status `skip`: the check could not be made."""
     return Finding(check, Status.SKIP, detail, remedy, example)
 
 
 def warn(check: str, detail: str, remedy: str, example: str = "") -> Finding:
-    """Return a finding with status `warn`: it works, or may work, but needs attention."""
+    """Return a finding with status `warn`: what was checked works, or may work, but needs
+    attention."""
     return Finding(check, Status.WARN, detail, remedy, example)
 
 

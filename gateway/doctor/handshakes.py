@@ -1,4 +1,5 @@
-"""Tries the TLS handshake of each listener: with the program that listens there, or in memory."""
+"""Tries the TLS handshake of each listener: with the program that already listens at its address,
+or in memory if none does."""
 
 from __future__ import annotations
 
@@ -92,7 +93,7 @@ def _rehearsed(side: ServerSide, chain: Sequence[x509.Certificate], host: str) -
 
 
 def judge_answer(check: str, agreed: Agreed, file: str, *, is_same: bool) -> Finding:
-    """Return the finding for a handshake with the program that already listens. `is_same`: that
+    """Return the finding about a handshake with the program that already listens. `is_same`: this
     program shows the certificate in `file`."""
     detail = f"answers with {agreed.version}, {agreed.cipher}"
     if is_same:
@@ -107,7 +108,8 @@ def judge_answer(check: str, agreed: Agreed, file: str, *, is_same: bool) -> Fin
 
 
 def judge_rehearsal(check: str, outcome: Agreed | OSError, file: str) -> Finding:
-    """Return the finding for a handshake in memory. `outcome`: what it agreed on, or its error."""
+    """Return the finding about a handshake in memory. `outcome`: what the handshake agreed on, or
+    its error. `file`: the file of the listener's certificate."""
     if isinstance(outcome, Agreed):
         return ok(check, f"{file} works: {outcome.version}, {outcome.cipher}; nothing listens yet")
     failure = classify(outcome)

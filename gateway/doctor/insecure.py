@@ -16,11 +16,12 @@ from gateway.tls.handshake import reason_of
 class Trouble(Enum):
     """Why there is no TLS connection.
 
-    `AUTHORITY`: the authority of the peer's certificate is not trusted. `NAME`: that certificate is
-    for other hosts. `PURPOSE`: it is not for servers. `NONE`: the peer does not speak TLS.
-    `WANTED`: the peer wants a certificate of the gateway, or does not accept the one that it got.
-    `AMBIGUOUS`: `WANTED`, or no cipher in common. `OLD`: the peer has only old versions of TLS.
-    `SILENT`: the peer did not answer in time.
+    `AUTHORITY`: the authority that signed the peer's certificate is not trusted. `NAME`: the peer's
+    certificate is for other hosts. `PURPOSE`: the peer's certificate is not for servers. `NONE`:
+    the peer does not speak TLS. `WANTED`: the peer wants a certificate of the gateway, or does not
+    accept the certificate that the gateway has shown. `AMBIGUOUS`: either `WANTED`, or both sides
+    have no cipher in common. `OLD`: the peer speaks only old versions of TLS. `SILENT`: the peer
+    did not respond in time.
     """
 
     AUTHORITY = auto()
@@ -44,8 +45,8 @@ OF_CERTIFICATE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Insecure:
-    """A failed TLS handshake. `words`: the reason, in OpenSSL's words. `shown`: the peer's
-    certificate; None if it is unknown."""
+    """A failed TLS handshake. `trouble`: the kind of the reason. `words`: the reason in the words
+    of OpenSSL. `shown`: the peer's certificate; None if it is unknown."""
 
     trouble: Trouble
     words: str = ""
@@ -97,7 +98,8 @@ _CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 def classify(error: OSError) -> Insecure:
-    """Return the trouble behind an error of a handshake, or of the first read after it."""
+    """Return the failed handshake that an error stands for. The error comes from the handshake, or
+    from the first read after it."""
     return Insecure(_trouble_of(error), reason_of(error))
 
 
@@ -117,8 +119,8 @@ def _trouble_of(error: OSError) -> Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """The TLS settings by which the gateway trusts the brokers of a cluster. `cluster`: its name.
-    `host`: the host that the gateway dials."""
+    """The TLS settings by which the gateway trusts the brokers of a cluster. `cluster`: the name of
+    the cluster. `host`: the host that the gateway dials."""
 
     cluster: str
     settings: model.ClusterTls
@@ -131,7 +133,7 @@ class Trust:
 
 
 def judge_agreed(check: str, agreed: Agreed, now: float) -> Finding:
-    """Return the finding for a successful handshake."""
+    """Return the finding about a successful handshake."""
     shown, detail = agreed.shown, f"{agreed.version}, {agreed.cipher}"
     if shown is None:
         return ok(check, detail)
@@ -142,7 +144,7 @@ def judge_agreed(check: str, agreed: Agreed, now: float) -> Finding:
 
 
 def judge_insecure(check: str, insecure: Insecure, trust: Trust, now: float) -> Finding:
-    """Return the finding for a failed handshake with a broker."""
+    """Return the finding about a failed handshake with a broker."""
     match insecure.trouble:
         case Trouble.AUTHORITY:
             return _judge_authority(check, insecure.shown, trust)

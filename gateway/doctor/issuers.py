@@ -39,13 +39,14 @@ _AGENT = (
 
 
 class Given(NamedTuple):
-    """A token that an issuer has just given to the gateway. `lifetime`: seconds."""
+    """A token that an issuer has just given to the gateway. `lifetime`: how many seconds it is
+    valid."""
 
     credential: Credential
     lifetime: float
 
     def current(self) -> Credential:
-        """See `StoredCredential`."""
+        """Return the token as a credential; see `StoredCredential`."""
         return self.credential
 
 
@@ -53,13 +54,14 @@ Check = Callable[[], Awaitable[Finding]]
 
 
 def has_any(configuration: model.Configuration) -> bool:
-    """Return whether the configuration names any issuer to ask, or a policy agent."""
+    """Return whether the configuration names an issuer to which requests are sent, or a policy
+    agent."""
     return next(_checks(configuration), None) is not None
 
 
 async def examine(configuration: model.Configuration) -> list[Finding]:
-    """Send one request to each issuer and to the policy agent, concurrently; return their
-    findings."""
+    """Send one request to each issuer and to the policy agent, all concurrently; return the
+    findings about them."""
     return await run_all(list(_checks(configuration)))
 
 

@@ -1,4 +1,4 @@
-"""Checks what the machine offers the process: compiled loops, descriptors and memory."""
+"""Checks what the machine offers to the process: compiled loops, file descriptors and memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ IDLE_CONNECTION = 5632
 
 
 def examine(configuration: model.Configuration) -> Iterator[Finding]:
-    """Compare the resources that a configuration may need with the available ones."""
+    """Compare the resources that a configuration may need with those that are available; yield the
+    findings."""
     yield ok("hot loops", f"pure: {WHY_PURE}" if WHY_PURE else IMPLEMENTATION)
     connections = configuration.limits.connections * len(configuration.listeners)
     yield descriptors(connections, machine.descriptors())
@@ -41,8 +42,8 @@ def examine(configuration: model.Configuration) -> Iterator[Finding]:
 
 
 def descriptors(connections: int, allowed: int | None) -> Finding:
-    """Return the finding for descriptors. `connections`: the most at a time. `allowed`: the
-    process's limit of descriptors; None: no limit."""
+    """Return the finding about file descriptors. `connections`: the most client connections that
+    may be open at a time. `allowed`: the process's limit of descriptors; None: no limit."""
     check, needed = "descriptors", descriptors_for(connections)
     if allowed is None or allowed >= needed:
         return ok(check, f"{allowed or 'endless'}, {needed} at the most")
@@ -56,7 +57,7 @@ def descriptors(connections: int, allowed: int | None) -> Finding:
 
 
 def memory(needed: int, allowed: int, limited_by: str) -> Finding:
-    """Return the finding for memory. `needed`, `allowed`: bytes. `limited_by`: the source of the
+    """Return the finding about memory. `needed`, `allowed`: bytes. `limited_by`: what sets the
     limit, for texts."""
     check, detail = "memory", f"{allowed // MIB} MiB by {limited_by}"
     if allowed >= needed:
@@ -70,7 +71,7 @@ def memory(needed: int, allowed: int, limited_by: str) -> Finding:
 
 
 def available(groups: Path, own: Path, physical: int) -> tuple[int, str]:
-    """Return the bytes that the process may have, and the source of the limit."""
+    """Return how many bytes of memory the process may have, and what sets this limit."""
     limits = [limit for limit in map(_limit, control_groups(groups, own)) if limit is not None]
     if limits and min(limits) < physical:
         return min(limits), "the container's limit"

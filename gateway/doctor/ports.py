@@ -1,4 +1,4 @@
-"""Checks the addresses of listeners: whether they are free, or what listens there."""
+"""Checks the addresses of listeners: whether they are free, or which program listens at them."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _RUNS = "a gateway seems to run here already"
 
 
 async def examine(configuration: model.Configuration, network: Network) -> list[Finding]:
-    """Try to bind each address of the listeners and of admin, and probe those in use; return the
-    findings."""
+    """Try to bind each address of the listeners and of the admin listener, and probe the addresses
+    that are in use; return the findings."""
     named = [broker for cluster in configuration.clusters.values() for broker in cluster.brokers]
     tries = [
         partial(_examine_listener, listener, bind, named, network)
@@ -82,8 +82,8 @@ async def _examine_admin(admin: model.Admin, network: Network) -> Finding:
 
 
 def points_here(broker: Address, bind: Address) -> bool:
-    """Return whether a broker's address is the listener's own, by their texts alone: no name is
-    resolved."""
+    """Return whether a broker's address is the listener's own address. The texts of the two are
+    compared; no name is resolved."""
     if broker.port != bind.port:
         return False
     local = broker.host in _LOCAL
@@ -94,9 +94,10 @@ def points_here(broker: Address, bind: Address) -> bool:
 
 
 def try_bind(bind: Address) -> int:
-    """Bind an address as a listener would, and close. Return 0 or an `errno`.
+    """Bind an address as a listener would, and close the socket again. Return 0 if that works,
+    otherwise the `errno`.
 
-    The socket does not listen meanwhile, so no client can connect.
+    The socket does not listen, so no client can connect to it.
     """
     hosts = [bind.host] if bind.host else EVERYWHERE
     for number, host in enumerate(hosts):
@@ -164,8 +165,8 @@ def _ss(bind: Address) -> str:
 
 
 def reachable(bind: Address) -> Address:
-    """Return the address by which this machine reaches a listener: a loopback address if the
-    listener has all addresses."""
+    """Return the address by which this machine reaches a listener. If the listener is bound to all
+    addresses, it is a loopback address."""
     return Address(_LOOPBACK.get(bind.host, bind.host), bind.port)
 
 

@@ -1,7 +1,7 @@
-"""Network access of the checks: resolving names, connecting, and detecting TLS, each bounded in
-time.
+"""Network access of the checks: resolving names, connecting, and detecting TLS. Each of these steps
+is bounded in time.
 
-Each step takes at most `timeout` seconds, so that a silent peer cannot block the user; steps of
+A step takes at most `timeout` seconds, so that a silent peer cannot keep the user waiting. Steps of
 different checks run concurrently.
 """
 
@@ -37,15 +37,16 @@ MOST_ADDRESSES = 16
 
 @dataclass(frozen=True, slots=True)
 class Unreached:
-    """A failed connection attempt. `code`: an `errno`; None: no answer in time."""
+    """A failed attempt to connect. `code`: the `errno`; None: there was no response in time."""
 
     code: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """The result of resolving a host. `ips`: in the order to try them; empty with `error`.
-    `others`: number of IP addresses that were left out. `seconds`: how long it took."""
+    """The result of resolving a host. `ips`: the IP addresses, in the order in which to try them;
+    empty if there is an `error`. `others`: how many IP addresses were left out. `seconds`: how long
+    resolving took."""
 
     ips: tuple[str, ...]
     seconds: float
@@ -54,7 +55,7 @@ class Resolved:
 
 
 def is_literal(host: str) -> bool:
-    """Return whether the host is an IP address."""
+    """Return whether the host is an IP address, not a name."""
     try:
         ip_address(host)
     except ValueError:
@@ -64,13 +65,14 @@ def is_literal(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Network access of the checks. `timeout`: seconds for one step. `look_up`: resolves a name."""
+    """Network access of the checks. `timeout`: seconds for one step. `look_up`: resolves a name to
+    IP addresses."""
 
     timeout: float = LONGEST_TIMEOUT
     look_up: LookUp = look_up
 
     async def resolve(self, host: str) -> Resolved:
-        """Resolve a host; an IP literal stands for itself."""
+        """Resolve a host. If the host is an IP literal, the result is this address."""
         began = trio.current_time()
         ips, error = await self._look_up_addresses(host)
         seconds = trio.current_time() - began
@@ -87,7 +89,8 @@ class Network:
         return (), "the name server does not answer"
 
     async def connect(self, address: Address) -> socket.socket | Unreached:
-        """Connect to an IP literal. Return the socket, or why there is none."""
+        """Connect to an address whose host is an IP literal. Return the socket, or why there is
+        none."""
         with trio.move_on_after(self.timeout):
             try:
                 return await connect(address)
@@ -96,7 +99,7 @@ class Network:
         return Unreached(None)
 
     async def speaks_tls(self, address: Address) -> bool:
-        """Return whether a peer answers a ClientHello with a record of a TLS handshake."""
+        """Return whether a peer responds to a TLS ClientHello with a record of a TLS handshake."""
         sock = await self.connect(address)
         if isinstance(sock, Unreached):
             return False
@@ -118,7 +121,7 @@ def _client_hello() -> bytes:
 
 
 async def run_all(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
-    """Call all concurrently; return the results in the order of the calls."""
+    """Call all functions concurrently; return their results in the order of the calls."""
     results: dict[int, T] = {}
 
     async def keep(number: int, call: Callable[[], Awaitable[T]]) -> None:
@@ -134,7 +137,7 @@ async def run_all(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
 
 
 def judge_unreached(check: str, address: Address, code: int | None) -> Finding:
-    """Return the finding for a failed connection attempt. `code`: see `Unreached`."""
+    """Return the finding about a failed attempt to connect. `code`: see `Unreached`."""
     name = errno.errorcode.get(code or 0, "unknown error")
     other = f"cannot be connected to: {name}", _NO_ROUTE_REMEDY
     reason, remedy = _UNREACHED.get(code, other)

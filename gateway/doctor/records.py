@@ -1,4 +1,5 @@
-"""Asks brokers for the topics of usage records, as the shipper does."""
+"""Asks brokers for the topics to which the shipper sends usage records, by means of the shipper's
+client."""
 
 from __future__ import annotations
 
@@ -24,15 +25,15 @@ _REMEDY = (
 
 
 def has_any(configuration: model.Configuration) -> bool:
-    """Return whether usage records go to a topic."""
+    """Return whether the configuration has usage records sent to a topic."""
     return configuration.usage is not None and configuration.usage.topic is not None
 
 
 async def examine(
     configuration: model.Configuration, own: StoredCredential | None
 ) -> list[Finding]:
-    """Ask for each topic once. `own`: the gateway's credential for these brokers, None if
-    unusable."""
+    """Ask the brokers about each topic once; return the findings. `own`: the gateway's credential
+    for these brokers; None if it is unusable."""
     brief = make_brief(configuration)
     if brief is None:
         return []

@@ -1,5 +1,5 @@
-"""TLS handshakes in memory, between a listener's side and a client in this process: no port is
-needed."""
+"""TLS handshakes in memory, between the server side of a listener and a client, both in this
+process. No port is needed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ Serve = Callable[[socket.socket], TlsStream]
 
 
 def rehearse(serve: Serve, client: ssl.SSLContext, host: str) -> Agreed:
-    """Do a handshake for a host, and return what both sides agreed on. Raises `OSError` if it
+    """Do a handshake for a host name, and return what both sides agreed on. `serve`: makes the
+    server's side. `client`: the context of the client's side. Raises `OSError` if the handshake
     fails."""
     near, far = socket.socketpair()
     with near, far:
@@ -37,8 +38,8 @@ def rehearse(serve: Serve, client: ssl.SSLContext, host: str) -> Agreed:
 
 
 def is_trusted_here(context: ssl.SSLContext) -> bool:
-    """Return whether this machine trusts the authority that signed the certificate in a server's
-    context."""
+    """Return whether this machine trusts the authority that signed the certificate in the context
+    of a server."""
     context.sslobject_class = NamedObject
     client = trusting()
     client.load_default_certs()
@@ -51,8 +52,8 @@ def is_trusted_here(context: ssl.SSLContext) -> bool:
 
 
 def trusting(authority: str | None = None) -> ssl.SSLContext:
-    """Return the context of a client that trusts one authority (PEM), self-signed or not. Neither
-    the host nor the dates of certificates are checked."""
+    """Return the context of a client that trusts one authority (PEM), self-signed or not; None: no
+    authority. The client checks neither the host nor the dates of certificates."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.sslobject_class = NamedObject
     context.check_hostname = False

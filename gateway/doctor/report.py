@@ -23,7 +23,8 @@ _COLOURS = {Status.OK: "32", Status.SKIP: "36", Status.WARN: "33", Status.FAIL: 
 
 
 def table(sections: Sequence[Section], width: int, *, colour: bool) -> str:
-    """Return the table of all sections with findings, and a last line with their counts."""
+    """Return the table of all sections that have findings, and a last line that counts the
+    findings."""
     width = min(max(width, NARROWEST), WIDEST)
     sections = [section for section in sections if section.findings]
     names = [len(finding.check) for section in sections for finding in section.findings]

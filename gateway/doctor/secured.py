@@ -1,4 +1,5 @@
-"""TLS of the checks: handshakes with peers, what they agree on, and why they fail."""
+"""TLS of the checks: doing handshakes with peers, what the handshakes agree on, and why they
+fail."""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ from gateway.wire.address import Address
 
 @dataclass(frozen=True, slots=True)
 class Secure:
-    """TLS for connections to a host. `wrap`: returns the TLS stream over a connected socket, before
-    its handshake."""
+    """TLS for connections to a host. `wrap`: returns a TLS stream over a connected socket; its
+    handshake is not done yet."""
 
     host: str
     wrap: Callable[[socket], TlsStream]
 
 
 async def shaken(network: Network, sock: socket, secure: Secure) -> TlsStream | Insecure:
-    """Do the TLS handshake over a socket. Return the stream, or why the handshake failed; the
-    socket is closed then."""
+    """Do the TLS handshake over a socket. Return the stream. If the handshake fails, return why,
+    and close the socket."""
     stream = secure.wrap(sock)
     try:
         with trio.move_on_after(network.timeout):
@@ -50,8 +51,8 @@ async def shaken(network: Network, sock: socket, secure: Secure) -> TlsStream | 
 async def connect(
     network: Network, address: Address, secure: Secure | None
 ) -> Stream | Insecure | Unreached:
-    """Connect to an IP literal, with TLS unless `secure` is None. Return the stream, or why there
-    is none."""
+    """Connect to an address whose host is an IP literal, with TLS unless `secure` is None. Return
+    the stream, or why there is none."""
     sock = await network.connect(address)
     if secure is None or isinstance(sock, Unreached):
         return sock
@@ -59,7 +60,7 @@ async def connect(
 
 
 def agreed_of(stream: TlsStream) -> Agreed:
-    """Return what a handshake agreed on. `stream`: the client's, after that handshake."""
+    """Return what a TLS handshake agreed on. `stream`: the client's stream after the handshake."""
     shown = None
     if stream.certificate is not None:
         with suppress(ValueError):  # OpenSSL reads some that `cryptography` does not
@@ -68,8 +69,8 @@ def agreed_of(stream: TlsStream) -> Agreed:
 
 
 async def explain(network: Network, address: Address, host: str, failure: Insecure) -> Insecure:
-    """Return a failed handshake, with the certificate that the peer shows if the certificate is the
-    trouble."""
+    """Return the failed handshake `failure`. If the peer's certificate is the reason of the
+    failure, add this certificate to it."""
     if failure.trouble not in OF_CERTIFICATE:
         return failure
     return replace(failure, shown=await _shown(network, address, host))
@@ -87,8 +88,9 @@ async def _shown(network: Network, address: Address, host: str) -> Facts | None:
 
 
 async def farewell(network: Network, address: Address, secure: Secure) -> Insecure | None:
-    """Connect, and return why a peer ends connections after the handshake; None if it does not say.
-    In TLS 1.3 a server that misses the client's certificate says so only then."""
+    """Connect, and return the reason for which the peer ends the connection after the handshake;
+    None if the peer gives no reason. In TLS 1.3 a server that requires a client certificate reports
+    that it is missing only after the handshake."""
     stream = await connect(network, address, secure)
     if not isinstance(stream, TlsStream):
         return None
@@ -108,7 +110,8 @@ async def farewell(network: Network, address: Address, secure: Secure) -> Insecu
 
 
 def unverifying(host: str) -> Secure:
-    """Return TLS that accepts any certificate, for connections that send nothing secret."""
+    """Return TLS that accepts any certificate. It is for connections on which nothing secret is
+    sent."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.sslobject_class = NamedObject
     context.check_hostname = False

@@ -1,4 +1,4 @@
-"""Checks that the store of shared limits answers, and fast enough."""
+"""Checks that the store of shared limits responds, and that it is fast enough."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TIMES = 5
 
 async def examine(configured: model.Store, network: Network) -> Finding:
     """Send requests to the store as the gateway would, but with a longer timeout; return the
-    finding."""
+    finding about the store."""
     check = f"store {configured.url}"
     try:
         store = store_of(configured.model_copy(update={"timeout": network.timeout}))

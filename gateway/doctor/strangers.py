@@ -1,5 +1,5 @@
-"""Recognizes peers that do not speak the protocol of a cluster: by their first bytes, or their
-silence."""
+"""Recognizes peers that do not speak the protocol of a cluster, by the first bytes that they send,
+or by their silence."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from gateway.wire.contract import Denial, Refusal, StepResult
 
 
 class Stranger(Enum):
-    """What a peer that is not a broker appears to be. `value`: a phrase, with a place for the name
-    of the expected protocol."""
+    """What a peer that is not a broker seems to be. `value`: a phrase about the peer, in which
+    `{protocol}` stands for the name of the expected protocol."""
 
     TLS = "speaks TLS"
     PLAIN = "speaks {protocol} without TLS"
@@ -20,12 +20,13 @@ class Stranger(Enum):
     STRANGE = "answers in a protocol that is not {protocol}'s"
 
     def words(self, protocol: str) -> str:
-        """Return the phrase for this peer. `protocol`: the name of the expected protocol."""
+        """Return the phrase about this peer. `protocol`: the name of the expected protocol."""
         return self.value.format(protocol=protocol)
 
 
 def read_silence(denial: StepResult) -> Stranger:
-    """Return what a peer appears to be that sent no frame. `denial`: the result of `Receive`."""
+    """Return what a peer seems to be if it has sent no frame. `denial`: the result of the step
+    `Receive`."""
     refusal = denial.refusal if isinstance(denial, Denial) else None
     return _SILENCES.get(refusal, Stranger.STRANGE)  # STRANGE: a frame far too large
 
@@ -37,7 +38,8 @@ _SILENCES: dict[Refusal | None, Stranger] = {
 
 
 def recognize(silence: Stranger, received: bytes) -> Stranger:
-    """Return what a peer appears to be by its first bytes; `silence` if it sent none."""
+    """Return what a peer seems to be by the first bytes that it has sent; if it has sent none,
+    return `silence`."""
     if received.startswith((b"HTTP/", b"<")):  # old servers send a page without headers
         return Stranger.HTTP
     if received[:2] in (b"\x15\x03", b"\x16\x03"):  # a TLS record: alert, handshake

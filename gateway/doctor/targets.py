@@ -12,7 +12,7 @@ from gateway.wire.address import Address
 
 
 def allow_list(cluster: model.Cluster) -> TargetList:
-    """Return the allow-list of a cluster: the brokers that the gateway may dial by name."""
+    """Return the allow-list of a cluster: the addresses that the gateway may dial by name."""
     return TargetList.of(cluster.brokers, cluster.targets)
 
 
@@ -22,7 +22,8 @@ def allowed_ips(targets: TargetList, address: Address, ips: Iterable[str]) -> tu
 
 
 def widen_targets(cluster: model.Cluster, missing: Sequence[Address]) -> str:
-    """Return a cluster's `targets` with these addresses added, as a line of configuration."""
+    """Return a line of configuration: the cluster's setting `targets` with these addresses
+    added."""
     known = cluster.targets
     hosts = known.hosts if known else tuple(broker.host for broker in cluster.brokers)
     ports = known.ports if known else tuple(broker.port for broker in cluster.brokers)

@@ -1,4 +1,5 @@
-"""Checks the files of TLS: certificates and keys, authorities, and lists of revoked ones."""
+"""Checks the files of TLS: certificates and their keys, authorities, and lists of revoked
+certificates."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ from gateway.tls.files import KeyPair, certificates_of, load_pair, revocations_o
 def examine(configuration: model.Configuration, folder: Path, now: float) -> Iterator[Finding]:
     """Check each file of TLS that a configuration names. `now`: seconds since 1970.
 
-    Paths are shown relative to `folder`, the configuration's own, as they are written in it.
+    `folder`: the folder of the configuration file. Findings show paths relative to it, as the
+    configuration has them.
     """
     files = _Files(folder, now)
     own = list(_authorities_of(configuration))

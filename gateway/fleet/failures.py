@@ -1,4 +1,4 @@
-"""Describes the store's errors in words for a log, without secrets."""
+"""Describes the store's errors in words for a log. The words contain no secrets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ _KNOWN: tuple[tuple[type[BaseException], str], ...] = (
 
 
 def describe(error: BaseException) -> str:
-    """Return the cause of an error as a phrase about the store: "refuses connections"."""
+    """Return the cause of an error as the end of a sentence about the store, such as "refuses
+    connections"."""
     causes = list(_causes(error))
     for kind, text in _KNOWN:
         if any(isinstance(cause, kind) for cause in causes):
@@ -53,15 +54,16 @@ def describe(error: BaseException) -> str:
 
 
 def is_disconnection(error: BaseException) -> bool:
-    """Return true if the connection ended, rather than the store replying with an error."""
+    """Return True if the error means that the connection ended; False if the store replied with an
+    error."""
     ended = isinstance(error, exceptions.ConnectionError | OSError)
     return ended and not isinstance(error, BusyLoadingError | TimeoutError)
 
 
 def concerns_one_limit(error: BaseException) -> bool:
-    """Return true if a script failed on the keys of its own limit.
+    """Return True if the error concerns one limit alone: a script failed on the keys of its limit.
 
-    The next heartbeat finds an error that concerns all limits.
+    An error that concerns all limits will be seen by the next heartbeat.
     """
     return isinstance(error, WrongTypeError) or (
         type(error) is ResponseError and "user_script" in str(error)

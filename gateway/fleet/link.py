@@ -1,9 +1,9 @@
-"""One connection to the store, made when a call needs it, and made again after it broke.
+"""One connection to the store. It is opened when a call needs it, and opened again after it broke.
 
-`Link.run` connects, not the call: a call waits as long as it likes and gives up. So a connection
-that takes longer to open than a call may take is there for the next call.
+`Link.run` opens the connection, not the call that needs it. So if opening takes longer than the
+call may wait, the connection is ready for the next call.
 
-A call that failed or was cancelled breaks the connection, since its reply may still arrive.
+A call that failed or was cancelled closes the connection, because the reply to it may still arrive.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ PAUSE = 0.1
 
 
 class LostError(StoreError):
-    """The connection had ended; a new one may be available at once."""
+    """The connection had already ended. A new connection may be available at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Address and credentials of the store. Each connection reads the password anew."""
+    """The address and the credentials of the store. The password is read again for each
+    connection."""
 
     address: StoreAddress
     username: str | None = None
@@ -48,7 +49,8 @@ class Access:
 
 
 class Link:
-    """The connection to the store: `run` opens it whenever a call needs one, `client` lends it."""
+    """The connection to the store. `run` opens it when a call needs it; `client` lends it to the
+    call."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -56,7 +58,7 @@ class Link:
         self._wanted = trio.Event()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Make one connection after another, each when a call needs it."""
+        """Open one connection after another, each when a call needs one."""
         task_status.started()
         while True:
             await self._wanted.wait()
@@ -66,9 +68,10 @@ class Link:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Redis[bytes]]:
-        """Lend a connected client. Raises `StoreError` where connecting or a command fails.
+        """Lend a connected client for the duration of the block. Raises `StoreError` if connecting
+        fails, or if a command in the block fails.
 
-        Raises `LostError` where the connection had already ended.
+        Raises `LostError` if the connection had already ended.
         """
         attempt = self._latest()
         client = await attempt.outcome()

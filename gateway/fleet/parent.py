@@ -1,4 +1,5 @@
-"""The store of workers: their parent process, which keeps the reservations of all of them."""
+"""The store that workers share: their parent process, which keeps the reservations of all
+workers."""
 
 from __future__ import annotations
 
@@ -21,18 +22,20 @@ Ask = Callable[[str, Any], Awaitable[list[Any]]]
 
 
 class ParentStore:
-    """A `Store` that asks the parent process over its channel. The channel's owner closes it."""
+    """A `Store` that sends requests to the parent process over the worker's channel. The owner of
+    the channel closes it."""
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Start at once: the channel is open already. See `Store`."""
+        """Report at once that the store is ready, because the channel is already open. See
+        `Store`."""
         task_status.started()
 
     async def reserve(self, asks: Sequence[UnitRequest]) -> Sequence[Reserved | StoreError]:
-        """Reserve units at the parent; see `Store`. A response is the numbers of a `Reserved`, or a
-        text about a failure."""
+        """Reserve units at the parent; see `Store`. The parent's response for each request is
+        either the numbers of a `Reserved`, or a text about a failure."""
         responses = await self._answer("reserve", asks)
         return [
             StoreError(response) if isinstance(response, str) else Reserved(*response)
@@ -40,7 +43,8 @@ class ParentStore:
         ]
 
     async def beat(self) -> int:
-        """Report this worker to the parent; return the number of live workers. See `Store`."""
+        """Tell the parent that this worker is alive; return the number of live workers. See
+        `Store`."""
         return int(await self._answer("beat", None))
 
     async def close(self) -> None:

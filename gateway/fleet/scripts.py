@@ -1,12 +1,12 @@
 """Lua 5.1 scripts that the store runs.
 
-`RESERVE` does for one request what `policy.reservations` does. It stores how far a limit is behind
-(seconds until everything reserved is earned) and when that was written, rather than one moment in
-time: so rounding loses nothing, and a clock that is set back, or another server's clock, blocks
-nobody.
+`RESERVE` does for one request what `policy.reservations` does. For each limit it stores the seconds
+until all reserved units are earned, and the time at which this number was written. It does not
+store one moment in time, so rounding loses nothing, and no process has to wait because a clock was
+set back or another server has another clock.
 
-Times are whole microseconds of the server's clock, which doubles hold exactly. Numbers in replies
-are text with all their digits: Redis would truncate them to integers.
+Times are whole microseconds of the server's clock, which doubles represent exactly. Numbers in
+replies are written as text with all their digits, because Redis would truncate them to integers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ PRESENT = 3.0
 
 
 class Script(NamedTuple):
-    """A Lua script. `digest`: the SHA-1 by which a server runs a script that it has loaded."""
+    """A Lua script. `digest`: its SHA-1, by which clients name a script that the server has
+    loaded."""
 
     text: str
     digest: str

@@ -17,35 +17,38 @@ if TYPE_CHECKING:
 class StoreError(UpstreamError):
     """The store did not respond, or its response is unusable.
 
-    The text continues a sentence that begins with "the store", for logs: "refuses connections".
+    The text of the error is the end of a sentence that begins with "the store", for logs: "refuses
+    connections".
     """
 
 
 class Store(Protocol):
-    """The interface of a store. One task makes all calls, one at a time. A call that takes too long
-    is cancelled and retried.
+    """The interface of a store. One task makes all calls, one at a time. It cancels a call that
+    takes too long, and tries again.
 
-    A call that failed or was cancelled may still have been carried out; the next call about the
-    same limits undoes its effect. So a retry repeats the debt and the units given back.
+    A store may have carried out a call that failed or was cancelled. The next call about the same
+    limits then undoes the effect of that call. So a retry states the same debt and the same units
+    given back again.
     """
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Keep the connection until `close`. Start this before the first call."""
+        """Keep the connection until `close` is called. Start this method before the first call."""
         ...
 
     async def reserve(self, asks: Sequence[UnitRequest]) -> Sequence[Reserved | StoreError]:
-        """Reserve units of several limits, see `policy.reservations`.
+        """Reserve units of several limits; see `policy.reservations`.
 
-        Return one response for each request, in the same order: an error for each limit that fails
-        alone. Raises `StoreError` where all fail.
+        Return one response for each request, in the same order: a `StoreError` if only this limit
+        fails. Raises `StoreError` if all limits fail.
         """
         ...
 
     async def beat(self) -> int:
-        """Report that this process is alive; return the number of live processes. Raises
+        """Tell the store that this process is alive; return the number of live processes. Raises
         `StoreError`.
 
-        Call this every second: a process that was silent for three seconds no longer counts.
+        Call this every second: a process that has been silent for three seconds is no longer
+        counted.
         """
         ...
 

@@ -1,4 +1,5 @@
-"""Makes the store that a configuration names. Only this module loads coredis, when it is needed."""
+"""Makes the store that a configuration names. Only this module imports coredis, and only if it is
+needed."""
 
 from __future__ import annotations
 
@@ -25,9 +26,9 @@ _INSTALL = (
 
 
 def store_of(configured: model.Store) -> ValkeyStore:
-    """Return the store that is configured, not yet connected; `Store.run` connects it.
+    """Return the store that is configured. It is not connected yet; `Store.run` connects it.
 
-    Raises `ConfigurationError` where a file is wrong, or the package is missing.
+    Raises `ConfigurationError` if a file is wrong, or if the package is missing.
     """
     try:
         from gateway.fleet.link import Access

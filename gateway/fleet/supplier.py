@@ -1,12 +1,12 @@
 """Calls the store for all shared limits of a process, and tracks how many processes share them.
 
-One call carries every request made since the last one, and calls are at least `TICK` apart, so the
-rate of calls does not depend on traffic. After a call that times out the store is *lost*: limits
-continue locally as their rules say, no client waits for the store, and the supplier retries until
-the store responds.
+One call sends all requests that were made since the last call. Calls are at least `TICK` apart, so
+the rate of calls does not depend on traffic. If a call times out, the store is *lost*: each limit
+works within this process alone, as its rule says, and no client waits for the store. The supplier
+tries again until the store responds.
 
-If the store responds with an error for one limit, only that limit continues locally, and is
-requested once more later.
+If the store responds with an error for one limit, only that limit works within this process alone,
+and the supplier asks for this limit again later.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ SOON = 0.05
 
 
 class Supplier:
-    """Makes the calls of one process to its store. `supplied` is called with the owners of the
-    limits that got a response, or with None when all limits are affected. `timeout`: seconds for
-    one call."""
+    """Makes the calls of one process to its store. `supplied`: called with the owners of the limits
+    that got a response, or with None if all limits are affected. `timeout`: seconds for one call.
+    """
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Supplier:
         self._wanted.set()
 
     async def run(self) -> None:
-        """Call the store until cancelled."""
+        """Make the calls to the store that are due, until cancelled."""
         while True:
             now = self._clock()
             if now >= self._beat_at:

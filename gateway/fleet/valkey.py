@@ -1,8 +1,9 @@
 """A store in Valkey or Redis that replicas share, equivalent to `policy.reservations`.
 
-One call sends all its requests in one pipeline, each as one script (`scripts`), which the server
-runs atomically. A call that failed may have been carried out or not: the next request about the
-same limit undoes its effect, so a slow store does not fall further behind with every lost reply.
+One call sends all its requests in one pipeline. Each request is one script (`scripts`), which the
+server runs atomically. It is not known whether a failed call was carried out. If it was, the next
+request about the same limit undoes its effect. So a limit does not fall further behind each time
+that a reply of a slow store is lost.
 
 This module loads coredis (18 MB, 0.2 s): import it only where a store is configured.
 """
@@ -43,7 +44,8 @@ class Question(NamedTuple):
 class ValkeyStore:
     """A `Store` in Valkey or Redis. Calls wait until `run` has started.
 
-    `timeout`: seconds for one call. `clock`: seconds, for tests, in place of the server's clock.
+    `timeout`: seconds for one call. `clock`: a clock in seconds that tests use in place of the
+    server's.
     """
 
     def __init__(
@@ -66,18 +68,18 @@ class ValkeyStore:
         self._running = trio.CancelScope()
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Keep a connection, and renew it when it breaks, until `close`."""
+        """Keep one connection until `close` is called, and open it again when it breaks."""
         with self._running:
             await self._link.run(task_status)
 
     async def close(self) -> None:
-        """End `run`. The store keeps reservations until they are earned, and nothing else of this
-        process."""
+        """End `run`. The store then has only the reservations of this process, and drops them when
+        they are earned."""
         self._running.cancel()
 
     async def reserve(self, asks: Sequence[UnitRequest]) -> list[Reserved | StoreError]:
-        """Reserve units by one pipeline of scripts; see `Store`. A key may occur only once in a
-        call."""
+        """Reserve units by one pipeline of scripts; see `Store`. The requests of one call must have
+        different keys."""
         if not asks:
             return []
         self._call += 1
@@ -94,7 +96,7 @@ class ValkeyStore:
         return answers
 
     async def beat(self) -> int:
-        """Report this process by a heartbeat; return the number of live processes. See `Store`."""
+        """Send a heartbeat of this process; return the number of live processes. See `Store`."""
         question = Question([f"{self._prefix}processes"], [self._process, self._time()])
         (present,) = await self._call_store(BEAT, [question])
         if isinstance(present, Exception):

@@ -16,8 +16,8 @@ _NO_IPV6 = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
 def listen(binds: Iterable[Address]) -> list[socket.socket]:
-    """Return sockets that listen at these addresses, two (IPv4, IPv6) for an address without a
-    host.
+    """Bind sockets that listen at these addresses, and return them. An address without a host gets
+    two sockets, for IPv4 and IPv6.
 
     Raises `ConfigurationError`.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Acceptor(Protocol):
-    """The server that accepted a connection; see `front.server.Server`."""
+    """The part of a server that its connections use; see `front.server.Server`."""
 
     async def reach(
         self, target: Address | None, header: bytes | None = None
@@ -79,7 +79,7 @@ class Connection:
 
     @property
     def attributes(self) -> dict[str, Value]:
-        """Return the attributes that spans have for this connection."""
+        """Return the attributes of this connection that every span about it has."""
         caller = Caller() if self.caller is None else self.caller
         values: dict[str, Value | None] = {
             CONNECTION: self.id,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class ConnectionSpan:
-    """Notes the steps of one opening. `clock`: returns monotonic seconds."""
+    """Records the steps of one opening as spans. `clock`: returns monotonic seconds."""
 
     __slots__ = ("_authenticating", "_clock", "_parts")
 
@@ -33,13 +33,13 @@ class ConnectionSpan:
         self._parts: list[Span] = []
 
     def shaken(self, began: float, error: str = "") -> None:
-        """Note the TLS handshake, which ends now. `began`: by the clock. `error`: why it failed;
-        empty if it succeeded."""
+        """Record the TLS handshake, which ends now. `began`: when it began, by `clock`. `error`:
+        why it failed; empty if it succeeded."""
         self._parts.append(Span("handshake", began, self._clock(), error))
 
     def watching(self, watch: Watch | None) -> Watch:
-        """Return a watch of the conversation, which notes the client's first frame, and passes each
-        frame on to `watch`."""
+        """Return a function to be called with each received frame: it notes when the client's first
+        frame came, and calls `watch`."""
 
         def noted(direction: Direction, frame: bytes) -> None:
             if self._authenticating is None and direction is Direction.TO_BROKER:
@@ -51,7 +51,7 @@ class ConnectionSpan:
         return noted
 
     def known(self) -> None:
-        """Note that the client is authenticated: its broker is dialled next."""
+        """Record that the client is authenticated now."""
         self._authenticated("")
 
     def _authenticated(self, error: str) -> None:
@@ -60,19 +60,21 @@ class ConnectionSpan:
                 self._parts[place] = Span(span.name, span.began, self._clock(), error)
 
     def dialled(self, began: float, target: Address | None, result: Dialled | Denial) -> None:
-        """Note a dial, which ends now. `began`: by the clock. `target`: None for any broker of the
-        cluster."""
+        """Record a connection attempt to a broker, which ends now. `began`: when it began, by
+        `clock`. `target`: the broker; None: any broker of the cluster."""
         self._parts.append(dial_span(began, self._clock(), target, result))
 
     def span(self, began: float, error: str, attributes: Mapping[str, Value]) -> Span:
-        """Return the span of the opening. `error`: the reason of its end; empty if it succeeded."""
+        """Return the span of the whole opening. `error`: why the opening failed; empty if it
+        succeeded."""
         self._authenticated(error)
         parts = tuple(self._parts)
         return Span("connect", began, self._clock(), error, attributes, parts)
 
 
 def dial_span(began: float, ended: float, target: Address | None, result: Dialled | Denial) -> Span:
-    """Return the span of a dial. `target`: None for any broker of the cluster."""
+    """Return the span of a connection attempt to a broker. `target`: the broker; None: any broker
+    of the cluster."""
     address, error = target, ""
     if isinstance(result, Denial):
         error = result.text or result.refusal.value

@@ -44,13 +44,13 @@ Watch = Callable[[Direction, bytes], None]
 
 
 class Conversation:
-    """Runs one conversation. `deadline`: of all steps together, by trio's clock. `reach`: connects
-    to a broker. `watch`: called with each received frame. `retire`: called with the previous broker
-    leg before another broker is dialled.
+    """Runs one conversation. `deadline`: when all its steps must be done, by trio's clock. `reach`:
+    connects to a broker. `watch`: called with each received frame. `retire`: called with the
+    previous broker's leg before another broker is dialled.
 
-    `legs`: the open legs. `silent`: the broker leg on which a response is awaited; at the end, the
-    leg of a broker that did not respond in time. `principal`: the client's; None before
-    authentication.
+    `legs`: the open legs. `silent`: the leg of the broker whose response is awaited; at the end,
+    the leg of a broker that did not respond in time. `principal`: the client's principal; None
+    before authentication.
     """
 
     def __init__(
@@ -71,11 +71,12 @@ class Conversation:
 
     @property
     def reached(self) -> list[Leg]:
-        """Return the broker's leg in a list; an empty list if there is none."""
+        """Return a list of the broker's leg; an empty list if no broker was reached."""
         return [self.legs[Peer.BROKER]] if Peer.BROKER in self.legs else []
 
     async def run(self, steps: Generator[Step, StepResult, T]) -> T:
-        """Carry out the steps, and return what the generator returns. Raises what it raises."""
+        """Carry out the steps that the generator yields, and return what it returns. Raises what it
+        raises."""
         try:
             return await self._run(steps)
         finally:

@@ -31,8 +31,8 @@ STEPS_AT_ONCE = 64
 
 
 async def drain(reactor: Reactor, seconds: float) -> None:
-    """Move all clients, and return when no connection is left. All pairs have begun to move after
-    half of `seconds`; the caller bounds the rest."""
+    """Move all clients to other gateways. Return when no connection is left. Within the first half
+    of `seconds` the move of each pair begins; the caller bounds how long the rest takes."""
     waiting = deque(reactor.pairs)
     total, began = len(waiting), trio.current_time()
     spread = min(seconds / 2, total / PAIRS_PER_SECOND)

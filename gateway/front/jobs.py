@@ -19,14 +19,15 @@ from gateway.wire.contract import AfterJob, Denial, EndReason, Job
 
 
 class Jobs:
-    """Implements `plane.pair.Hooks`. Set `nursery` and `reactor` before the first pair opens."""
+    """Implements `plane.pair.Hooks`. `nursery` and `reactor` must be set before the first pair
+    opens."""
 
     nursery: trio.Nursery
     reactor: Reactor
 
     def start(self, pair: Pair, job: Job, then: AfterJob) -> None:
-        """See `Hooks`. A client may cause thousands of jobs, so they wait in a queue without tasks
-        of their own."""
+        """See `Hooks`. A client may start thousands of jobs at once, so they wait in a queue, not
+        each in a task."""
         connection = _connection(pair)
         if connection.side is None:
             reach = partial(connection.server.reach, header=connection.header)

@@ -35,7 +35,7 @@ wait."""
 
 
 def endless(_scope: trio.CancelScope) -> AbstractContextManager[object]:
-    """Let only the deadline end a wait."""
+    """Return a context in which only the deadline ends a wait for the peer."""
     return nullcontext()
 
 
@@ -44,12 +44,13 @@ _TOO_SLOW = Denial(Refusal.TIMEOUT, "the handshake took too long")
 
 
 class Leg:
-    """Receives frames and sends bytes. `bound`: the largest frame, in bytes. `share`: memory for
-    large frames; None: unlimited. `host`: the peer's address, which has a part of the share.
-    `readiness`: wakes this leg in turn with others; None: trio does. `patience`: called for each
-    wait for the peer; it may cancel the wait before the deadline.
+    """Receives frames from one peer, and sends bytes to it, during a conversation. `bound`: bytes
+    of the largest frame. `share`: memory for large frames; None: unlimited. `host`: the peer's
+    address, which has a part of `share`. `readiness`: wakes waiting legs in turn; None: trio wakes
+    this leg. `patience`: called for each wait for the peer; it may cancel the wait before the
+    deadline.
 
-    `received`: the bytes behind the last frame, as many as a small frame may have.
+    `received`: bytes that came behind the last frame, at most as many as a small frame has.
     """
 
     __slots__ = (
@@ -85,8 +86,8 @@ class Leg:
         self.patience = patience
 
     async def receive(self, deadline: float) -> bytes | Denial:
-        """Return the next frame, or a denial if it is too large, too late, or the stream ended.
-        `deadline`: by trio's clock."""
+        """Return the next frame; a denial if the frame is too large or too late, or if the stream
+        ended. `deadline`: by trio's clock."""
         # While many legs wait, this one waits before its first read too: handling a frame is work
         # that each leg may do in its turn only.
         waits = self._is_crowded
@@ -109,7 +110,8 @@ class Leg:
             waits = False
 
     async def peek(self, count: int, deadline: float) -> bytes | Denial:
-        """Return the next `count` bytes (`UNCLAIMED` at most) without taking them, or a denial."""
+        """Return the next `count` bytes (`UNCLAIMED` at most) and leave them unread; a denial as
+        `receive` returns it."""
         waits = self._is_crowded
         while len(self.received) < count:
             most = UNCLAIMED - len(self.received)
@@ -154,7 +156,8 @@ class Leg:
             await trio.lowlevel.wait_writable(self.stream.fileno())
 
     async def wait_turn(self) -> None:
-        """Wait for the turn of this new connection, if many connections were just made."""
+        """Wait, if many connections were made at the same time, until this new connection may
+        continue."""
         if self._readiness is not None:
             await self._readiness.connected(self.stream)
 
@@ -171,7 +174,7 @@ class Leg:
         return self._claim.granted
 
     def release(self) -> None:
-        """Release the claimed memory, when the conversation is over."""
+        """Release the memory claimed for large frames, because the conversation is over."""
         if self._share is not None and self._claim is not None:
             self._share.release(self._claim)
             self._claim = None
@@ -188,12 +191,13 @@ class Leg:
         return bool(chunk)
 
     def is_alive(self) -> bool:
-        """Return whether the peer has not closed, as far as the kernel knows."""
+        """Return whether the connection is open: False if the kernel knows that the peer has closed
+        it."""
         return is_open(self.stream)
 
     async def transmit(self, data: bytes, deadline: float) -> None:
-        """Send all bytes, or as many as the peer takes until `deadline`. If the peer has closed,
-        the next `receive` says so."""
+        """Send all bytes, or as many as the peer takes before `deadline`. If the peer has closed
+        the connection, the next `receive` reports that."""
         rest = memoryview(data)
         while rest:
             try:
@@ -207,8 +211,8 @@ class Leg:
                 return
 
     async def close_with(self, farewell: bytes) -> None:
-        """Send a farewell, and close when the peer does, after `LINGER` seconds at the latest: an
-        earlier close may cause a reset, which can overtake the farewell."""
+        """Send `farewell`, wait until the peer closes the connection, at most `LINGER` seconds, and
+        close it. Closing without the wait may cause a reset, which can overtake the farewell."""
         try:
             if farewell:
                 deadline = trio.current_time() + LINGER
@@ -228,6 +232,6 @@ class Leg:
                     await trio.lowlevel.checkpoint()
 
     def close(self) -> None:
-        """Close at once."""
+        """Close the connection at once."""
         self.release()
         self.stream.close()

@@ -52,7 +52,7 @@ class _Due(NamedTuple):
 
 
 class Moving:
-    """Moves the clients of a process when they are due, by trio's clock."""
+    """Makes clients reconnect when their time has come. Times are by trio's clock."""
 
     def __init__(self, reactor: Reactor) -> None:
         self._reactor = reactor
@@ -64,13 +64,13 @@ class Moving:
         self._changed = trio.Event()
 
     def add(self, pair: Pair, left: float) -> None:
-        """Move a pair's client shortly before `left` seconds are over."""
+        """Make a pair's client reconnect shortly before `left` seconds are over."""
         number, ahead = next(self._numbers), min(AHEAD, left / 2)
         spread = (number * _GOLDEN % 1.0) * ahead / 2
         self._add(_Due(trio.current_time() + left - ahead + spread, number, pair))
 
     def age(self, pair: Pair, seconds: float) -> None:
-        """Move a new pair's client once the connection is about `seconds` old."""
+        """Make a new pair's client reconnect when the connection is about `seconds` old."""
         number = next(self._numbers)
         spread = 1 + (2 * (number * _GOLDEN % 1.0) - 1) * AGE_SPREAD
         self._add(_Due(trio.current_time() + seconds * spread, number, pair, aged=True))
@@ -88,7 +88,7 @@ class Moving:
         self._swept_at = max(_SWEPT_FROM, 2 * len(self._due))
 
     async def run(self) -> None:
-        """Move clients until cancelled."""
+        """Make clients reconnect as their times come, until cancelled."""
         while True:
             await self._until_due()
             self._begin(trio.current_time())

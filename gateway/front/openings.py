@@ -22,7 +22,8 @@ from gateway.wire.holder import holder
 
 
 class Openings:
-    """The openings of a process, by connection id. `most`: at a time."""
+    """The connections of a process that are being opened, by connection id. `most`: how many may be
+    opened at a time."""
 
     def __init__(self, most: int) -> None:
         self.figures = OpeningFigures()
@@ -39,19 +40,20 @@ class Openings:
 
     @property
     def has_room(self) -> bool:
-        """Return whether another opening may begin: there is room, or a waiting opening can give
-        way."""
+        """Return whether another opening may begin: fewer than `most` are in progress, or one of
+        them waits for its client and can be cancelled."""
         return len(self._under_way) < self._most or bool(self._waiting)
 
     def begin(self, connection: int, host: str) -> None:
-        """Count an opening from an address. If there are too many, one that waits for its client
-        gives way."""
+        """Count a new opening from an address. If there are too many, cancel one that waits for its
+        client."""
         if len(self._under_way) >= self._most:
             self._displace()
         self._under_way[connection] = holder(host)
 
     def attribute(self, connection: int, host: str) -> None:
-        """Count an opening under another address, which a trusted proxy has stated."""
+        """Count an opening under the client's address that a trusted proxy has stated, not under
+        the proxy's own."""
         if connection in self._under_way:
             self._under_way[connection] = holder(host)
 
@@ -71,7 +73,7 @@ class Openings:
             self.figures.displaced += 1
 
     def end(self, connection: int) -> None:
-        """Stop counting an opening: its client is authenticated, or has gone."""
+        """Count an opening no longer: its client is authenticated, or is gone."""
         self._proceed(connection)
         self._under_way.pop(connection, None)
         self._gave_way.discard(connection)
@@ -79,8 +81,8 @@ class Openings:
 
     @contextmanager
     def waiting(self, connection: int, scope: trio.CancelScope) -> Iterator[None]:
-        """Mark a wait for the client during the context. If this opening gives way, `scope` is
-        cancelled, as it is at the client's deadline."""
+        """Mark, during the context, that an opening waits for its client. `scope` is cancelled if a
+        newer opening displaces this one; it is cancelled at the client's deadline too."""
         if connection in self._under_way:
             self._waiting[connection] = scope
             self._of_address[self._under_way[connection]] += 1
@@ -102,6 +104,6 @@ class Openings:
             del self._of_address[address]
 
     async def room(self) -> None:
-        """Wait until another opening may begin."""
+        """Wait until another opening may begin (`has_room`)."""
         while not self.has_room:
             await self._room.park()

@@ -26,8 +26,8 @@ class Pace:
         self._until: OrderedDict[str, float] = OrderedDict()
 
     def may_connect(self, host: str, now: float) -> bool:
-        """Return whether an address may connect now, and count the connection if so. `now`: seconds
-        of any monotonic clock."""
+        """Return whether an address may connect now. If it may, count the connection. `now`:
+        seconds of any monotonic clock."""
         if self._interval is None:
             return True
         address = holder(host)

@@ -33,8 +33,8 @@ from gateway.wire.proxy_header import (
 
 
 class TrustedProxies:
-    """The trusted proxies of a listener, by their networks. Each connection of theirs begins with a
-    PROXY header; bytes of other peers are never read as one."""
+    """The networks of a listener's trusted proxies. Connections from there begin with a PROXY
+    header; the bytes of other peers are never read as a PROXY header."""
 
     def __init__(self, networks: Iterable[IPv4Network | IPv6Network] = ()) -> None:
         self._networks = tuple(networks)
@@ -42,7 +42,7 @@ class TrustedProxies:
             load()
 
     def include(self, host: str) -> bool:
-        """Return whether an address is that of a trusted proxy."""
+        """Return whether this address belongs to a trusted proxy."""
         if not self._networks:
             return False
         address = ip_address(host.partition("%")[0])
@@ -54,11 +54,11 @@ async def header_of(
     readable: Callable[[Stream], Awaitable[None]],
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Header | None:
-    """Receive a PROXY header from a non-blocking socket, and no byte behind it. Return None if the
-    peer closed without sending anything. The caller bounds the time.
+    """Receive a PROXY header from a non-blocking socket, and no byte behind the header. Return None
+    if the peer closed without sending anything. The caller bounds the time.
 
-    `readable`: waits for bytes. `waiting`: entered while the peer is waited for. Raises
-    `HeaderError`, and `OSError` if the connection is lost.
+    `readable`: waits for bytes. `waiting`: makes the context that is entered during each wait for
+    the peer. Raises `HeaderError`, and `OSError` if the connection is lost.
     """
     taken = bytearray()
     while True:
@@ -84,7 +84,7 @@ def _nameless(_certificate: bytes) -> str | None:
 
 
 class Introduction:
-    """Makes the PROXY headers that identify clients to the brokers of a cluster.
+    """Makes the PROXY headers that tell a cluster's brokers about clients.
 
     `principal`: the headers contain the principal that the gateway verified. `common_name`: returns
     the common name in a certificate (DER).
@@ -102,8 +102,9 @@ class Introduction:
     def header(
         self, client: Address, destination: Address, stream: Stream, principal: str | None
     ) -> bytes:
-        """Return the header for a client. `destination`: the address that the client connected to.
-        `stream`: the client's connection."""
+        """Return the PROXY header about a client. `destination`: the address that the client
+        connected to. `stream`: the client's connection, whose TLS session the header describes.
+        `principal`: the client's, None if unknown."""
         values = list[Value]()
         if isinstance(stream, TlsStream):
             if stream.server_name is not None:

@@ -30,7 +30,8 @@ that many take about as long as one turn of the reactor."""
 
 
 class Readiness:
-    """The waiting conversations of a process. Only one task at a time may wait for a socket.
+    """Wakes the conversations of a process that wait for their sockets. Only one task at a time may
+    wait for a socket.
 
     `dialling`: number of conversations that wait for a broker connection.
     """
@@ -47,11 +48,11 @@ class Readiness:
 
     @property
     def crowded(self) -> bool:
-        """Return whether so many tasks wait that they must be woken in turn."""
+        """Return whether so many tasks wait that they must be woken a few at a time."""
         return len(self) >= MAX_IN_TRIO
 
     async def readable(self, stream: Stream) -> None:
-        """Wait until bytes or the end of the stream can be received."""
+        """Wait until bytes, or the end of the stream, can be received."""
         if self.crowded:
             await self._ready(stream.fileno(), select.EPOLLIN)
             return
@@ -62,7 +63,7 @@ class Readiness:
             self._in_trio -= 1
 
     async def connected(self, stream: Stream) -> None:
-        """Wait for the turn of a new connection to a broker, on which nothing was sent yet."""
+        """Wait until a new connection to a broker, on which nothing was sent yet, may be used."""
         if self.dialling >= MAX_IN_TRIO:
             await self._ready(stream.fileno(), select.EPOLLOUT)
 
@@ -81,7 +82,7 @@ class Readiness:
         return self._waiting.pop(fd)
 
     async def run(self) -> None:
-        """Wake tasks until cancelled."""
+        """Wake tasks whose sockets are ready, until cancelled."""
         while True:
             await trio.lowlevel.wait_readable(self._epoll.fileno())
             for fd, _ in self._epoll.poll(0, WAKEUPS_AT_ONCE):

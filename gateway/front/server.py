@@ -98,15 +98,16 @@ class Figures(Protocol):
 
 
 class Dialler(Protocol):
-    """Dials the brokers of one cluster. `header`: the PROXY header with which the connection
-    begins; None: the header of a connection that serves no client."""
+    """Connects to the brokers of one cluster. `header`: the PROXY header that is sent first; None:
+    the header of a connection that serves no client."""
 
     async def dial(
         self, target: Address | None = None, header: bytes | None = None
     ) -> tuple[Stream, Address] | Denial: ...
 
     def unanswered(self, stream: Stream) -> None:
-        """Note that this broker accepted the connection and did not respond in time."""
+        """Record that the broker at the other end of `stream` accepted the connection but did not
+        respond in time."""
         ...
 
 
@@ -188,20 +189,20 @@ class Server:
     # -- listening ---------------------------------------------------------------------------
 
     def listen(self, sockets: Iterable[socket.socket] = ()) -> tuple[Address, ...]:
-        """Listen on these sockets, or bind new ones; return the addresses. Raises
+        """Listen on these sockets; without any, bind new ones. Return the addresses. Raises
         `ConfigurationError`."""
         self._sockets = list(sockets) or listen(self.settings.binds)
         self._addresses = addresses(self._sockets)
         return self._addresses
 
     async def serve(self) -> None:
-        """Accept connections until `stop`; return when all openings have ended too."""
+        """Accept connections until `stop` is called. Return when all openings have ended too."""
         async with trio.open_nursery() as nursery:
             for sock, address in zip(self._sockets, self._addresses, strict=True):
                 nursery.start_soon(self._accept_all, sock, address, nursery)
 
     def stop(self) -> None:
-        """Accept no more connections. Open ones stay open."""
+        """Accept no more connections. Connections that are open are not closed."""
         for sock in self._sockets:
             trio.lowlevel.notify_closing(sock)
             sock.close()
@@ -433,16 +434,16 @@ class Server:
         return reached
 
     def unanswered(self, conversation: Conversation) -> None:
-        """Report the broker that did not respond in this conversation, so that it is avoided for a
-        while."""
+        """Report the broker that did not respond in time in this conversation, if there is one, so
+        that new connections avoid it for a while."""
         if conversation.silent is not None:
             self._dialler.unanswered(conversation.silent.stream)
 
     async def reach(
         self, target: Address | None, header: bytes | None = None
     ) -> tuple[Leg, Dialled] | Denial:
-        """Connect to a broker, or to any healthy one if `target` is None. Return its leg, or a
-        denial. `header`: see `Dialler`."""
+        """Connect to the broker `target`; None: to any healthy broker. Return the broker's leg, or
+        a denial. `header`: see `Dialler`."""
         began = self._clock()
         reached = await self._reach(target, header)
         if self._spans is not None:
@@ -467,7 +468,8 @@ class Server:
         return self.leg(stream, address.host), Dialled(address)
 
     def leg(self, stream: Stream, host: str, patience: Patience = endless) -> Leg:
-        """Return a leg on a connected stream. `host`: the peer's address. `patience`: see `Leg`."""
+        """Return a leg that receives frames from a connected stream and sends bytes on it. `host`:
+        the peer's address. `patience`: see `Leg`."""
         share = self._reactor.memory.opening
         bound = self.settings.handshake_frame
         ready = self._readiness
@@ -512,7 +514,7 @@ class Server:
     # -- ends --------------------------------------------------------------------------------
 
     def ended(self, connection: Connection, reason: EndReason, detail: str) -> None:
-        """Record the end of an open pair."""
+        """Record that an open pair has ended, and why."""
         self.figures.open -= 1
         self.figures.closed(connection.library)
         if connection.traffic is not None:
@@ -540,7 +542,8 @@ class Server:
         )
 
     def crashed(self, connection: Connection, error: Exception) -> None:
-        """Log a bug of the gateway with its traceback."""
+        """Log the exception, with its traceback, by which a bug of the gateway ended a
+        connection."""
         self._log.error(
             "internal_error",
             listener=self.settings.name,

@@ -41,10 +41,11 @@ class QueuedJob(NamedTuple):
 
 
 class SideConnections:
-    """The connection pool of a pair, and the jobs that wait to use it; made at the first redirect.
+    """A pair's pool of side connections, and the jobs that wait for one; made at the pair's first
+    redirected lookup.
 
-    `waiting`: jobs in order. `busy`: number of tasks that run jobs, each with at most one
-    connection. `sweeping`: a deadline for closing unused connections is set.
+    `waiting`: the jobs, in order. `busy`: number of tasks that run jobs, each on at most one
+    connection. `sweeping`: a timer is set that closes unused connections.
     """
 
     def __init__(self, dial: Reach) -> None:
@@ -58,7 +59,8 @@ class SideConnections:
         self.sweeping = False
 
     async def reach(self, target: Address | None) -> tuple[Leg, Dialled] | Denial:
-        """Return an unused connection to this broker, or a new one; a denial if there is none."""
+        """Return an unused connection to the broker `target`, or a new connection; a denial if the
+        broker cannot be reached."""
         assert target is not None
         if self._closed:
             return _OVER
@@ -97,20 +99,21 @@ class SideConnections:
 
     @property
     def expires_in(self) -> float | None:
-        """Return the seconds until the first unused connection must be closed; None: there is
-        none."""
+        """Return in how many seconds the first unused connection must be closed; None: no
+        connection is unused."""
         return self._idle[0][1] + KEEP_SECONDS - trio.current_time() if self._idle else None
 
     def sweep(self) -> None:
-        """Close connections that were not used for `KEEP_SECONDS`."""
+        """Close the connections that were not used for `KEEP_SECONDS`."""
         oldest = trio.current_time() - KEEP_SECONDS
         while self._idle and self._idle[0][1] <= oldest:
             self._idle.pop(0)[2].close()
 
     def give_back(self, legs: list[Leg], *, usable: bool) -> None:
-        """Take connections back from a chase, and close those that no other chase can use.
+        """Put a finished chase's connections back into the pool, and close those that no other
+        chase can use.
 
-        `usable`: the chase did not fail on them.
+        `usable`: the chase did not fail on these connections.
         """
         for leg in legs:
             address = self._taken.pop(leg)
@@ -121,12 +124,12 @@ class SideConnections:
         self._close_surplus()
 
     def retire(self, leg: Leg) -> None:
-        """Take back the connection of a chase that dials another broker next, after this one has
-        responded."""
+        """Put one connection back into the pool: its broker has responded, and the chase dials
+        another broker next."""
         self.give_back([leg], usable=True)
 
     def close(self) -> None:
-        """Close unused connections and drop waiting jobs, because the pair is over."""
+        """Close unused connections and drop waiting jobs, because the pair has ended."""
         self._closed = True
         self.waiting.clear()
         for _, _, leg in self._idle:

@@ -38,8 +38,8 @@ class _ForAWhile(Generic[T]):
 
 
 class Tracing:
-    """Chooses the connections of one listener to trace: all (`everything`), or those from
-    `networks`; and for a limited time, those of further networks and of principals."""
+    """Selects which connections of one listener are traced: all (`everything`), or those from
+    `networks`; and, for a limited time, those from further networks and of certain principals."""
 
     def __init__(
         self,
@@ -56,23 +56,23 @@ class Tracing:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     def add(self, network: Network, seconds: float) -> None:
-        """Trace clients that connect from a network within the next `seconds`."""
+        """Trace each client that connects from a network within the next `seconds`."""
         self._added.add(network, self._clock(), seconds)
 
     def add_principal(self, principal: str, seconds: float) -> None:
-        """Trace clients that connect as this principal within the next `seconds`."""
+        """Trace each client that connects as this principal within the next `seconds`."""
         self._principals.add(principal, self._clock(), seconds)
 
     def trace_of(self, origin: Origin) -> Trace | None:
-        """Return the function that traces the frames of a connection; None if its address is not
-        traced. Its principal is not known yet."""
+        """Return the function that writes the frames of a new connection to the log; None if the
+        client's address is not traced. The client's principal is not known yet."""
         if self._everything or self._is_in_networks(origin.host):
             return self._trace(origin.id)
         return None
 
     def trace_of_principal(self, principal: str | None, connection: int) -> Trace | None:
-        """Return the function that traces the frames of an open connection; None if its principal
-        is not traced."""
+        """Return the function that writes the frames of an open connection to the log; None if its
+        principal is not traced."""
         if principal is None or principal not in self._principals.at(self._clock()):
             return None
         return self._trace(connection)
@@ -99,7 +99,7 @@ class Tracing:
 
 
 def opening_watch(entry: Entry, trace: Trace) -> Watch:
-    """Return a function that traces each frame that an opening conversation receives."""
+    """Return a function that writes to the log each frame that an opening receives."""
 
     def watch(direction: Direction, frame: bytes) -> None:
         trace(direction, entry.describe(direction, frame), len(frame), "opening")

@@ -1,4 +1,5 @@
 """Authentication: clients' credentials, and the gateway's own credential towards brokers.
 
-`keys` and `token` load joserfc and cryptography; import them only where tokens are verified.
+`keys` and `token` import joserfc and cryptography, so import these two modules only if tokens are
+verified.
 """

@@ -12,7 +12,7 @@ def make_verifier(settings: model.Anonymous, _needs: object) -> Anonymous:
 
 
 class Anonymous:
-    """Verifies nothing: each client gets the same principal, `name`."""
+    """Accepts every client without a credential. All clients have the same principal, `name`."""
 
     def __init__(self, name: str) -> None:
         self._proof = Verified(name, None)

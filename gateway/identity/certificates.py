@@ -1,7 +1,7 @@
 """Authenticates clients by their TLS certificates.
 
-The handshake has verified the certificate against the authorities of its listener. Pulsar's clients
-announce it by the method `tls`, whose data are empty.
+The TLS handshake has already verified the certificate by the listener's authorities. In CONNECT,
+Pulsar's clients say that they authenticate this way by the method `tls`, whose data are empty.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def make_verifier(settings: model.Certificates, _needs: object) -> CertificateVe
 
 
 class CertificateVerifier:
-    """Takes a client's principal from its certificate: its first name of one of `kinds`, which are
-    tried in their order; see `NAMES`."""
+    """Takes a client's principal from its certificate. The principal is the first name in the
+    certificate of one of the `kinds`, which are tried in their order; see `NAMES`."""
 
     def __init__(self, kinds: Sequence[str]) -> None:
         self._kinds = kinds
@@ -41,8 +41,9 @@ class CertificateVerifier:
     def verify(
         self, _data: bytes, now_wall: float, certificate: bytes | None = None
     ) -> Verified | Denial:
-        """Return the principal of a verified certificate (DER), and when the certificate expires; a
-        denial if there is none, it has expired, or has no such name."""
+        """Return the principal of a certificate (DER) that the TLS handshake has verified, and when
+        the certificate expires. Return a denial if there is no certificate, if it has expired, or
+        if it has no name of these kinds."""
         if certificate is None:
             return NO_CERTIFICATE
         try:

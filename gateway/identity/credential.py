@@ -19,19 +19,21 @@ Stamp = tuple[int, int, int]
 
 
 class OwnCredential(Protocol):
-    """A source of the gateway's own credential. It returns a denial while it has none."""
+    """A source of the gateway's own credential. `current` returns a denial while there is no
+    credential."""
 
     def current(self) -> Credential | Denial: ...
 
 
 class StoredCredential(Protocol):
-    """A source that always has the credential at hand."""
+    """A source of the gateway's own credential that always has one."""
 
     def current(self) -> Credential: ...
 
 
 class NoCredential:
-    """For brokers without authentication: the gateway sends what Pulsar's own clients send then."""
+    """The gateway's credential for brokers without authentication: the gateway sends what Pulsar's
+    own clients send to such brokers."""
 
     def current(self) -> Credential:
         """Return a credential of the method `none`, without data."""
@@ -39,7 +41,7 @@ class NoCredential:
 
 
 class OwnCertificate:
-    """For brokers that authenticate the gateway by its TLS certificate."""
+    """The gateway's credential for brokers that authenticate it by its TLS certificate."""
 
     def current(self) -> Credential:
         """Return a credential of the method `tls`, whose data are empty."""
@@ -49,10 +51,10 @@ class OwnCertificate:
 class TokenFile:
     """A token in a file, which is read again whenever the file changes.
 
-    Each use checks the file (one `stat`, 2 µs) rather than watching it: Kubernetes swaps a symbolic
-    link far above the file, and watchers of the file do not notice. If the file is missing, empty
-    or too large, the last good token stays in use; `log(event, **values)` is called, and
-    `last_error` has the reason until the file is good again.
+    Each use checks whether the file has changed (one `stat`, 2 µs). The file is not watched,
+    because Kubernetes swaps a symbolic link far above the file, which watchers of the file do not
+    notice. If the file is missing, empty or too large, the last good token is still used,
+    `log(event, **values)` is called, and `last_error` has the reason until the file is good again.
 
     Raises `ConfigurationError` if there is no token at the start.
     """
@@ -74,7 +76,7 @@ class TokenFile:
             )
 
     def current(self) -> Credential:
-        """Return the token as a credential of the method `token`, read again if the file has
+        """Return the token as a credential of the method `token`. The file is read again if it has
         changed."""
         before = self.last_error
         try:
@@ -120,7 +122,7 @@ def _expiry(token: bytes) -> float | None:
 
 
 class PasswordFile(TokenFile):
-    """A user name, and its password in a file, which is read again whenever it changes."""
+    """A user name, and a password in a file, which is read again whenever the file changes."""
 
     what = "password file"
     content = "the password, and nothing else"
@@ -136,7 +138,8 @@ class PasswordFile(TokenFile):
 
 
 def read_secret(path: Path, what: str) -> bytes:
-    """Return the secret in a file. Raises `ConfigurationError`, whose text begins with `what`."""
+    """Return the secret in a file. Raises `ConfigurationError`, whose text begins with `what`, the
+    kind of the file."""
     try:
         with path.open("rb") as file:
             secret = file.read(LARGEST_TOKEN + 1).strip()

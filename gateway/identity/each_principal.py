@@ -1,4 +1,5 @@
-"""Reads the user names and passwords that the gateway shows to brokers, a pair for each principal.
+"""Reads the user names and passwords that the gateway shows to brokers: for each principal a user
+name and a password.
 
 The file is a mapping in YAML, read with its safe loader:
 
@@ -34,21 +35,21 @@ Passwords = Mapping[str, Credential]
 
 
 class EachPrincipal(TokenFile):
-    """The credentials of principals in a file, which is read again whenever it changes
-    (`TokenFile`)."""
+    """The credentials for brokers of all principals, in a file that is read again whenever it
+    changes (`TokenFile`)."""
 
     what = "passwords file"
     content = "a username and a password for each principal"
     _passwords: Passwords = MappingProxyType({})
 
     def current(self) -> Credential:
-        """Return the credential of connections that are for no client: none."""
+        """Return the credential for connections that are for no client, which is none."""
         super().current()
         return NoCredential().current()
 
     def of(self, principal: str | None) -> Credential | Denial:
         """Return the credential that brokers are shown for a principal; a denial if the file has
-        none."""
+        none for it."""
         super().current()
         credential = self._passwords.get(principal or OTHERS) or self._passwords.get(OTHERS)
         return credential or _UNKNOWN
@@ -65,7 +66,7 @@ class EachPrincipal(TokenFile):
 
 def read_passwords(content: bytes) -> Passwords:
     """Return the credentials in a passwords file, by principal. Raises `ConfigurationError`, whose
-    text says what is wrong with the file, without any of its passwords."""
+    text says what is wrong with the file, and has none of its passwords."""
     if len(content) > LARGEST:
         raise ConfigurationError(f"has more than {LARGEST} bytes")
     import yaml  # where there is such a file: it takes a megabyte, and milliseconds of the start

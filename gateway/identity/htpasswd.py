@@ -1,4 +1,4 @@
-"""Reads htpasswd files, and refuses hashes that would not withstand theft."""
+"""Reads htpasswd files, and refuses hashes that are too weak if the file is stolen."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ Users = Mapping[str, str]
 
 
 def read_users(content: bytes, what: str) -> Users:
-    """Return the hashes in an htpasswd file, whose lines are `name:hash`, by name.
+    """Return the hashes in an htpasswd file, by user name. Its lines are `name:hash`.
 
-    Raises `ConfigurationError`, whose text begins with `what`, if a hash is weak or unknown.
+    Raises `ConfigurationError`, whose text begins with `what` (a description of the file), if a
+    hash is weak or unknown.
     """
     users: dict[str, str] = {}
     for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):

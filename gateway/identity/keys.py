@@ -1,8 +1,8 @@
 """Reads keys for verifying tokens from files.
 
 The formats are Pulsar's (`AuthTokenUtils`): a secret is raw bytes, a public key is DER or PEM, and
-either may be written as `data:;base64,...`. This module loads joserfc and cryptography (20 MB):
-import it only where tokens are verified.
+either may be written as `data:;base64,...`. This module imports joserfc and cryptography (20 MB),
+so import it only if tokens are verified.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _MAKE_PUBLIC = "Get it with: openssl pkey -in <private key file> -pubout -out <f
 
 
 def secret_key(path: Path) -> OctKey:
-    """Return a shared secret for HS256, HS384 or HS512. Raises `ConfigurationError`."""
+    """Return the shared secret in a file, for HS256, HS384 or HS512. Raises
+    `ConfigurationError`."""
     what = f"The token secret file {path}"
     secret = read_key_file(path, what)
     if len(secret) < SMALLEST_SECRET:
@@ -64,7 +65,7 @@ def secret_key(path: Path) -> OctKey:
 
 
 def public_key(path: Path) -> RSAKey | ECKey | OKPKey:
-    """Return an RSA, elliptic curve or Ed25519 public key from DER or PEM.
+    """Return the RSA, elliptic curve or Ed25519 public key in a file, in DER or PEM.
 
     Raises `ConfigurationError`.
     """
@@ -101,8 +102,8 @@ def _checked(key: object, what: str) -> RSAKey | ECKey | OKPKey:
 
 
 def read_key_file(path: Path, what: str) -> bytes:
-    """Return the content of a key file, decoded if it is a `data:` URL in base64. Raises
-    `ConfigurationError`, whose text begins with `what`."""
+    """Return the content of a key file. If the content is a `data:` URL in base64, it is decoded.
+    Raises `ConfigurationError`, whose text begins with `what`, a description of the file."""
     try:
         with path.open("rb") as file:
             content = file.read(_LARGEST_FILE + 1)

@@ -23,27 +23,27 @@ class KeySource(Protocol):
     """A source of the keys of one issuer."""
 
     def of(self, id: str | None) -> Sequence[TokenKey]:
-        """Return the keys that may verify a token with this key id; None: the token has no key
-        id."""
+        """Return the keys that may verify a token. `id`: the key id that the token names; None: it
+        names none."""
         ...
 
     def may_gain(self, id: str | None) -> bool:
-        """Return whether `renew` might bring a key with this id."""
+        """Return whether a key with this id might be found by `renew`."""
         ...
 
     async def renew(self) -> bool:
-        """Have the keys fetched once more, and wait for that; return whether it succeeded."""
+        """Have the keys fetched again, and wait until that is done; return whether it succeeded."""
         ...
 
 
 class FixedKeys:
-    """A source of keys without ids, which never change."""
+    """A source of keys that have no ids and never change."""
 
     def __init__(self, keys: Sequence[TokenKey]) -> None:
         self._keys = tuple(keys)
 
     def of(self, _id: str | None) -> Sequence[TokenKey]:
-        """Return all keys: any of them may verify the token."""
+        """Return all keys, because any of them may have signed the token."""
         return self._keys
 
     def may_gain(self, _id: str | None) -> bool:
@@ -51,7 +51,7 @@ class FixedKeys:
         return False
 
     async def renew(self) -> bool:
-        """Return True: there is nothing to fetch."""
+        """Return True: there are no other keys to fetch."""
         return True
 
 
@@ -60,10 +60,11 @@ KeySet = tuple[tuple[str | None, TokenKey], ...]
 
 
 def read_key_set(content: bytes, what: str) -> KeySet:
-    """Return the keys of a JSON Web Key Set that may verify signatures, at least one.
+    """Return the keys of a JSON Web Key Set that may verify signatures, at least one key.
 
-    Others are skipped: symmetric and weak keys, those for encryption, and kinds that are not known.
-    Raises `ConfigurationError`, whose text begins with `what`.
+    Other keys of the set are skipped: symmetric keys, weak keys, keys for encryption, and keys of
+    an unknown kind. Raises `ConfigurationError`, whose text begins with `what`, a description of
+    the file.
     """
     try:
         listed = json.loads(content)["keys"]

@@ -1,4 +1,4 @@
-"""Names of principals: which names are valid, and how configured rules map them to others."""
+"""Names of principals: which names are valid, and how configured rules map names to other names."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ kept as long as its connection, and in each limit per principal."""
 
 
 def is_proper(name: str) -> bool:
-    """Return true if a name can be a principal.
+    """Return True if a name can be the name of a principal.
 
-    Principals are sent to brokers as UTF-8, which cannot encode half of a surrogate pair. A name
-    with control characters could look like another one in a list, and no issuer means to give one.
+    Names are sent to brokers as UTF-8, which cannot encode one half of a surrogate pair. A name
+    with control characters could look like another name in a list, and no issuer would intend to
+    give such a name.
     """
     if not name or len(name) > LONGEST_NAME:
         return False
@@ -27,14 +28,15 @@ def is_proper(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Mapping:
-    """A rule that maps names: a name that matches `pattern` as a whole becomes `template`, in which
-    `{1}` or `{name}` is a group of the pattern, and `{0}` the whole name."""
+    """A rule that maps names. If all of a name matches `pattern`, the name becomes `template`, in
+    which `{1}` or `{name}` stands for a group of the pattern, and `{0}` for the whole name."""
 
     pattern: Expression
     template: str
 
     def apply(self, name: str) -> str | None:
-        """Return the name that a name is mapped to; None if it does not match the pattern."""
+        """Return the name that this rule maps `name` to; None if `name` does not match the
+        pattern."""
         match = self.pattern.fullmatch(name)
         if match is None:
             return None
@@ -44,8 +46,9 @@ class Mapping:
 
 
 def mapped(name: str, rules: Sequence[Mapping]) -> str | None:
-    """Return the name that the first matching rule maps a name to; the name itself without rules.
-    None: no rule matches, or one of both names cannot be a principal's."""
+    """Return the name that the first matching rule maps `name` to; `name` itself if there are no
+    rules. Return None if no rule matches, or if `name` or the mapped name cannot be the name of a
+    principal."""
     if not rules:
         return name
     if not is_proper(name):

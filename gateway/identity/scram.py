@@ -1,11 +1,12 @@
-"""Reads files of SCRAM credentials, and makes up credentials of unknown users.
+"""Reads files of SCRAM credentials, and makes up credentials for unknown users.
 
 A line is `name:mechanism:iterations:salt:stored key:server key`, the last three in base64. A user
 may have a line for each mechanism.
 
-A client receives the salt and the iterations of a user before it has shown anything. So for a name
-that is not in the file they are made up by a keyed hash of the name: the same ones each time, and
-with sizes that others in the file have. Only the key could tell them apart from real ones.
+A client is sent the salt and the iterations of a user before it has proved anything. So for a name
+that is not in the file, both are made up from a keyed hash of the name: they are the same each
+time, and have the sizes that salts and iterations in the file have. Without the key of the hash
+nobody can distinguish them from real ones.
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ def line(
     iterations: int = USUAL_ITERATIONS,
     salt: bytes | None = None,
 ) -> str:
-    """Return the line of a credentials file for a user. Raises `ValueError` if the name is not
-    valid."""
+    """Return the line of a credentials file that has this user and password. `salt`: None: a random
+    salt. Raises `ValueError` if the name is not valid."""
     if not is_proper(user) or ":" in user:
         raise ValueError("a name with a colon or a control character")
     salt = os.urandom(USUAL_SALT) if salt is None else salt
@@ -64,8 +65,8 @@ def line(
 
 
 def read_users(content: bytes, what: str) -> Users:
-    """Return the secrets in a credentials file, by name and mechanism. Raises `ConfigurationError`,
-    whose text begins with `what`."""
+    """Return the secrets in a credentials file, by user name and mechanism. Raises
+    `ConfigurationError`, whose text begins with `what`, a description of the file."""
     users: dict[tuple[str, str], ScramSecret] = {}
     for number, text in enumerate(content.decode(errors="replace").splitlines(), 1):
         if not text.strip() or text.startswith("#"):
@@ -116,14 +117,15 @@ def _decoded(text: str) -> bytes:
 
 
 class Phantoms:
-    """Makes up secrets of users that `users` does not have, by a keyed hash."""
+    """Makes up secrets of users that are not among `users`, by a keyed hash."""
 
     def __init__(self, users: Users, key: bytes) -> None:
         self._key = key
         self._shapes = {mechanism: _shapes(users, mechanism) for mechanism in SCRAM_HASHES}
 
     def secret(self, user: str, mechanism: str) -> ScramSecret:
-        """Return a secret of this user that looks like a real one, and that no password fits."""
+        """Return a made-up secret of this user. It looks like a real one, but no password fits
+        it."""
         shapes = self._shapes[mechanism]
         chosen = int.from_bytes(self._hash("shape", mechanism, user))
         iterations, size = shapes[chosen % len(shapes)]

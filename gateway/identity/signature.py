@@ -1,14 +1,14 @@
 """Signatures by which users of TubeMQ prove their passwords, and tokens that replace signatures.
 
 A client signs its name, a time and a random number with its password, and shows `name time number
-signature`. The gateway gives it two tokens then, so that the client need not sign each request:
+signature`. The gateway then gives it two tokens, so that the client need not sign each request:
 
-- a *text*, `name end t:code`, for requests with room for it
-- a *number* of 63 bits, for requests without: 15 bits of a hash of the name, 48 bits of a code
+- a *text*, `name end t:code`, for requests that have room for a text
+- a *number* of 63 bits, for requests that do not: 15 bits of a hash of the name, 48 bits of a code
 
-The password is the key of both codes. So all gateways with the same file of users know each other's
-tokens, a changed password ends its tokens, and a token tells no more of the password than the
-signature did. A number is valid for one client, by the id that the client gives itself.
+The key of both codes is the password. So all gateways with the same file of users accept each
+other's tokens, tokens become invalid when the password changes, and a token reveals no more about
+the password than the signature did. A number is valid for one client id, which the client chooses.
 
 Source of the signature: SimpleCertificateMasterHandler of Apache InLong TubeMQ.
 """
@@ -53,8 +53,8 @@ Users = Mapping[str, bytes]
 
 
 class Signed(NamedTuple):
-    """What a client shows: its name, a time, a number, and its signature of them. `at`:
-    milliseconds since 1970, by the client's clock."""
+    """What a client shows: its name, a time, a random number, and its signature of these three.
+    `at`: the time, in milliseconds since 1970, by the client's clock."""
 
     user: str
     at: int
@@ -63,8 +63,8 @@ class Signed(NamedTuple):
 
 
 class Text(NamedTuple):
-    """A token as text: the name of a user, the seconds since 1970 until which it is valid, and a
-    code."""
+    """A token as text: the name of a user, the time until which the token is valid, in seconds
+    since 1970, and a code."""
 
     user: str
     until: int
@@ -72,8 +72,8 @@ class Text(NamedTuple):
 
 
 def read_users(content: bytes, what: str) -> Users:
-    """Return the passwords in a users file, by name. Raises `ConfigurationError`, whose text begins
-    with `what`, and has none of the passwords."""
+    """Return the passwords in a users file, by user name. Raises `ConfigurationError`, whose text
+    begins with `what` (a description of the file), and has none of the passwords."""
     users: dict[str, bytes] = {}
     for number, line in enumerate(content.decode(errors="replace").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
@@ -90,13 +90,14 @@ def read_users(content: bytes, what: str) -> Users:
 
 
 def signature(password: bytes, user: str, at: int, number: str) -> str:
-    """Return the signature of a name, a time and a number by a password, as clients make it."""
+    """Return the signature that a client with this password makes of a name, a time and a
+    number."""
     code = hmac.digest(password, f"{user}{at}{number}".encode(), "sha1")
     return quote(b64encode(code).decode(), safe="")
 
 
 def read(shown: str) -> Signed | Text | None:
-    """Parse what a client shows: return its signature or its token; None if it is neither."""
+    """Parse what a client shows. Return a `Signed` or a `Text`; None if it is neither."""
     user, _, rest = shown.rpartition(" ")
     if rest.startswith(_MARK):
         user, _, until = user.rpartition(" ")
@@ -118,19 +119,20 @@ def is_signed(shown: Signed, password: bytes) -> bool:
 
 
 def is_made_here(shown: Text, password: bytes) -> bool:
-    """Return whether a gateway has issued this text to the user with this password."""
+    """Return whether a gateway has issued this token to the user who has this password."""
     return hmac.compare_digest(_text(password, *shown[:2]).encode(), shown.code.encode())
 
 
 def tokens(user: str, password: bytes, client: str, now: float) -> Tokens:
-    """Return new tokens of a user, for the client with this id. `now`: wall-clock seconds."""
+    """Return new tokens for a user. `client`: the client id for which the number is valid. `now`:
+    wall-clock seconds."""
     until = int(now + TOKEN_LIFE)
     text = f"{user} {until} {_text(password, user, until)}"
     return Tokens(text, _number(user, password, client, int(now) // _PERIOD))
 
 
 def is_number_of(number: int, user: str, password: bytes, client: str, now: float) -> bool:
-    """Return whether a number is a valid token of this user and client. `now`: wall-clock
+    """Return whether a number is a valid token of this user for this client id. `now`: wall-clock
     seconds."""
     period = int(now) // _PERIOD
     return any(
@@ -142,13 +144,13 @@ def is_number_of(number: int, user: str, password: bytes, client: str, now: floa
 
 
 def may_be(number: int) -> int:
-    """Return the hash of the user's name (see `short`) that a number has in it."""
+    """Return the hash of a user name (see `short`) that is part of a number."""
     return number >> _CODE_BITS
 
 
 def short(user: str) -> int:
-    """Return 15 bits of a hash of a user's name. A number has them in it, so that its user can be
-    found."""
+    """Return 15 bits of a hash of a user's name. A token that is a number contains these bits, by
+    which its user is found."""
     return int.from_bytes(hashlib.sha256(user.encode()).digest()[:2]) >> (16 - _NAME_BITS)
 
 

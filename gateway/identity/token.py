@@ -1,8 +1,9 @@
 """Verifies JSON Web Tokens as Pulsar's `AuthenticationProviderToken` does.
 
-A token's own algorithm is compared with the configuration and never followed. A client learns only
-that its token has expired or is "not accepted": naming the failed check would help only forgers.
-This module loads joserfc: import it only where it is used.
+The algorithm that a token names must be one of the configured algorithms; the token does not choose
+how it is verified. A client is told only that its token has expired, or that it is "not accepted",
+because the name of the failed check would help only forgers. This module imports joserfc, so import
+it only if it is used.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _MALFORMED = (JoseError, ValueError, TypeError, LookupError, AttributeError, Rec
 
 
 class Unsettled:
-    """A token whose key is not known yet. `outcome` verifies it once the keys were fetched."""
+    """A token whose key is not known yet. `outcome` fetches keys, and verifies the token then."""
 
     def __init__(self, verifier: TokenVerifier, data: bytes, now_wall: float) -> None:
         self._verifier = verifier
@@ -56,8 +57,9 @@ class Unsettled:
 
 
 class Issuers:
-    """Verifies tokens of several issuers, each by its own keys and rules. `verifiers`: by the
-    issuer's name in tokens (`iss`); the one under None verifies all other tokens."""
+    """Verifies the tokens of several issuers, each by the issuer's own keys and rules. `verifiers`:
+    by the name of the issuer in tokens (the claim `iss`); the verifier under None verifies all
+    other tokens."""
 
     def __init__(self, verifiers: Mapping[str | None, TokenVerifier]) -> None:
         self._verifiers = verifiers
@@ -88,11 +90,11 @@ def _claimed_issuer(data: bytes) -> str | None:
 
 
 class TokenVerifier:
-    """Verifies the tokens of one issuer by its `keys` and only by `algorithms`.
+    """Verifies the tokens of one issuer by its `keys`, and only by these `algorithms`.
 
-    Shared secrets and public keys are never used together: a token must not be able to have a
-    public key taken for a shared secret. `clock_skew`: seconds of grace for `exp` and `nbf`.
-    `audience` and `issuer`, if given, must match the token's.
+    The keys are either shared secrets or public keys, never both, so that no token can make the
+    gateway use a public key as a shared secret. `clock_skew`: seconds by which the claims `exp` and
+    `nbf` may be missed. `audience`, `issuer`: if given, the token must have the same.
 
     Raises `ConfigurationError` if keys and algorithms do not fit each other.
     """
@@ -134,7 +136,8 @@ class TokenVerifier:
         return Unsettled(self, data, now_wall) if self._keys.may_gain(id) else NOT_ACCEPTED
 
     async def verify_by_new_keys(self, data: bytes, now_wall: float) -> Verified | Denial:
-        """Fetch the keys again, then return the principal that the token proves, or a denial."""
+        """Fetch the keys again, and verify the token by them; return the principal that it proves,
+        or a denial."""
         fetched = await self._keys.renew()
         answer = self.verify(data, now_wall)
         if not isinstance(answer, Unsettled):

@@ -1,4 +1,4 @@
-"""The result of verifying a client, by whatever method."""
+"""The result of verifying a client's credential, by whatever method."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A principal, and the wall time (seconds) at which its credential expires, or None for
+    """A principal, and the wall-clock time (seconds) at which its credential expires; None:
     never."""
 
     name: str

@@ -28,7 +28,7 @@ OWN = {
 
 
 def add_to(parser: argparse.ArgumentParser) -> None:
-    """Add the options of `gateway sandbox`."""
+    """Add the options of `gateway sandbox` to an argument parser."""
     parser.set_defaults(command=run)
     add = parser.add_argument
     add(

@@ -27,7 +27,8 @@ _ANY_PORT = ":0"
 
 
 def addresses(text: str, scheme: str, default_port: int) -> tuple[Address, ...]:
-    """Return the addresses that the value of --brokers names. Raises `ConfigurationError`."""
+    """Return the addresses in `text`, the value of the option --brokers. Raises
+    `ConfigurationError`."""
     parts = text.removeprefix(f"{scheme}://").split(",")
     if len(parts) > MOST_BROKERS:
         raise ConfigurationError(f"--brokers names {len(parts)}; {MOST_BROKERS} are the most")
@@ -35,8 +36,8 @@ def addresses(text: str, scheme: str, default_port: int) -> tuple[Address, ...]:
 
 
 def address(text: str, option: str, default_port: int) -> Address:
-    """Return the address in `host:port`; port 0 is any free port. Raises `ConfigurationError`,
-    which names `option`."""
+    """Return the address in a text `host:port`, in which port 0 means any free port. Raises
+    `ConfigurationError`, whose text contains the name `option`."""
     host = text.removesuffix(_ANY_PORT)
     try:
         parsed = parse_address(host, default_port)
@@ -62,14 +63,14 @@ async def listen(address: Address) -> trio.SocketListener:
 
 
 def bound(listener: trio.SocketListener) -> Address:
-    """Return the address of a listener, with the port in use."""
+    """Return the address at which a listener accepts connections, with the real port."""
     host, port, *_ = listener.socket.getsockname()
     return Address(host, port)
 
 
 def serve_until_stopped(serve: Serve, announce: Callable[[], None]) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit status. `announce` is called when `serve` has
-    started. Raises `ConfigurationError`."""
+    """Run `serve` until SIGTERM or SIGINT; return the exit status. `announce` is called when
+    `serve` has started. Raises `ConfigurationError`."""
     try:
         trio.run(_serve, serve, announce)
     except ExceptionGroup as failures:
@@ -89,13 +90,14 @@ async def _serve(serve: Serve, announce: Callable[[], None]) -> None:
 
 
 def first_of(error: BaseException) -> BaseException:
-    """Return the first leaf of an exception group, as nurseries raise it."""
+    """Return the first exception in an exception group that is no group itself; an exception that
+    is no group is returned unchanged."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def report(text: str) -> None:
-    """Write a text to standard error: a sandbox has no settings for a structured log."""
+    """Write a line to standard error, because a sandbox has no structured log."""
     printable = "\n".join(line if line.isprintable() else ascii(line) for line in text.splitlines())
     sys.stderr.write(f"sandbox: {printable}\n")

@@ -1,9 +1,9 @@
 """Sends spans and log lines to an OpenTelemetry collector.
 
-OpenTelemetry's own kit queues, encodes and sends, in one thread for spans and one for lines. The
-gateway's event loop only makes a record and puts it into a queue. If a collector is slow and the
-queue is full, the oldest records are dropped and counted. Nothing waits for a collector except the
-end of the process, for `settings.deadline` at most.
+OpenTelemetry's own library encodes and sends records, in one thread for spans and one thread for
+log lines. The gateway's event loop only makes a record and puts it into the library's queue. If the
+collector is slow and the queue is full, the oldest records are dropped and counted. Only the end of
+the process waits for the collector, for at most `settings.deadline` seconds.
 """
 
 from __future__ import annotations
@@ -61,11 +61,12 @@ PAUSE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of the export. `url`: the collector's, without `/v1/traces`. `share`: the part of
-    all operations that have spans, 0 to 1. `lines`: whether log lines are sent too. `queue`: most
-    waiting records of each kind. `deadline`: seconds of one request. `instance`: the name of this
-    process. `version`: of the gateway. `principal`: returns the name under which a principal is
-    shown. `longest`: most characters of an attribute."""
+    """Settings of the export. `url`: the URL of the collector, without `/v1/traces`. `share`: the
+    part of all operations that have spans, 0 to 1. `lines`: log lines are sent too. `queue`: the
+    most records of each kind that wait. `deadline`: the most seconds that one request may take.
+    `instance`: the name of this process. `version`: the version of the gateway. `principal`:
+    returns the name under which a principal is shown. `longest`: the most characters of an
+    attribute."""
 
     url: str
     instance: str
@@ -81,8 +82,9 @@ class Settings:
 
 
 class Export:
-    """Sends the spans that are passed to `span`, and the log lines that are passed to `lines`, a
-    processor of structlog (None if log lines are not sent). Call `close` at the end."""
+    """Sends spans and log lines to the collector. `span` is called with each span. `lines` is a
+    processor of structlog that is called with each log line; it is None if log lines are not sent.
+    Call `close` at the end."""
 
     def __init__(self, settings: Settings) -> None:
         self.figures = {SPANS: ExportFigures()}
@@ -133,7 +135,8 @@ class Export:
         )
 
     def span(self, span: Span) -> None:
-        """Queue a span with its parts to be sent. Never waits; a `telemetry.spans.Spans`."""
+        """Queue a span and its parts for sending. This never waits. The method is a
+        `telemetry.spans.Spans`."""
         self._send(span, None)
 
     def _send(self, span: Span, parent: trace.Span | None) -> None:
@@ -167,8 +170,8 @@ class Export:
         return int((monotonic + self._offset) * 1e9)
 
     def close(self) -> None:
-        """Send the waiting records, for `settings.deadline` seconds at most; those left are
-        lost."""
+        """Send the records that wait, for at most `settings.deadline` seconds. Records that are not
+        sent by then are lost."""
         seconds = self._settings.deadline
         closing = [
             threading.Thread(target=processor.shutdown, daemon=True) for processor in self._batches

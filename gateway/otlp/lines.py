@@ -27,8 +27,8 @@ _SEVERITIES = {
 
 
 class Lines:
-    """A processor of structlog that sends each event to the collector as it will be written: with
-    principals hidden and texts cut. The event itself passes unchanged."""
+    """A processor of structlog that sends each event to the collector in the form in which it is
+    logged, with principals hidden and texts cut. It returns the event unchanged."""
 
     def __init__(self, logger: Logger, figures: ExportFigures) -> None:
         self._logger = logger

@@ -14,28 +14,29 @@ T = TypeVar("T")
 
 class CallbackOwner(Protocol):
     """The part of a pair that its callbacks use. `over`: the pair has ended. `laters`: the newest
-    of the session's callbacks that are not due yet; the earlier ones are chained to it."""
+    of the session's callbacks that are not due yet; the earlier callbacks are chained to it."""
 
     over: bool
     laters: SessionCallback | None
 
     def crash(self, error: Exception) -> None:
-        """End the pair because of a bug in the gateway."""
+        """End the pair, because an exception has shown a bug in the gateway."""
 
     def go_on(self, then: Callable[[float], Effects], now: float) -> None:
-        """Call `then` of the session, whose time has come, and carry out the effects."""
+        """Call the session's callback `then`, because its time has come, and carry out the effects
+        that it returns."""
 
 
 class Checked(Protocol):
     """The method of a pair that `PeerCheck` calls."""
 
     def check_peers(self, now: float) -> None:
-        """End the pair if a peer is gone; otherwise schedule the next check."""
+        """End the pair if a peer is gone; otherwise schedule the next check of the peers."""
 
 
 class PeerCheck(Cancellable[None]):
-    """The timer for `Pair.check_peers`. Each pair keeps one for all its life, so it refers to the
-    pair itself: a bound method would take 64 bytes more."""
+    """The timer that calls `Pair.check_peers`. Each pair keeps one timer until it ends, so the
+    timer refers to the pair itself: a bound method would take 64 bytes more."""
 
     __slots__ = ("_pair",)
 
@@ -58,8 +59,8 @@ def _called(_now: float) -> None:
 
 
 class PairCallback(Cancellable[T]):
-    """A callback that is not called once the pair has ended. An exception in it ends this pair
-    alone."""
+    """A callback that is no longer called once its pair has ended. An exception in the callback
+    ends only this pair."""
 
     __slots__ = ("_pair",)
 
@@ -86,9 +87,9 @@ class PairCallback(Cancellable[T]):
 
 
 class SessionCallback(PairCallback[Effects]):
-    """A callback that the session asked for: it is called once, and its effects are carried out.
-    The callbacks that a pair still waits for form a chain: the pair cancels all of them at its end,
-    and a callback that is due leaves it."""
+    """A callback that the session asked for. It is called once, and the effects that it returns are
+    carried out. The callbacks that a pair waits for form a chain: the pair cancels all of them at
+    its end, and a callback that is due leaves the chain."""
 
     __slots__ = ("_earlier", "_later")
 
@@ -101,7 +102,7 @@ class SessionCallback(PairCallback[Effects]):
         pair.laters = self
 
     def leave(self, pair: CallbackOwner) -> None:
-        """Leave the chain of the pair's callbacks."""
+        """Remove this callback from the chain of the pair's callbacks."""
         if self._earlier is not None:
             self._earlier._later = self._later
         if self._later is not None:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 
 class Collection:
-    """An incomplete stop frame. `length`: bytes of the whole frame. `left`: seconds for which it
-    may still be read."""
+    """A stop frame that is not whole yet. `length`: bytes of the whole frame. `left`: seconds that
+    are left for its other bytes to come."""
 
     __slots__ = ("_claim", "_data", "_deadlines", "_memory", "_since", "_timer", "left", "length")
 
@@ -47,21 +47,21 @@ class Collection:
 
     @property
     def missing(self) -> int:
-        """Return the number of bytes that have not been received."""
+        """Return how many bytes of the frame have not come yet."""
         return self.length - len(self._data)
 
     def __str__(self) -> str:
         return f"{len(self._data)} bytes of a stop frame of {self.length} came in time"
 
     def add(self, data: memoryview) -> int:
-        """Keep those bytes of `data` that belong to the frame. Return their number."""
+        """Copy the bytes at the begin of `data` that belong to the frame. Return their number."""
         taken = data[: self.missing]
         self._data += taken
         self._memory.collected += len(taken)
         return len(taken)
 
     def frame(self) -> bytes:
-        """Return the whole frame; its bytes are no longer kept and counted here."""
+        """Return the whole frame. This object no longer holds its bytes, nor counts them."""
         frame = bytes(self._data)
         self._memory.collected -= len(self._data)
         self._data = bytearray()
@@ -70,8 +70,8 @@ class Collection:
     # -- room --------------------------------------------------------------------------------
 
     def claim(self, address: str, on_grant: Callable[[], None]) -> bool:
-        """Claim memory for the whole frame. Return whether the frame may be read on now; if not,
-        add nothing until `on_grant` is called."""
+        """Claim memory for the whole frame. Return whether more of the frame may be read now; if
+        False, add no bytes until `on_grant` is called."""
         if self.length <= UNCLAIMED:
             return True
 
@@ -87,21 +87,23 @@ class Collection:
     # -- time --------------------------------------------------------------------------------
 
     def go_on(self, now: float, overdue: Callable[[float], None]) -> None:
-        """Start the timer, if it is stopped; it calls `overdue(now)` when no time is left."""
+        """Start the timer, unless it runs. When no time is left for the frame, the timer calls
+        `overdue(now)`."""
         if self._timer is None:
             self._since = now
             self._timer = Cancellable(overdue)
             self._deadlines.add(now + self.left, self._timer)
 
     def stop(self, now: float) -> None:
-        """Stop the timer while the frame is not read."""
+        """Stop the timer, because no more of the frame is read for now."""
         if self._timer is not None:
             self.left -= now - self._since
             self._deadlines.cancel(self._timer)
             self._timer = None
 
     def close(self) -> None:
-        """Free the bytes, the timer and the claim: the frame was decided, or the pair has ended."""
+        """Free the bytes, the timer and the claim, because the frame was decided or the pair has
+        ended."""
         if self._timer is not None:
             self._deadlines.cancel(self._timer)
             self._timer = None

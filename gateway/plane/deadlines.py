@@ -17,8 +17,8 @@ FEW = 1000
 
 
 class Cancellable(Generic[T]):
-    """A callback that can be cancelled. Cancelling frees all that it refers to. `Deadlines` ignores
-    what the callback returns (`T`); a subclass may use it."""
+    """A callback that can be cancelled, which frees all objects that the callback refers to.
+    `Deadlines` ignores what the callback returns (`T`); a subclass may use it."""
 
     __slots__ = ("_callback",)
 
@@ -30,7 +30,7 @@ class Cancellable(Generic[T]):
             self._callback(now)
 
     def cancel(self) -> None:
-        """Drop the callback."""
+        """Cancel the callback: it is never called, and no longer kept in memory."""
         self._callback = None
 
     @property
@@ -39,10 +39,11 @@ class Cancellable(Generic[T]):
 
 
 class Deadlines:
-    """Callbacks by time. A callback checks whether it still matters; one that waits for long is a
-    `Cancellable`. Cancelled callbacks are removed when they outnumber the others.
+    """Callbacks, ordered by the time at which they are called. A callback checks by itself whether
+    it still matters; a callback that waits for long is a `Cancellable`. Cancelled callbacks are
+    removed when they are more than half of all.
 
-    `on_earlier` is called when a new deadline comes before all others.
+    `on_earlier` is called when a new callback is due before all others.
     """
 
     def __init__(self, on_earlier: Callable[[], None]) -> None:
@@ -53,19 +54,19 @@ class Deadlines:
 
     @property
     def head(self) -> float | None:
-        """Return when the next callback is due; None without callbacks."""
+        """Return when the next callback is due; None if there is no callback."""
         return self._heap[0][0] if self._heap else None
 
     def add(self, when: float, callback: Callback) -> None:
-        """Call `callback(now)` at `when` or soon after."""
+        """Call `callback(now)` at the time `when`, or soon after it."""
         head = self.head
         heappush(self._heap, (when, next(self._order), callback))
         if head is None or when < head:
             self._on_earlier()
 
     def cancel(self, callback: Cancellable[Any]) -> None:
-        """Cancel a callback. Without removal, a thousand short pairs a second would each leave an
-        entry here until their idle deadline."""
+        """Cancel a callback, and remove cancelled callbacks if there are many. Without removal, a
+        thousand short pairs a second would each leave an entry here until their idle deadline."""
         callback.cancel()
         self._cancelled += 1
         if self._cancelled > max(FEW, len(self._heap) // 2):
@@ -74,7 +75,7 @@ class Deadlines:
             self._cancelled = 0
 
     def expire(self, now: float, most: int = sys.maxsize) -> None:
-        """Call due callbacks, `most` of them at most."""
+        """Call the callbacks that are due at the time `now`, at most `most` of them."""
         while most > 0 and self._heap and self._heap[0][0] <= now:
             heappop(self._heap)[2](now)
             most -= 1

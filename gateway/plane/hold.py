@@ -48,13 +48,14 @@ class _Queue:
 
 
 class HeldFrames:
-    """One queue for each held account of a pair, in the order of arrival.
+    """The waiting frames of one pair: a queue for each account without allowance, in the order of
+    arrival.
 
-    While an account has a queue it has no allowance: nothing overtakes it.
+    An account with a queue has no allowance, so no later frame overtakes the queue.
 
     A queue may have as many bytes as are free of the bound for all pairs: one queue alone gets half
     of the bound, two get a third each (the dynamic thresholds of packet switches). So the number of
-    queues need not be known, and there is always room for another one.
+    queues need not be known, and there is always room for another queue.
     """
 
     __slots__ = ("_memory", "_queues")
@@ -68,27 +69,28 @@ class HeldFrames:
 
     @property
     def size(self) -> int:
-        """Return the number of bytes of all frames."""
+        """Return the number of bytes in all queues."""
         return sum(queue.size for queue in self._queues.values())
 
     def since(self, account: Account) -> float | None:
-        """Return when the account's oldest frame came; None if none waits."""
+        """Return when the account's oldest waiting frame came; None if no frame waits."""
         queue = self._queues.get(account)
         return queue.frames[0].came if queue and queue.frames else None
 
     def is_spent(self, account: Account) -> bool:
-        """Return whether the account's queue was cut, and all its frames have passed."""
+        """Return whether the account's queue was cut because it was full, and all its frames were
+        sent since: the producer can be reset now."""
         queue = self._queues.get(account)
         return queue is not None and queue.cut and not queue.frames
 
     def put(self, account: Account, frames: bytes, now: float) -> None:
-        """Queue whole frames, or discard them if too many bytes wait already. `now`: when they
-        came."""
+        """Queue whole frames that came at the time `now`. If too many bytes wait already, discard
+        these frames."""
         account.hold()
         self._put(account, _Entry(now, bytearray(frames)))
 
     def refuse(self, account: Account, refusal: bytes, now: float) -> None:
-        """Queue a refusal, which is a frame for the client, behind the account's frames."""
+        """Queue `refusal`, a frame for the client, behind the account's waiting frames."""
         self._put(account, _Entry(now, bytearray(refusal), is_refusal=True))
 
     def _put(self, account: Account, entry: _Entry) -> None:
@@ -112,27 +114,28 @@ class HeldFrames:
         )
 
     def first(self, account: Account) -> bytearray | None:
-        """Return the account's oldest frames if it has allowance; None otherwise. Do not change
-        them, nor use them after `passed`."""
+        """Return the account's oldest waiting frames; None if none wait, if a refusal is before
+        them, or if the account has no allowance. Do not change the bytes, and do not use them after
+        `passed`."""
         queue = self._queues.get(account)
         if queue is None or not queue.frames or account.held:
             return None
         return None if queue.frames[0].is_refusal else queue.frames[0].data
 
     def refusal(self, account: Account) -> bytes | None:
-        """Return the refusal at the head of the account's queue; None if there is none. The
-        receipts of earlier frames have to be sent before it."""
+        """Return the refusal at the head of the account's queue; None if no refusal is there. Send
+        it only when the receipts of all earlier frames were sent."""
         queue = self._queues.get(account)
         is_next = queue is not None and queue.frames and queue.frames[0].is_refusal
         return bytes(queue.frames[0].data) if queue is not None and is_next else None
 
     def has_refusals(self, account: Account) -> bool:
-        """Return whether any refusal is in the account's queue, at its head or behind frames."""
+        """Return whether the account's queue contains a refusal, at its head or behind frames."""
         queue = self._queues.get(account)
         return queue is not None and queue.refusals > 0
 
     def passed(self, account: Account, size: int) -> None:
-        """Remove `size` bytes of the first entry of the account's queue, which have passed."""
+        """Remove the first `size` bytes of the account's queue, because they were sent."""
         queue = self._queues[account]
         entry = queue.frames[0]
         self._grow(account, queue, -size)
@@ -145,13 +148,13 @@ class HeldFrames:
             del self._queues[account]
 
     def discard(self, account: Account) -> None:
-        """Discard the account's queue."""
+        """Discard all frames and refusals in the account's queue."""
         queue = self._queues.pop(account, None)
         if queue is not None:
             self._grow(account, queue, -queue.size)
 
     def clear(self) -> tuple[Account, ...]:
-        """Discard all queues. Return their accounts."""
+        """Discard all queues. Return the accounts that had one."""
         accounts = tuple(self._queues)
         for account in accounts:
             self.discard(account)
@@ -171,7 +174,8 @@ Marks = deque[tuple[int, float]]
 
 
 class Ages:
-    """When the bytes in one queue first came, even if they were discarded and sent again since.
+    """Remembers when the bytes in one queue first came, even if they were discarded since and the
+    client sent them again.
 
     `earlier`: the marks of the discarded bytes.
     """
@@ -184,12 +188,12 @@ class Ages:
 
     @property
     def first(self) -> float | None:
-        """Return when the oldest bytes first came; None if none wait."""
+        """Return when the oldest waiting bytes first came; None if no bytes wait."""
         return self._marks[0][1] if self._marks else None
 
     def put(self, size: int, now: float) -> None:
-        """Add `size` bytes. As many as were discarded earlier keep the time at which they first
-        came."""
+        """Add `size` bytes. If bytes were discarded before, these are the same bytes sent again,
+        and keep the time at which they first came."""
         while size and self._earlier:
             known, came = self._earlier.popleft()
             taken = min(size, known)
@@ -207,7 +211,7 @@ class Ages:
         self._marks.append((size, came))
 
     def passed(self, size: int) -> None:
-        """Remove the oldest `size` bytes, which have passed."""
+        """Remove the oldest `size` bytes, because they were sent."""
         while size and self._marks:
             known, came = self._marks.popleft()
             if size < known:
@@ -215,5 +219,6 @@ class Ages:
             size -= min(size, known)
 
     def rest(self) -> Marks:
-        """Return the marks of all waiting bytes, and of those that may still be sent again."""
+        """Return the marks of all waiting bytes, then those of discarded bytes that the client may
+        still send again."""
         return self._marks + self._earlier

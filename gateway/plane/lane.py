@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 
 class Reader(Protocol):
-    """The owner of a lane; the reactor calls it for the lane's events."""
+    """What the reactor calls when something happens on a lane."""
 
     def readable(self, now: float) -> None:
         """Handle received bytes, or the end of the stream."""
 
     def timed(self, now: float, stands_for: int) -> None:
-        """Handle received bytes as `readable` does, and measure the time. `stands_for`: see
-        `Sampler.sample`."""
+        """Handle received bytes as `readable` does, and measure how long that takes. `stands_for`:
+        see `Sampler.sample`."""
 
     def flushed(self) -> None:
-        """Note that the lane has no pending bytes any more."""
+        """Go on, because the lane has sent all its pending bytes."""
 
     def lost(self, error: OSError) -> None:
-        """Handle an error of the lane's stream: its peer is gone."""
+        """Handle an error of the lane's stream, which means that the peer is gone."""
 
 
 class _ClosedReader:
@@ -69,7 +69,8 @@ else:
 
 
 class Lane(Descriptor):
-    """One peer's stream in the reactor, which calls `reader.readable(now)` when bytes have come."""
+    """One peer's stream in the reactor. When bytes have come, the reactor calls
+    `reader.readable(now)`."""
 
     __slots__ = (
         "_epoll",
@@ -92,7 +93,8 @@ class Lane(Descriptor):
 
     @property
     def address(self) -> str:
-        """Return the peer's host; empty if the peer is gone or has none. It takes a system call."""
+        """Return the peer's host; empty if the peer is gone or has no host. This takes a system
+        call."""
         try:
             name = self.stream.getpeername()
         except OSError:
@@ -114,11 +116,13 @@ class Lane(Descriptor):
         return bool(self._mask & IN)
 
     def read(self, on: bool) -> None:  # noqa: FBT001
-        """Switch reading on or off: whether `reader` is called for received bytes."""
+        """Switch reading on or off. While it is off, the reactor reports no received bytes to
+        `reader`."""
         self._watch(self._mask | IN if on else self._mask & ~IN)
 
     def meaning(self, events: int) -> int:
-        """Return the kernel's events as `IN`, `OUT` and others, as they concern this lane."""
+        """Translate the kernel's events on the descriptor to what they mean for this lane: `IN`,
+        `OUT` and others."""
         return events
 
     def _watch(self, mask: int) -> None:
@@ -137,7 +141,8 @@ class Lane(Descriptor):
     # -- outbound ----------------------------------------------------------------------------
 
     def send(self, data: bytes | memoryview) -> None:
-        """Send what the socket takes, and keep the rest. Raises `OSError` if the peer is lost."""
+        """Send as many bytes as the socket takes, and keep the other bytes pending. Raises
+        `OSError` if the peer is gone."""
         if self.pending:
             self.keep(data)
             return
@@ -149,8 +154,8 @@ class Lane(Descriptor):
             self.keep(memoryview(data)[sent:])
 
     def keep(self, data: bytes | memoryview) -> None:
-        """Keep a copy of these bytes to send later. A copy, because the shared buffer is never
-        lent."""
+        """Keep a copy of these bytes to send later. They are copied, because the shared receive
+        buffer is soon overwritten."""
         if self.pending is None:
             self.pending = deque()
         self.pending.append(memoryview(bytes(data)))
@@ -158,8 +163,8 @@ class Lane(Descriptor):
         self._watch(self._mask | OUT)
 
     def flush(self) -> bool:
-        """Send pending bytes. Return whether none are left. Raises `OSError` if the peer is
-        lost."""
+        """Send pending bytes. Return whether all were sent. Raises `OSError` if the peer is
+        gone."""
         while self.pending:
             data = self.pending[0]
             try:
@@ -183,11 +188,12 @@ class Lane(Descriptor):
     # -- the end -----------------------------------------------------------------------------
 
     def shut(self) -> None:
-        """Shut down sending. Bytes that the peer still sends can be read."""
+        """Tell the peer that nothing more is sent. Bytes that the peer still sends can be read."""
         shut(self.stream)
 
     def close(self) -> None:
-        """Unregister, then close: a closed descriptor's number is soon another socket's."""
+        """Unregister from epoll, then close the stream, in this order: the number of a closed
+        descriptor is soon another socket's."""
         self._watch(0)
         self._memory.used -= self.kept
         self.pending = None
@@ -201,8 +207,8 @@ is not `IN` alone, which the reactor takes for bytes to read."""
 
 
 class RecordLane(Lane):
-    """A lane on a `RecordStream` (`plane.stream`). `again(lane)`: has the lane read once more
-    without an event."""
+    """A lane on a stream of records such as TLS (`plane.stream.RecordStream`). `again(lane)`: has
+    the lane read once more without an event."""
 
     __slots__ = ("_again", "_records", "_registered")
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 
 class Lingering:
-    """Owns a lane until `forget` closes it; implements `lane.Reader`."""
+    """Owns the lane of an ended pair until the lane is closed by `forget`; implements
+    `lane.Reader`."""
 
     __slots__ = ("_forget", "_lane", "_plane")
 
@@ -27,7 +28,8 @@ class Lingering:
         self._forget = forget
 
     def begin(self, farewell: bytes) -> None:
-        """Deliver all bytes, shut down sending, and close within `PlaneSettings.linger` seconds."""
+        """Send all pending bytes and then `farewell`, shut down sending, and close the lane within
+        `PlaneSettings.linger` seconds."""
         lane, plane = self._lane, self._plane
         lane.reader = self
         plane.deadlines.add(plane.clock() + plane.settings.linger, self._expired)
@@ -41,7 +43,8 @@ class Lingering:
             self.lost(error)
 
     def readable(self, now: float) -> None:
-        """Discard received bytes. At the end of the stream, close the lane if all is delivered."""
+        """Discard received bytes. If the peer has closed its stream and no byte is pending, close
+        the lane."""
         memory, lane = self._plane.memory, self._lane
         try:
             if lane.receive_into(memory.buffer, memory.size):
@@ -61,14 +64,15 @@ class Lingering:
         self.readable(now)
 
     def flushed(self) -> None:
-        """Shut down sending, or close the lane if the peer has done so: all bytes are delivered."""
+        """Close the lane if the peer has closed its stream, otherwise shut down sending: all bytes
+        were sent."""
         if self._lane.reading:
             self._lane.shut()
         else:
             self._forget(self._lane)
 
     def lost(self, error: OSError) -> None:
-        """Close the lane: the peer is gone."""
+        """Close the lane, because the peer is gone."""
         self._forget(self._lane)
 
     def _expired(self, now: float) -> None:

@@ -93,19 +93,20 @@ class Memory(Room):
         self.full_since: float | None = None
 
     def hold(self, size: int) -> None:
-        """Add `size` bytes that wait for allowance; negative: remove them."""
+        """Count `size` more bytes that wait for allowance; a negative `size`: fewer bytes."""
         self.held += size
         self.used += size
 
     def wait_for_claim(self, size: int) -> None:
-        """Add `size` bytes of frames that wait for their claim; negative: remove them."""
+        """Count `size` more bytes of frames that wait for their claim on memory; a negative `size`:
+        fewer bytes."""
         self.unclaimed += size
         self.ample = self._half if self.unclaimed <= self._unclaimed_bound else -1
 
     @property
     def unheard_bound(self) -> int:
-        """Return the bound of the gateway's own frames that wait for a peer: `UNHEARD_BOUND`, or
-        less while memory is more than half full."""
+        """Return how many bytes of the gateway's own frames may wait for one peer: `UNHEARD_BOUND`,
+        or less while memory is more than half full."""
         return UNHEARD_BOUND if self.used <= self.ample else SPARING_READ
 
     @property
@@ -114,5 +115,5 @@ class Memory(Room):
 
     @property
     def kept(self) -> int:
-        """Return the number of bytes kept for open pairs, of all kinds."""
+        """Return how many bytes are kept in memory for all open pairs."""
         return self.used + self.collected

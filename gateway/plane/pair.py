@@ -73,9 +73,9 @@ _VIOLATION = (EndReason.CLIENT_VIOLATION, EndReason.BROKER_VIOLATION)  # by dire
 
 
 class Pair:
-    """Two lanes (client, broker), two pumps between them, and one session. `owner`: the object by
-    which the maker of the pair knows it. `moved`: counts of received bytes, by direction. `over`:
-    the pair has ended."""
+    """One open client connection with its broker connection: two lanes (client, broker), two pumps
+    between them, and one session. `owner`: the object by which the caller of `Reactor.add` knows
+    the pair. `moved`: counts of received bytes, by direction. `over`: the pair has ended."""
 
     __slots__ = (
         "_asks",
@@ -131,14 +131,14 @@ class Pair:
             self.pumps[Direction.TO_CLIENT].note = stopwatch.delivered
 
     def begin(self, now: float) -> None:
-        """Carry out the session's first effects."""
+        """Carry out the effects with which the session begins."""
         self._carry_out(self.session.opened(now), self.pumps[Direction.TO_BROKER], b"", now)
 
     # -- decisions ---------------------------------------------------------------------------
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
-        """Have the session decide a stop frame, and carry out the effects. Return the account whose
-        allowance the frame waits for, or None."""
+        """Ask the session what to do with a stop frame, and do it. Return the account if the frame
+        now waits for that account's allowance, else None."""
         try:
             effects = self.session.decide(direction, frame, now)
         except PeerError as error:
@@ -151,14 +151,15 @@ class Pair:
         return last.account
 
     def decided_enough(self) -> bool:
-        """Return whether other pairs should have their turn before more frames are decided."""
+        """Count a decided frame. Return whether other pairs should be served before more frames are
+        decided."""
         reactor = self._reactor
         reactor.decisions += 1
         return reactor.decisions >= DECISIONS_AT_ONCE or reactor.clock() > reactor.until
 
     def resume(self, then: AfterJob, result: bytes | Denial, now: float) -> None:
-        """Go on with a job's result, unless the pair has ended meanwhile. A `PeerError` from `then`
-        is the broker's fault."""
+        """Give a job's result to the session's `then`, and carry out the effects that it returns;
+        do nothing if the pair has ended. A `PeerError` from `then` is the broker's fault."""
         if self.over:
             return
         try:
@@ -173,7 +174,8 @@ class Pair:
         self._reactor.deadlines.add(until, SessionCallback(self, then))
 
     def go_on(self, then: Callable[[float], Effects], now: float) -> None:
-        """Call `then` of the session, whose time has come, and carry out the effects."""
+        """Call the session's callback `then`, because its time has come, and carry out the effects
+        that it returns."""
         try:
             effects = then(now)
         except PeerError as error:
@@ -232,7 +234,7 @@ class Pair:
     # -- holding, pausing --------------------------------------------------------------------
 
     def hold(self, account: Account, frames: bytes, now: float) -> None:
-        """Queue whole frames until this account has allowance."""
+        """Queue whole frames until this account has allowance again."""
         self._wait().put(account, frames, now)
 
     @property
@@ -255,7 +257,8 @@ class Pair:
             self._waiting.discard(account)
 
     def attend(self, now: float) -> None:
-        """Ask the session for further effects, after bytes went to the client or allowance came."""
+        """Send the client the refusals that are due, and ask the session for further effects, after
+        bytes were sent to the client or an account got allowance."""
         waiting = self._waiting
         if waiting is not None and waiting.is_refusing:
             waiting.check_refusals(now)
@@ -266,7 +269,8 @@ class Pair:
             self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def reset(self, account: Account, now: float) -> bool:
-        """Take the next step of resetting a producer. Return False if no step was left."""
+        """Take the next step of making the client open a producer again. Return False if all steps
+        were taken."""
         effects = self._holding.reset(account)
         if effects is None:
             return False
@@ -281,21 +285,22 @@ class Pair:
         pump.at_border(pause)
 
     def later(self, when: float, callback: Callable[[float], None]) -> Cancellable[None]:
-        """Call back at the time `when`, unless the pair has ended or the result is cancelled by
-        then. Only for delays of seconds: the pair stays in memory until then."""
+        """Call `callback` at the time `when`, unless the pair has ended or the returned object was
+        cancelled by then. Use this for delays of seconds only: the pair is kept in memory until
+        then."""
         made = PairCallback(self, callback)
         self._reactor.deadlines.add(when, made)
         return made
 
     def soon(self, callback: Callable[[float], None]) -> None:
-        """Call back after the current event, when other pairs had their turn."""
+        """Call `callback` after other pairs had their turn."""
         self.later(self.clock(), callback)
 
     # -- leaving -----------------------------------------------------------------------------
 
     def leave(self, now: float) -> None:
-        """Take the next step of moving the client elsewhere. Without a further step, end the pair
-        once it is quiet."""
+        """Take the next step of moving the client to another gateway. When all steps were taken,
+        end the pair once both peers have been silent for a moment."""
         effects = self.session.leave(now)
         if effects is not None:
             self._empty_since = math.inf
@@ -306,35 +311,37 @@ class Pair:
             self.end(EndReason.DRAINED)
 
     def revoke(self, account: Account, denial: Denial, now: float) -> None:
-        """Withdraw the admission of an account. `denial`: the reason."""
+        """Close the producer or consumer of an account, because rules no longer allow it. `denial`:
+        the reason."""
         effects = self.session.revoke(account, denial, now)
         self._carry_out(effects, self.pumps[Direction.TO_CLIENT], b"", now)
 
     # -- watching ----------------------------------------------------------------------------
 
     def clock(self) -> float:
-        """Return the plane's time, for callers that handle no event."""
+        """Return the plane's time, for callers that got no time with an event."""
         return self._reactor.clock()
 
     @property
     def kept(self) -> int:
-        """Return the number of bytes kept for this pair, without those of incomplete stop
-        frames."""
+        """Return how many bytes are kept in memory for this pair, incomplete stop frames not
+        counted."""
         parts = (*self.pumps, self.client, self.broker)
         return sum(part.kept for part in parts) + (self._waiting.size if self._waiting else 0)
 
     def short_of_memory(self, now: float) -> None:
-        """Note that a pump of this pair does not read because memory is full."""
+        """Note that a pump of this pair has stopped reading, because the memory for all pairs is
+        full."""
         self._reactor.short_of_memory(now)
 
     @property
     def touched(self) -> float:
-        """Return when either peer last sent bytes."""
+        """Return when bytes last came from either peer."""
         return max(pump.heard for pump in self.pumps)
 
     def watch(self, now: float, expires: float) -> None:
-        """Begin to watch the peers: the pair ends when a peer is gone, and some time after the
-        client's credential expires (`expires`) without reauthentication."""
+        """Begin to check the peers: the pair ends when a peer is gone, and some time after
+        `expires`, when the client's credential expires, unless the client reauthenticates."""
         self._prolong(expires, now)
         for pump in self.pumps:
             pump.heard = now
@@ -356,7 +363,8 @@ class Pair:
         self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def check_peers(self, now: float) -> None:
-        """End the pair if a peer is gone or its time is over; otherwise schedule the next check."""
+        """End the pair if a peer is gone or the client's credential has expired; otherwise schedule
+        the next check."""
         settings = self._reactor.settings
         if now >= self._asks:
             self._ask(now)
@@ -394,25 +402,25 @@ class Pair:
     # -- ends --------------------------------------------------------------------------------
 
     def closed_by(self, lane: Lane) -> None:
-        """End the pair: a peer closed its stream."""
+        """End the pair, because the peer of this lane closed its stream."""
         self.end(_CLOSED[lane.peer])
 
     def lost(self, lane: Lane, error: OSError) -> None:
-        """End the pair: a peer's connection failed."""
+        """End the pair, because the connection of this lane's peer failed."""
         self.end(_LOST[lane.peer], detail=error.strerror or str(error))
 
     def violated(self, direction: Direction, error: PeerError) -> None:
-        """End the pair: a peer violated its protocol."""
+        """End the pair, because the peer that sends in this direction violated its protocol."""
         reason = error.reason if isinstance(error, ViolationError) else _VIOLATION[direction]
         self.end(reason, detail=str(error))
 
     def crash(self, error: Exception) -> None:
-        """End the pair because of a bug in the gateway."""
+        """End the pair, because an exception has shown a bug in the gateway."""
         self._reactor.crash(self, error)
 
     def end(self, reason: EndReason, farewell: bytes = b"", detail: str = "") -> None:
-        """End this pair alone. Bytes already received are still delivered. `farewell`: a frame for
-        the client; empty: the session's own. `detail`: for logs."""
+        """End this pair. Bytes already received are still sent. `farewell`: the last frame for the
+        client; empty: the frame that the session makes. `detail`: a text for logs."""
         if self.over:
             return
         self.over = True
@@ -444,16 +452,18 @@ class Pair:
 
 
 class Hooks(Protocol):
-    """Callbacks from the plane, within a turn: they must not take long."""
+    """What the plane calls in the rest of the gateway, within a turn: the methods must return
+    soon."""
 
     def start(self, pair: Pair, job: Job, then: AfterJob) -> None:
-        """Begin a job. Its result goes to `Reactor.resume`, together with `then`."""
+        """Begin a job for a pair. When the job is done, its result and `then` are given to
+        `Reactor.resume`."""
 
     def ended(self, pair: Pair, reason: EndReason, detail: str) -> None:
-        """Note that a pair has ended."""
+        """Record that a pair has ended, and why. `detail`: a text for logs."""
 
     def crashed(self, pair: Pair, error: Exception) -> None:
-        """Note that a bug in the gateway ended a pair."""
+        """Record that a pair was ended by a bug in the gateway."""
 
 
 class PairOwner(PlaneState, ABC):
@@ -471,16 +481,17 @@ class PairOwner(PlaneState, ABC):
 
     @abstractmethod
     def part(self, pair: Pair, reason: EndReason, farewell: bytes, detail: str) -> None:
-        """Close the lanes of a pair that ends, after they delivered their pending bytes."""
+        """Separate the two lanes of a pair that ends: each sends its pending bytes and is then
+        closed. `farewell`: the last frame for the client."""
 
     @abstractmethod
     def dismiss(self, pair: Pair) -> None:
-        """Close the session of a pair that has ended, in as many steps as that takes."""
+        """Close the session of a pair that has ended, at once or in several turns."""
 
     @abstractmethod
     def crash(self, pair: Pair, error: Exception) -> None:
-        """End one pair because of a bug in the gateway."""
+        """End this pair, because an exception has shown a bug in the gateway."""
 
     @abstractmethod
     def short_of_memory(self, now: float) -> None:
-        """Note that a pump does not read because memory is full."""
+        """Note that a pump has stopped reading, because the memory for all pairs is full."""

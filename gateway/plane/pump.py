@@ -77,48 +77,53 @@ class PumpHost(Protocol):
     pumps: tuple[Pump, Pump]
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
-        """Have a stop frame decided. Return the account whose allowance it waits for, or None."""
+        """Ask the session what to do with a stop frame, and do it. Return the account if the frame
+        now waits for that account's allowance, else None."""
 
     def decided_enough(self) -> bool:
-        """Return whether other pairs should have their turn before more frames are decided."""
+        """Count a decided frame. Return whether other pairs should be served before more frames are
+        decided."""
 
     def hold(self, account: Account, frames: bytes, now: float) -> None:
-        """Queue whole frames until this account has allowance."""
+        """Queue whole frames until this account has allowance again."""
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """Return the offset in `chunk` up to which whole frames must wait for the same account;
-        `start` if there are none."""
+        """Return the end of the whole frames at `chunk[start:end]` that must wait for the allowance
+        of this account too; `start` if there are no such frames."""
 
     def attend(self, now: float) -> None:
-        """Ask the session for further effects, after bytes went to the client or allowance came."""
+        """Ask the session for further effects, after bytes were sent to the client or an account
+        got allowance."""
 
     def later(self, when: float, callback: Callable[[float], None]) -> Cancellable[None]:
-        """Call back at the time `when`, unless the pair has ended by then."""
+        """Call `callback` at the time `when`, unless the pair has ended or the returned object was
+        cancelled by then."""
 
     def soon(self, callback: Callable[[float], None]) -> None:
-        """Call back after other pairs had their turn."""
+        """Call `callback` after other pairs had their turn."""
 
     def short_of_memory(self, now: float) -> None:
-        """Note that the pump does not read because memory is full."""
+        """Note that the pump has stopped reading, because the memory for all pairs is full."""
 
     def closed_by(self, lane: Lane) -> None:
-        """End the pair: a peer closed its stream."""
+        """End the pair, because the peer of this lane closed its stream."""
 
     def lost(self, lane: Lane, error: OSError) -> None:
-        """End the pair: a peer's connection failed."""
+        """End the pair, because the connection of this lane's peer failed."""
 
     def violated(self, direction: Direction, error: PeerError) -> None:
-        """End the pair: a peer violated its protocol."""
+        """End the pair, because the peer that sends in this direction violated its protocol."""
 
     def end(self, reason: EndReason, farewell: bytes = b"", detail: str = "") -> None:
-        """End the pair."""
+        """End the pair. `farewell`: the last frame for the client; empty: the frame that the
+        session makes. `detail`: a text for logs."""
 
     def crash(self, error: Exception) -> None:
-        """End the pair because of a bug in the gateway."""
+        """End the pair, because an exception has shown a bug in the gateway."""
 
 
 class ByteCount(Protocol):
-    """A counter of bytes."""
+    """Counts bytes."""
 
     bytes: int
 
@@ -166,7 +171,7 @@ else:
 
 
 class Pump(Mover):
-    """Moves the bytes of one direction of a pair by plain calls, without waiting."""
+    """Moves the bytes of one direction of a pair, by plain calls that never wait."""
 
     __slots__ = (
         "_mutes_peer",
@@ -212,8 +217,8 @@ class Pump(Mover):
     # -- common case -------------------------------------------------------------------------
 
     def receive(self, now: float) -> None:
-        """Receive bytes from the source lane, scan them, and send those that pass. `now`: the
-        plane's time."""
+        """Receive bytes from the source lane, scan them, and send the bytes that may be forwarded.
+        `now`: the plane's time."""
         pair, memory, carry = self.pair, self._memory, self._carry
         if self._pauses or self.sink.pending or memory.used > memory.bound:
             self._not_now(now)
@@ -249,10 +254,11 @@ class Pump(Mover):
         readable = receive
 
     def judge(self, at: int, end: int, count: int, now: float) -> None:  # noqa: C901 - flat
-        """Scan `buffer[at:end]`, and send the bytes that pass, together with those before `at`.
+        """Scan `buffer[at:end]`; send the bytes that may be forwarded, and the bytes before `at`
+        with them.
 
-        `count`: how many of the last bytes were received now. Flat, because it runs once for each
-        wake-up.
+        `count`: how many bytes were received now; they are the last ones. Flat, because it runs
+        once for each wake-up.
         """
         pair, memory = self.pair, self._memory
         if end - at < SMALLEST_READ:
@@ -288,7 +294,8 @@ class Pump(Mover):
             pair.attend(now)
 
     def keep_unsent(self, sent: int, cleared: int) -> None:
-        """Keep `buffer[sent:cleared]`, which the sink did not take."""
+        """Keep `buffer[sent:cleared]` to send later, because the sink did not take these bytes, and
+        stop reading the source until they are sent."""
         self.sink.keep(self._memory.view[sent:cleared])
         self._blocked_by_sink()
 
@@ -367,7 +374,7 @@ class Pump(Mover):
     # -- other cases -------------------------------------------------------------------------
 
     def timed(self, now: float, stands_for: int) -> None:
-        """Receive and move bytes, and measure how long that takes. `stands_for`: see
+        """Receive and forward bytes, and measure how long that takes. `stands_for`: see
         `Sampler.sample`."""
         stopwatch = self.pair.session.stopwatch
         if stopwatch is None or self.direction is Direction.TO_CLIENT:
@@ -526,14 +533,15 @@ class Pump(Mover):
     # -- the gateway's own frames ------------------------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Send a frame in place of the stop frame that is being decided; the direction is at a
-        border then."""
+        """Send `frame` where the stop frame would be, which is being decided. The direction is at a
+        frame border then."""
         self._emit(frame)
 
     def release(self, frames: bytearray, came: float) -> int:
-        """Scan and send whole frames that were held since `came`, at a border. Return the number of
-        bytes that passed; a stop frame may follow them. The frames do not use the shared buffer,
-        which may be in use, and go before carried bytes, which came later."""
+        """Scan and send whole frames that were queued at the time `came`; the direction is at a
+        frame border. Return how many bytes were sent; a stop frame may follow them. The frames are
+        not in the shared buffer, which may be in use. They are sent before the bytes that the pump
+        has kept, which came later."""
         sampler, stopwatch = self._plane.sampler, self.pair.session.stopwatch
         stands_for = 0
         if sampler.skips or stopwatch is None:
@@ -548,7 +556,7 @@ class Pump(Mover):
         return cleared
 
     def inject(self, frames: bytes) -> None:
-        """Send the gateway's own frames at the next frame border."""
+        """Send frames that the gateway made, at the next frame border."""
         if self.scanner.owed:
             self._wait_for_border(frames)
             self._memory.used += len(frames)
@@ -574,7 +582,8 @@ class Pump(Mover):
         return self.pair.pumps[1 - self.direction]
 
     def at_border(self, action: Callable[[], None]) -> None:
-        """Call `action` at the next frame border: now, if no bytes are owed."""
+        """Call `action` at the next frame border; at once if no part of a frame is still to
+        come."""
         if self.scanner.owed:
             self._wait_for_border(action)
         else:
@@ -588,7 +597,7 @@ class Pump(Mover):
     # -- pausing -----------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Add a reason not to read."""
+        """Stop reading the source until as many calls of `unpause` have followed as of `pause`."""
         self._pauses += 1
         self._stop_reading()
 
@@ -598,7 +607,8 @@ class Pump(Mover):
             self._collection.stop(self._plane.clock())
 
     def unpause(self, now: float) -> None:
-        """Remove a reason not to read. With none left, move carried bytes and read on."""
+        """Take one pause back. If no pause is left, forward the bytes that were kept meanwhile, and
+        read the source again."""
         self._pauses -= 1
         if self._pauses or self.pair.over:
             return
@@ -609,20 +619,22 @@ class Pump(Mover):
         self._read_on()
 
     def postpone(self, until: float) -> None:
-        """Keep the stop frame that is being decided, and all that follows, until this time."""
+        """Keep the stop frame that is being decided, and all bytes behind it, until this time; then
+        ask the session again."""
         assert self._postponed is None, "a stop frame is postponed once"
         self.pause()
         self._postponed = self.pair.later(until, self.take_up)
 
     def take_up(self, now: float) -> None:
-        """Have the postponed stop frame decided again, if there is one."""
+        """Ask the session again about the postponed stop frame; do nothing if no frame is
+        postponed."""
         if self._postponed is not None:
             self._plane.deadlines.cancel(self._postponed)
             self._postponed = None
             self.unpause(now)
 
     def offer(self, data: bytes, now: float) -> None:
-        """Move kept bytes, of any length, as if they were received now."""
+        """Scan and forward bytes that were kept before, of any length, as if they came now."""
         try:
             self._offer(data, now)
         except PeerError as error:
@@ -645,7 +657,7 @@ class Pump(Mover):
             rest = rest[take:]
 
     def drained(self) -> None:
-        """Read on: the sink has taken all pending bytes."""
+        """Read the source again, because the sink has sent all its pending bytes."""
         self.blocked_since = math.inf
         if self._at_border is None:
             self._unmute_peer()
@@ -662,13 +674,14 @@ class Pump(Mover):
 
     @property
     def listens(self) -> bool:
-        """Return whether the source may be read."""
+        """Return whether the source is being read, neither paused nor blocked by the sink."""
         return not self._pauses and not self.sink.pending
 
     # -- other events of the source lane -----------------------------------------------------
 
     def flushed(self) -> None:
-        """See `Reader`: the source lane is the sink of the other pump."""
+        """See `Reader`. The source lane, which has sent all its bytes, is the sink of the other
+        pump."""
         self._other.drained()
 
     def lost(self, error: OSError) -> None:
@@ -679,8 +692,8 @@ class Pump(Mover):
 
     @property
     def kept(self) -> int:
-        """Return the number of carried bytes, and of the gateway's own bytes that wait for a
-        border."""
+        """Return how many bytes this pump keeps: received bytes that are not scanned yet, and the
+        gateway's own frames that wait for a frame border."""
         return len(self._carry) + self._waiting
 
     @property
@@ -688,7 +701,7 @@ class Pump(Mover):
         return sum(len(frames) for frames in self._at_border or () if isinstance(frames, bytes))
 
     def close(self) -> None:
-        """Free all kept bytes: the pair has ended."""
+        """Free all bytes that are kept, because the pair has ended."""
         if self._collection is not None:
             self._collection.close()
             self._collection = None

@@ -82,9 +82,11 @@ class _Rounds(ABC):
         self._next = 0
 
     def serve(self, _: int, linger: int) -> float:
-        """Handle events until the turn is over or no event is left. Return the time of its end.
+        """Handle events until the turn is over or no event is left. Return the time when the last
+        event was handled.
 
-        `linger`: milliseconds to wait for another event, unless the front has work.
+        `linger`: milliseconds to wait for another event; there is no wait if other parts of the
+        gateway have work.
         """
         clock, until = self.clock, self.until
         after = clock()
@@ -149,7 +151,7 @@ else:
 
 
 class Reactor(Rounds, PairOwner):
-    """Serves all open pairs of a process; `run` is its task."""
+    """Serves all open pairs of a process. Its method `run` is the task that does so."""
 
     def __init__(
         self,
@@ -173,7 +175,8 @@ class Reactor(Rounds, PairOwner):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no connection is open, not even one that lingers."""
+        """Return whether every connection is closed, also those that linger after the end of their
+        pair."""
         return not self._lanes
 
     def add(
@@ -186,12 +189,12 @@ class Reactor(Rounds, PairOwner):
         expires: float = math.inf,
         moved: tuple[ByteCount, ByteCount] = UNCOUNTED,
     ) -> Pair:
-        """Take over two connected, non-blocking streams, and return their pair. Raises nothing: the
-        pair may have ended.
+        """Take over two connected, non-blocking streams, and return their pair. No exception is
+        raised: if something fails, the returned pair has ended.
 
-        `owner`: the object by which the caller knows the pair. `received`: the bytes read from each
-        side beyond the opening, by direction. `expires`: when the client's credential expires, by
-        the plane's clock. `moved`: counts of received bytes, by direction.
+        `owner`: the object by which the caller knows the pair. `received`: the bytes that were read
+        behind the frames of the opening, by direction. `expires`: when the client's credential
+        expires, by the plane's clock. `moved`: counts of received bytes, by direction.
         """
         now = self.clock()
         lanes = [self._lane(client, Peer.CLIENT), self._lane(broker, Peer.BROKER)]
@@ -221,15 +224,16 @@ class Reactor(Rounds, PairOwner):
         then: AfterJob,
         result: bytes | Denial,
     ) -> None:
-        """Pass a job's result to its pair, unless the pair has ended."""
+        """Give a job's result, and `then`, to the pair that started the job; do nothing if the pair
+        has ended."""
         try:
             pair.resume(then, result, self.clock())
         except Exception as error:
             self.crash(pair, error)
 
     def revoke(self, denials: Mapping[Account, Denial]) -> None:
-        """Withdraw the admission of these accounts, in all pairs. `denials`: the reasons. Raises
-        nothing."""
+        """Close the producers and consumers of these accounts, in all pairs, because rules no
+        longer allow them. `denials`: the reasons. Raises nothing."""
         by_connection: dict[int | None, list[Account]] = {}
         for account in denials:
             by_connection.setdefault(account.subject.connection, []).append(account)
@@ -247,7 +251,7 @@ class Reactor(Rounds, PairOwner):
             self.crash(pair, error)
 
     def grant(self, account: Account, messages: int, size: int) -> None:
-        """Raise an account's allowance by `messages` and `size` bytes, and send the frames that
+        """Add `messages` and `size` bytes to an account's allowance, and send the frames that
         waited for it. Raises nothing."""
         waiting = self.granted.get(account)
         if waiting is None:
@@ -256,7 +260,7 @@ class Reactor(Rounds, PairOwner):
             waiting.grant(account, messages, size, self.clock())
 
     def leave(self, pair: Pair) -> None:
-        """Take the next step of moving this pair's client elsewhere. Raises nothing."""
+        """Take the next step of moving this pair's client to another gateway. Raises nothing."""
         if pair.over:
             return
         try:
@@ -265,7 +269,8 @@ class Reactor(Rounds, PairOwner):
             self.crash(pair, error)
 
     def part(self, pair: Pair, reason: EndReason, farewell: bytes, detail: str) -> None:
-        """Close the lanes of a pair that ends, after they delivered their pending bytes."""
+        """Separate the two lanes of a pair that ends: each sends its pending bytes and is then
+        closed. `farewell`: the last frame for the client."""
         self.pairs.discard(pair)
         if not self._parted:
             self.deadlines.add(self.clock() + PARTED, self._break_cycles)
@@ -280,7 +285,7 @@ class Reactor(Rounds, PairOwner):
         self.hooks.ended(pair, reason, detail)
 
     def dismiss(self, pair: Pair) -> None:
-        """Close the session of an ended pair, in later turns if that takes several steps."""
+        """Close the session of a pair that has ended, at once or in later turns."""
         if not pair.session.close():
             return
         if not self._dismissed:
@@ -301,7 +306,8 @@ class Reactor(Rounds, PairOwner):
             self.deadlines.add(self.clock(), self._dismiss)
 
     def forget(self, lane: Lane) -> None:
-        """Close a lane, unless it is closed (its descriptor may be another lane's by now)."""
+        """Close a lane. If the lane is closed already, do nothing, because its descriptor's number
+        may be another lane's by now."""
         if self._lanes.get(lane.fd) is lane:
             del self._lanes[lane.fd]
             lane.close()
@@ -318,8 +324,8 @@ class Reactor(Rounds, PairOwner):
     def turn(self) -> None:
         """Handle events, for a bounded time.
 
-        Under load a turn waits for the next event, unless it has decided several frames or started
-        a job: the front may have work then.
+        Under load a turn waits for the next event. It does not wait if it has decided several
+        frames or started a job, because other parts of the gateway may have work then.
         """
         self.turns += 1
         self.decisions = 0
@@ -377,14 +383,15 @@ class Reactor(Rounds, PairOwner):
             pump.pair.crash(error)
 
     def crash(self, pair: Pair, error: Exception) -> None:
-        """End one pair because of a bug in the gateway."""
+        """End this pair, because an exception has shown a bug in the gateway."""
         self.hooks.crashed(pair, error)
         pair.end(EndReason.INTERNAL_ERROR)
 
     # -- memory ------------------------------------------------------------------------------
 
     def short_of_memory(self, now: float) -> None:
-        """Start the `RELIEF` timer, if none runs: a pump does not read because memory is full."""
+        """Start the `RELIEF` timer, unless it runs, because a pump has stopped reading for want of
+        memory."""
         if self.memory.full_since is None:
             self.memory.full_since = now
             self.deadlines.add(now + RELIEF, partial(self._end_largest, now))
@@ -406,7 +413,7 @@ class Reactor(Rounds, PairOwner):
     # -- trio --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Serve the lanes until cancelled, then close all of them."""
+        """Serve the open pairs until cancelled, then close all their connections."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._expire)
@@ -426,8 +433,9 @@ class Reactor(Rounds, PairOwner):
             self.keep_deadlines()
 
     def keep_deadlines(self) -> None:
-        """Call the due deadlines, for as long as a turn. Each may move a carried chunk: the chunks
-        of demanding peers would otherwise keep all other pairs waiting."""
+        """Call the callbacks that are due, for no longer than a turn. Each may forward a chunk that
+        was kept, so without this bound the chunks of demanding peers would keep all other pairs
+        waiting."""
         now = self.clock()
         self.until = until = now + self.settings.turn
         while (head := self.deadlines.head) is not None and head <= now <= until:

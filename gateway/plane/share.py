@@ -36,8 +36,8 @@ TRIES = 16
 
 
 class Claim:
-    """A claim on memory for one frame. `granted`: the frame may be read. `on_grant`: called if the
-    claim is granted later than at once."""
+    """A claim on memory for one frame. `granted`: the frame may be read. `on_grant`: called when
+    the claim is granted, unless that was at once."""
 
     __slots__ = ("address", "granted", "on_grant", "size")
 
@@ -49,8 +49,8 @@ class Claim:
 
 
 class Share:
-    """A bounded amount of memory for incomplete frames. `size`: the bytes that all claims together
-    may take; `taken`: those that granted claims take now."""
+    """A bounded amount of memory for incomplete frames. `size`: bytes that all granted claims
+    together may take; `taken`: bytes that they take now."""
 
     __slots__ = ("_of_address", "_waiting", "size", "taken")
 
@@ -63,13 +63,13 @@ class Share:
 
     @property
     def waiting(self) -> int:
-        """Return the number of claims that wait."""
+        """Return how many claims wait to be granted."""
         return sum(map(len, self._waiting.values()))
 
     def claim(self, address: str, size: int, on_grant: Callable[[], None]) -> Claim:
-        """Claim memory for a peer's frame. The claim is granted at once, or later within the
-        release of another claim, which calls `on_grant`. `address`: the peer's host (see
-        `holder`)."""
+        """Claim `size` bytes for a peer's frame. The claim is granted at once if it fits. Otherwise
+        it waits: a later `release` of another claim grants it and calls `on_grant`. `address`: the
+        peer's host (see `holder`)."""
         address = holder(address)
         claim = Claim(address, size, on_grant)
         if self._fits(claim):
@@ -79,7 +79,7 @@ class Share:
         return claim
 
     def release(self, claim: Claim) -> None:
-        """Free the memory of a granted claim, or withdraw a waiting one."""
+        """Free the memory of a granted claim, or withdraw a claim that waits."""
         if not claim.granted:
             self._withdraw(claim)
             return

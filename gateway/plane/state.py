@@ -54,10 +54,11 @@ class PlaneSettings:
 
 
 class Grantee(Protocol):
-    """The waiting frames of one pair, which get their accounts' grants."""
+    """The waiting frames of one pair, to which grants of allowance are given."""
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
-        """Raise an account's allowance, and send its queued frames first. Raises nothing."""
+        """Add `messages` and `size` bytes to an account's allowance, and send its queued frames
+        before any later frame. Raises nothing."""
 
 
 class PlaneState:

@@ -70,7 +70,8 @@ class RecordStream(Stream, Protocol):
     def server_name(self) -> str | None: ...
 
     def is_open(self) -> bool:
-        """Return whether the peer has not closed, as far as the kernel knows."""
+        """Return whether the connection is open: False if the kernel knows that the peer has closed
+        it."""
         ...
 
 
@@ -80,7 +81,8 @@ def has_records(stream: Stream) -> TypeGuard[RecordStream]:
 
 
 def is_open(stream: Stream) -> bool:
-    """Return whether the peer has not closed, as far as the kernel knows."""
+    """Return whether a connection is open: False if the kernel knows that the peer has closed
+    it."""
     if has_records(stream):
         return stream.is_open()
     assert isinstance(stream, socket.socket)
@@ -93,6 +95,6 @@ def is_open(stream: Stream) -> bool:
 
 
 def shut(stream: Stream) -> None:
-    """Shut down sending. Bytes that the peer still sends can be read."""
+    """Tell the peer that nothing more is sent. Bytes that the peer still sends can be read."""
     with contextlib.suppress(OSError):
         stream.shutdown(socket.SHUT_WR)

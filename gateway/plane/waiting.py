@@ -52,27 +52,30 @@ class WaitingHost(Protocol):
     pumps: tuple[Pump, Pump]
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
-        """Have a stop frame decided. Return the account whose allowance it waits for, or None."""
+        """Ask the session what to do with a stop frame, and do it. Return the account if the frame
+        now waits for that account's allowance, else None."""
 
     def attend(self, now: float) -> None:
-        """Ask the session for further effects, after allowance came."""
+        """Ask the session for further effects, after an account got allowance."""
 
     def reset(self, account: Account, now: float) -> bool:
-        """Take the next step of resetting a producer. Return False if no step was left."""
+        """Take the next step of making the client open a producer again. Return False if all steps
+        were taken."""
 
     def later(self, when: float, callback: Callable[[float], None]) -> Cancellable[None]:
-        """Call back at the time `when`, unless the pair has ended by then."""
+        """Call `callback` at the time `when`, unless the pair has ended or the returned object was
+        cancelled by then."""
 
     def violated(self, direction: Direction, error: PeerError) -> None:
-        """End the pair: a peer violated its protocol."""
+        """End the pair, because the peer that sends in this direction violated its protocol."""
 
     def crash(self, error: Exception) -> None:
-        """End the pair because of a bug in the gateway."""
+        """End the pair, because an exception has shown a bug in the gateway."""
 
 
 class WaitingFrames:
-    """The queues of frames that wait in one pair, made when its first frame waits. `given_up`: see
-    `Holding`."""
+    """The queues of frames that wait in one pair; made when the pair's first frame waits.
+    `given_up`: see `Holding`."""
 
     __slots__ = (
         "_ages",
@@ -108,11 +111,11 @@ class WaitingFrames:
 
     @property
     def size(self) -> int:
-        """Return the number of bytes that wait."""
+        """Return how many bytes wait in the queues."""
         return self._frames.size
 
     def put(self, account: Account, frames: bytes, now: float) -> None:
-        """Queue whole frames."""
+        """Queue whole frames of an account until the account has allowance."""
         self._plane.granted[account] = self
         before = account.queued
         self._frames.put(account, frames, now)
@@ -120,19 +123,20 @@ class WaitingFrames:
         self._start_aging(account)
 
     def refuse(self, account: Account, refusal: bytes, now: float) -> None:
-        """Queue a refusal, which is a frame for the client, behind the account's frames."""
+        """Queue `refusal`, a frame for the client, behind the account's waiting frames."""
         self._plane.granted[account] = self
         self._frames.refuse(account, refusal, now)
         self._refused.setdefault(account, None)
 
     @property
     def is_refusing(self) -> bool:
-        """Return whether any refusal waits for the receipts of earlier frames."""
+        """Return whether a refusal waits until earlier frames have their receipts."""
         return bool(self._refused)
 
     def check_refusals(self, now: float) -> None:
-        """Send each refusal whose account has no frame in flight any more. It is called after a
-        response went to the client, which may have been the last receipt before a refusal."""
+        """Send each refusal whose account has no in-flight frame any more. This is called after
+        bytes were sent to the client, which may have contained the last receipt before a
+        refusal."""
         self._unchecked = len(self._refused)
         if not self._answering:
             self._answer_some(now)
@@ -159,12 +163,13 @@ class WaitingFrames:
         self._go_on(account, now)
 
     def expect(self, account: Account) -> None:
-        """Call the pair's `attend` at this account's next grant."""
+        """Call the pair's `attend` when this account gets its next grant of allowance."""
         self._plane.granted[account] = self
         self._expecting.add(account)
 
     def discard(self, account: Account) -> None:
-        """Discard this account's frames, and no longer expect a grant."""
+        """Discard this account's waiting frames, and ignore later grants of allowance to the
+        account."""
         self._frames.discard(account)
         self._refused.pop(account, None)
         self._ages.pop(account, None)
@@ -179,15 +184,15 @@ class WaitingFrames:
             self._plane.deadlines.cancel(look)
 
     def clear(self) -> None:
-        """Discard everything: the pair has ended."""
+        """Discard all waiting frames, because the pair has ended."""
         for account in (*self._frames.clear(), *self._expecting):
             self._plane.granted.pop(account, None)
         for account in tuple(self._aging):
             self._stop_aging(account)
 
     def grant(self, account: Account, messages: int, size: int, now: float) -> None:
-        """See `Grantee`. Frames are sent at the next frame border towards the broker; the grant is
-        void if other rules are in force by then."""
+        """See `Grantee`. The frames are sent at the next frame border towards the broker. If other
+        rules are in force by then, the grant is void."""
         generation = account.generation
 
         def at_border() -> None:

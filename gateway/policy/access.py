@@ -1,8 +1,9 @@
 """Authorization by rules: which rights a client has, and counts of what was denied.
 
-A rule that denies comes first, whatever other rules say; then a rule that allows; then the
-listener's default. A shadow rule denies and allows nothing: it counts where the decision would
-differ if it were enforced.
+If a matching rule denies a right, the client does not have it, whatever other rules say. Otherwise
+a matching rule that allows the right gives it. If no rule matches, the listener's default decides.
+A shadow rule neither denies nor allows: it only counts the decisions that would be different if the
+rule were enforced.
 """
 
 from __future__ import annotations
@@ -30,16 +31,18 @@ AGENT = "(opa)"
 
 
 class Agent(Protocol):
-    """Authorizes clients where no rule decides, as `remote.opa.PolicyAgent` does."""
+    """Authorizes clients that no rule allows or denies, as `remote.opa.PolicyAgent` does."""
 
     def judge(self, right: Right, subject: Subject) -> bool | Undecided:
-        """Return whether a client has a right; `Undecided` while that is not known here."""
+        """Return whether a client has a right; `Undecided` if the decision has to be requested
+        first."""
         ...
 
 
 class Refused(NamedTuple):
-    """A denial: the subject, the right that it lacks, and the id of the rule that denied it (empty
-    if no rule allowed it). `shadow`: the denial was only counted, and the client was allowed."""
+    """A denial: the subject, and the right that it lacks. `rule`: the id of the rule that denied
+    the right; empty if no rule allowed it. `shadow`: the denial was only counted, and the client
+    was allowed."""
 
     subject: Subject
     right: Right
@@ -53,8 +56,8 @@ Tell = Callable[[Refused], object]
 class Access:
     """Authorizes all clients of a process, and counts denials.
 
-    `defaults`: by listener. `tell`: called with each denial, shadow ones too. `agent`: decides for
-    listeners whose default is `opa`.
+    `defaults`: what holds if no rule matches, by listener. `tell`: called with each denial, shadow
+    denials included. `agent`: authorizes clients of listeners whose default is `opa`.
     """
 
     def __init__(
@@ -71,12 +74,12 @@ class Access:
         self.denied: Counter[Denied] = Counter()
 
     def adopt(self, rules: RuleSet) -> None:
-        """Replace the rules in force."""
+        """Authorize by these rules from now on, in place of the earlier ones."""
         self._rules = rules
 
     def refuse(self, right: Right, subject: Subject) -> Denial | Undecided | None:
-        """Authorize a client: return None if it has the right, a denial if not (and count it), or
-        `Undecided` while the policy agent's decision is not known."""
+        """Authorize a client: return None if it has the right; a denial, which is counted, if it
+        does not; `Undecided` if the policy agent has to be asked first."""
         default = self._defaults.get(subject.listener or "", "open")
         verdict = self._rules.judge(subject, right, closed=default != "open")
         allowed = verdict.allowed or (default == "shadow" and verdict.by is None)
@@ -100,15 +103,15 @@ class Access:
         return Denial(Refusal.UNAUTHORIZED, f"this client may not {right} here")
 
     def which(self, right: Right, client: Subject) -> Narrowed:
-        """Return a callable that tells, for each topic, whether rules give a client a right on it.
-        Nothing is counted."""
+        """Return a function that tells, for any topic, whether rules give a client a right on this
+        topic. Nothing is counted."""
         default = self._defaults.get(client.listener or "", "open")
         return self._rules.narrowed(client, right, closed=default in ("closed", "opa"))
 
     def refuse_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
-        """Return a denial, and count it, if rules leave a client without a right on some topic of a
-        namespace; otherwise None. `place`: any topic of the namespace. The agent has no part in
-        this: it authorizes one topic at a time."""
+        """Return None if rules give a client a right on every topic of a namespace; otherwise a
+        denial, which is counted. `place`: any topic of the namespace. The policy agent is not
+        asked, because it authorizes one topic at a time."""
         if self.which(right, client).has_all(place):
             return None
         self._count(Refused(client, right, "", shadow=False))

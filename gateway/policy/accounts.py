@@ -1,17 +1,19 @@
 """Accounts: the counts of each open producer and consumer, and their totals per topic.
 
-Each open producer or consumer has an `Account`, to which the scanner writes its counts. When it
-closes, its counts are added to those of its topic, so totals per topic never go backwards.
+Each open producer or consumer has an `Account`, to which the scanner writes its counts. When the
+account closes, its counts are added to those of its topic, so totals per topic never decrease.
 
-A topic without open accounts is *idle*. Idle topics are kept up to a bound; beyond it the topic
-that is idle for longest is *folded*: its totals are added to those of all folded topics of its
-tenant (`others_of`), or of all tenants where these are too many. If it is opened again it starts
-from zero, as after a restart of the process. A topic without any counts is forgotten at once: a
-client that is refused a thousand made-up names leaves nothing behind.
+A topic without open accounts is *idle*. The book keeps idle topics up to a bound. Beyond the bound,
+the topic that has been idle for longest is *folded*: its totals are added to one sum for all folded
+topics of its tenant (`others_of`), or of all tenants if there are too many tenants. If a folded
+topic is opened again, its counts start from zero, as after a restart of the process. A topic
+without any counts is forgotten at once, so a client that is refused a thousand made-up names leaves
+nothing behind.
 
-The same bound holds for open topics, so that clients do not decide how much the metrics show. A
-topic that is opened beyond it is *unnamed*: its accounts work as all others do, but its figures are
-shown as part of the folded topics while it is open, and are added to these afterwards.
+The same bound holds for open topics, so that clients cannot make the metrics arbitrarily large. A
+topic that is opened beyond the bound is *unnamed*. Its accounts work as all others do, but metrics
+show its figures as part of the folded topics while it is open, and afterwards its figures are added
+to theirs.
 """
 
 from __future__ import annotations
@@ -51,11 +53,11 @@ _NOTHING: _Part = (NOTHING, None)
 
 
 class ActionTotals:
-    """The totals of one action (produce or consume) on one topic: the summed counts of its closed
-    accounts, and its open accounts.
+    """The totals of one action (produce or consume) on one topic: the summed counts of the accounts
+    that are closed, and the accounts that are open.
 
-    As in `Account`, the number of frames is messages minus surplus. `subscriptions`: number of open
-    consumers by subscription.
+    As in `Account`, the number of frames is messages minus surplus. `subscriptions`: the number of
+    open consumers, by subscription.
     """
 
     __slots__ = (
@@ -89,8 +91,8 @@ class ActionTotals:
         self.accounts.add(account)
 
     def close(self, account: Account) -> bool:
-        """Remove an open account and add its counts to the totals. Return False, and do nothing, if
-        it is not open."""
+        """Remove an open account, and add its counts to the totals. Return False, and do nothing,
+        if the account is not open."""
         if self.accounts is None or account not in self.accounts:
             return False
         self.accounts.remove(account)
@@ -119,8 +121,9 @@ class ActionTotals:
         return _of(account, len(self.subscriptions))
 
     def parts(self) -> Iterator[_Part]:
-        """Yield the totals in parts, which add up. Accounts may open and close between two parts:
-        the first part fixes which accounts count as open, and the counts of closed ones."""
+        """Yield the totals in parts, whose sum is the total. The first part fixes which accounts
+        count as open, and has the counts of the closed ones. Accounts may open and close between
+        two parts."""
         accounts = tuple(self.accounts or ())
         yield _sum(self, ())
         for begin in range(0, len(accounts), ACCOUNTS_AT_ONCE):
@@ -283,8 +286,8 @@ class _Topic:
 
 
 class Watcher(Protocol):
-    """Follows the accounts of an `AccountBook`, which calls it once for each opening and each
-    closing. The methods must not raise."""
+    """Follows the accounts of an `AccountBook`. The book calls `opened` and `closed` once for each
+    account. The methods must not raise."""
 
     def opened(self, account: Account) -> None: ...
 
@@ -292,9 +295,10 @@ class Watcher(Protocol):
 
 
 class AccountBook:
-    """The accounts of one cluster, by topic. `topics_kept` bounds the topics with figures of their
-    own, `names_kept` the bytes of their names. `idle_kept`: seconds for which an idle topic keeps
-    its own figures; None: until a bound is reached. `watchers`: follow the accounts."""
+    """The accounts of one cluster, by topic. `topics_kept`: the most topics with figures of their
+    own. `names_kept`: the most bytes of their names. `idle_kept`: seconds for which an idle topic
+    keeps its own figures; None: until a bound is reached. `watchers`: are told of accounts that
+    open and close."""
 
     def __init__(
         self,
@@ -316,10 +320,10 @@ class AccountBook:
         self._others: dict[str, _Topic] = {}  # folded, by tenant
 
     def open(self, action: Action, subject: Subject) -> Account:
-        """Open and return an account for an action on the subject's topic. All accounts of a topic
-        share one `TopicName`.
+        """Open an account for an action on the subject's topic, and return it. All accounts of a
+        topic share one `TopicName` object.
 
-        The account of a lookup, which is over at once, is not kept.
+        The book does not keep the account of a lookup, because a lookup is over at once.
         """
         topic = subject.topic
         assert topic is not None
@@ -333,7 +337,8 @@ class AccountBook:
         return account
 
     def close(self, account: Account) -> None:
-        """Close an account and add its counts to its topic's totals; a second call does nothing."""
+        """Close an account, and add its counts to the totals of its topic. A second call for the
+        same account does nothing."""
         topic = self._busy.get(account.topic)
         if topic is None:
             return
@@ -344,14 +349,15 @@ class AccountBook:
             self._make_idle(topic)
 
     def deny(self, topic: TopicName, right: str) -> None:
-        """Count a denial of a right on a topic; see `telemetry.denials.DeniedTopics`."""
+        """Count that a right on a topic was denied; see `telemetry.denials.DeniedTopics`."""
         entry = self._busy.get(topic.name) or self._idle.get(topic.name)
         if entry is not None and entry.is_named:
             entry.deny(right)
 
     def age(self, now: float) -> Iterator[None]:
-        """Fold the topics that were idle for longer than `idle_kept`; to be called every minute or
-        so. Yields between parts of less than a millisecond. `now`: monotonic seconds."""
+        """Fold the topics that have been idle for longer than `idle_kept`. Call this about every
+        minute. The iterator yields between parts that take less than a millisecond each. `now`:
+        monotonic seconds."""
         self._now = now
         if self._idle_kept is None:
             return
@@ -369,8 +375,8 @@ class AccountBook:
         """Yield the figures of all topics, each as of the moment when it is yielded.
 
         The first step fixes the list of topics; accounts may open and close between two steps. A
-        topic with many accounts, and the folded topics of a tenant, may come in several parts,
-        which add up.
+        topic with many accounts may come in several parts, and so may the folded topics of a
+        tenant; the sum of the parts is the total.
         """
         known = (*self._busy.values(), *self._idle.values())
         yield from [other.figures() for other in self._others.values()]

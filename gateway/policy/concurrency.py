@@ -1,7 +1,7 @@
 """Concurrency limits: how many producers and consumers may be open at the same time.
 
-These are plain counts of open accounts. They earn no units by time, so an account beyond a limit is
-refused, and never waits.
+A concurrency limit is compared with the number of open accounts. Unlike a rate limit it earns no
+units as time passes, so an account beyond the limit is refused, and never waits.
 """
 
 from __future__ import annotations
@@ -36,23 +36,25 @@ class ConcurrencyLimiter:
         return self._open.get(identity_of(limit), 0)
 
     def find_full(self, limits: Collection[AppliedLimit]) -> AppliedLimit | None:
-        """Return the first enforced limit that has no place for another account; None if all have.
-        A refusal is counted at each full limit, shadow ones included."""
+        """Return the first enforced limit that is full, so that it admits no other account; None if
+        no enforced limit is full. A refusal is counted at each full limit, shadow limits included.
+        """
         full = [limit for limit in limits if self.count(limit) >= limit.rate]
         for limit in full:
             self._tallies.refused(identity_of(limit))
         return next((limit for limit in full if limit.mode == "enforce"), None)
 
     def figures(self) -> list[RuleFigures]:
-        """Return the figures of each rule: its limits, its refusals, and how full its fullest limit
-        is."""
+        """Return the figures of each rule: the number of its limits, its refusals, and the used
+        share of its fullest limit."""
         return self._tallies.figures(
             (identity, 0, number / max(1.0, self._most[identity]))
             for identity, number in self._open.items()
         )
 
     def admit(self, account: Account, limits: Collection[AppliedLimit]) -> None:
-        """Count an open account under these limits, full ones too, and under no others."""
+        """Count an open account under exactly these limits, even if they are full; it no longer
+        counts under any other limit."""
         self.release(account)
         identities = tuple(map(identity_of, limits))
         if identities:
@@ -62,7 +64,7 @@ class ConcurrencyLimiter:
             self._most[identity] = limit.rate
 
     def release(self, account: Account) -> None:
-        """Stop counting an account."""
+        """Stop counting an account under its limits."""
         for identity in self._limits_of.pop(account, ()):
             self._open[identity] -= 1
             if not self._open[identity]:

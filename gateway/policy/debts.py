@@ -1,9 +1,10 @@
 """Debts: what clients used beyond their share of a limit, summed over their accounts.
 
-An account that passed far more than its share has a tag far ahead of its limit's clock (see
-`limits`), and waits until the others have had as much. Its client could escape by closing the
-account and opening another one, or by having many side by side. So the limit remembers each
-client's *debt*, the tag from which its accounts continue, until the limit's clock has passed it.
+An account that used far more than its share of a limit waits until the other accounts have used as
+much: its *tag* is far ahead of the limit's *clock* (see `limits`). Its client could avoid the wait
+by closing the account and opening another, or by having many accounts at the same time. So the
+limit remembers a *debt* for each client, which is the tag from which all its accounts continue. It
+forgets the debt when the limit's clock has passed this tag.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ MOST = 10_000
 
 
 class Debt(NamedTuple):
-    """The least tags (see `limits`) that a client's accounts have: those that it opens anew, and
-    all that it has. `all_accounts` grows by the part of each frame that the limit's meter forgave,
-    so that a client with many accounts is forgiven no more than a client with one."""
+    """The least tags (see `limits`) that the accounts of one client have. `new_accounts`: the least
+    tag of accounts that the client opens from now on. `all_accounts`: the least tag of all its
+    accounts. The latter grows by the part of each frame that the limit's meter forgave, so that a
+    client with many accounts is forgiven no more than a client with one."""
 
     new_accounts: float
     all_accounts: float
@@ -44,8 +46,9 @@ class LimitWithDebts(Protocol):
 
 
 class Debts:
-    """The debts under all limits of a process. They are kept in `Limit.debtors`, by client; None:
-    the limit has none. `most`, `most_of_one`: bounds of clients, of all limits and of each."""
+    """The debts under all limits of a process. Each limit keeps its debts in `Limit.debtors`, by
+    client (None: it has none). `most`: the most debts of all limits together. `most_of_one`: the
+    most debts of one limit."""
 
     def __init__(self, most: int = MOST, most_of_one: int = MOST_OF_ONE) -> None:
         self._most = most
@@ -58,8 +61,8 @@ class Debts:
         return self._count
 
     def record(self, limit: LimitWithDebts, client: Hashable, debt: Debt) -> None:
-        """Set the debt of a client under a limit. Drop the debts that the limit's clock has passed,
-        and the oldest ones beyond the bounds."""
+        """Set the debt of a client under a limit. Debts that the limit's clock has passed are
+        dropped, and so are the oldest debts beyond the bounds."""
         self._limits[limit] = None
         self._limits.move_to_end(limit)
         debtors = limit.debtors
@@ -76,7 +79,7 @@ class Debts:
             self._drop_oldest()
 
     def forget(self, limit: LimitWithDebts) -> None:
-        """Drop the debts under a limit that no longer exists."""
+        """Drop all debts under a limit, because the limit no longer exists."""
         self._limits.pop(limit, None)
         self._count -= len(limit.debtors or ())
         limit.debtors = None

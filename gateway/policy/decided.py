@@ -1,4 +1,4 @@
-"""A cache of the policy agent's decisions. Pure: time is an argument."""
+"""A cache of the policy agent's decisions. It has no clock: time is an argument."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Hashable
 
 
 class Decided:
-    """A cache of at most `most` decisions, each valid for `lasting` seconds. Beyond the bound the
-    oldest is dropped."""
+    """A cache of decisions, each of which is valid for `lasting` seconds. It has at most `most`
+    decisions; beyond that the oldest is dropped."""
 
     def __init__(self, most: int, lasting: float) -> None:
         self._most = most
@@ -19,12 +19,13 @@ class Decided:
         return len(self._known)
 
     def find(self, question: Hashable, now: float) -> bool | None:
-        """Return the decision about a question (True: allowed); None if none is valid at `now`."""
+        """Return the cached decision about a question, True if it allows; None if the cache has no
+        decision that is valid at `now`."""
         allowed, until = self._known.get(question, (None, 0.0))
         return allowed if now < until else None
 
     def put(self, question: Hashable, now: float, *, allowed: bool) -> None:
-        """Keep a decision that was made at `now`."""
+        """Keep the decision about a question. `now`: when the decision was made."""
         self._known.pop(question, None)
         while len(self._known) >= self._most:
             del self._known[next(iter(self._known))]

@@ -1,4 +1,4 @@
-"""The quantities that rules can limit: a table with one row for each."""
+"""The quantities that rules can limit, as a table with one row for each quantity."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from gateway.wire.account import Action
 
 
 class Unit(IntEnum):
-    """The counter of an account that a traffic limit charges."""
+    """The unit of a traffic limit, messages or bytes: it says which counter of an account the limit
+    charges."""
 
     MESSAGES = 0
     BYTES = 1
@@ -19,16 +20,18 @@ class Unit(IntEnum):
 class Dimension(StrEnum):
     """A quantity that a rule can limit.
 
-    `action`: the client's action that it limits. A row with a `unit` limits a rate of traffic; one
-    with a `longest_wait` limits a rate of requests, each of which may wait for so many seconds; one
-    with neither limits the number that is open at the same time.
+    `action`: the client's action that is limited. A dimension with a `unit` limits a rate of
+    traffic. A dimension with a `longest_wait` limits a rate of requests, each of which may wait at
+    most that many seconds. A dimension with neither limits how many producers or consumers are open
+    at the same time.
 
-    A client that opens its first producer requests partitions, looks the topic up and opens the
-    producer, one after the other. Their longest waits add up to 10 s, a third of the time after
-    which the client gives up. These requests go over several connections, of several gateways too,
-    so no step can know how long the others waited: each has its part. Opening has most, since a
-    client opens many producers at the same time. The two connections that the client makes
-    meanwhile, once for each broker, may add half of that again.
+    The longest waits divide the time that a client has for opening its first producer. The client
+    requests partitions, looks the topic up and opens the producer, one after the other. The longest
+    waits of these three requests add up to 10 s, a third of the time after which the client gives
+    up. The requests may use several connections, even to several gateways, so no gateway can know
+    how long the earlier requests have waited. That is why each kind of request has a bound of its
+    own. Opening has the largest bound, because a client opens many producers at the same time. The
+    client also makes two connections, once for each broker, whose waits may add another 5 s.
     """
 
     action: Action
@@ -56,7 +59,7 @@ class Dimension(StrEnum):
 
     @property
     def is_concurrency(self) -> bool:
-        """Return whether this limits a number that is open at the same time, not a rate."""
+        """Return whether this dimension limits how many are open at the same time, not a rate."""
         return self.unit is None and self.longest_wait is None
 
 

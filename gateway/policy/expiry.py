@@ -1,5 +1,6 @@
-"""Expiry times of rules, as people write them: `2026-12-24`, which is the end of that day, or
-`2026-12-24T18:00:00Z`. All are in UTC, whatever the machine's time zone."""
+"""Expiry times of rules, as people write them: a date such as `2026-12-24`, which means the end of
+that day, or a time such as `2026-12-24T18:00:00Z`. All of them are in UTC, whatever the machine's
+time zone."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ _DATE = len("2026-12-24")
 
 
 def moment(value: object) -> datetime:
-    """Return a written expiry time as a UTC datetime. Raises `ValueError` as `config.units`
-    does."""
+    """Return an expiry time, as a rule has it, as a UTC datetime. Raises `ValueError` as the
+    readers of `config.units` do."""
     if isinstance(value, str) and _FORM.match(value):
         try:
             parsed = datetime.fromisoformat(value)

@@ -1,8 +1,9 @@
 """A meter: the GCRA (generic cell rate algorithm) of ATM networks, a token bucket in one float.
 
-The meter keeps one moment, the *theoretical arrival time*: when all units taken so far will have
-been earned at the rate. Taking n units moves it n/rate seconds ahead; further than burst/rate ahead
-of now, the meter is in debt. No timer refills anything, so an unused meter costs nothing.
+The meter keeps one moment, the *theoretical arrival time*, at which the rate will have earned all
+units that were taken so far. Taking n units moves this moment n/rate seconds ahead. If it is more
+than burst/rate seconds ahead of now, the meter is in debt. No timer refills the meter, so an unused
+meter costs nothing.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ _MARGIN = 1e-6
 
 
 class Meter:
-    """A GCRA meter. `rate`: units per second. `burst`: the most units that are saved up. Times are
-    seconds of one monotonic clock.
+    """A GCRA meter. `rate`: units earned per second. `burst`: the most unused units that are saved
+    up. Times are seconds of one monotonic clock.
 
-    `forgiven`: units taken beyond `MOST_DEBT`, whose debt was forgiven.
+    `forgiven`: units that were taken beyond the largest debt, `MOST_DEBT`, and are not counted as
+    debt.
     """
 
     __slots__ = ("_arrival", "burst", "forgiven", "rate")
@@ -37,7 +39,8 @@ class Meter:
         self._arrival = float("-inf")
 
     def available(self, now: float) -> float:
-        """Return the units that may be taken now; below zero the meter is in debt."""
+        """Return how many units may be taken now; a negative number means that the meter is in
+        debt."""
         return self.burst - max(0.0, self._arrival - now) * self.rate
 
     def is_spent(self, now: float) -> bool:
@@ -45,29 +48,31 @@ class Meter:
         return self.available(now) < WHOLE_UNIT
 
     def take(self, units: float, now: float) -> None:
-        """Charge units that pass. More than the available ones leave a debt."""
+        """Take units from the meter. If more are taken than are available, the meter is in debt."""
         arrival = max(self._arrival, now) + units / self.rate
         latest = now + self.burst / self.rate + MOST_DEBT
         self.forgiven += max(0.0, arrival - latest) * self.rate
         self._arrival = min(arrival, latest)
 
     def give_back(self, units: float, now: float) -> None:
-        """Add units that were taken in advance and not used. No more than `burst` is saved up."""
+        """Give back units that were taken in advance and not used. The meter still saves up no more
+        than `burst`."""
         self._arrival = max(self._arrival, now) - units / self.rate
 
     def ready_at(self, units: float, now: float) -> float:
-        """Return the time at which so many units will be available, if none are taken before; `now`
+        """Return the time at which `units` will be available if no others are taken before; `now`
         if they are available already."""
         missing = units - self.available(now)
         return now if missing <= 0 else now + missing / self.rate + _MARGIN
 
     def full_at(self, now: float) -> float:
-        """Return the time from which the meter is as good as a new one."""
+        """Return the time at which the meter will have its whole burst again, as a new meter
+        has."""
         return max(self._arrival, now)
 
     def change(self, rate: float, burst: float, now: float) -> None:
-        """Continue at another rate and burst. Saved units stay, up to the new burst, and so does
-        debt."""
+        """Change the rate and the burst. Saved units are kept, up to the new burst, and debt is
+        kept too."""
         available = min(self.available(now), burst)
         self.rate, self.burst = rate, burst
         self._arrival = now

@@ -20,8 +20,8 @@ names that clients choose may have any length, and go into messages and keys of 
 
 
 class Key(NamedTuple):
-    """Identifies a limit: the rule's id, the limited dimension, and the subject's values of the
-    fields in the rule's `per`."""
+    """Identifies a limit. `rule`: the rule's id. `what`: the limited dimension. `values`: the
+    subject's value of each field in the rule's `per`."""
 
     rule: str
     what: Dimension
@@ -30,7 +30,8 @@ class Key(NamedTuple):
     @property
     def text(self) -> str:
         """Return a name of the limit that is unique, and the same in every process: the key as
-        JSON, or a digest of that if it is long. The two forms differ in how they begin."""
+        JSON, or a digest of this text if it is long. No digest equals the JSON of another key,
+        because the two forms begin differently."""
         whole = json.dumps([self.rule, self.what, *self.values], separators=(",", ":"))
         if len(whole) <= LONGEST_SHARED:
             return whole
@@ -39,7 +40,7 @@ class Key(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the bytes that a limit of this key takes in memory, about."""
+        """Return about how many bytes of memory a limit with this key takes."""
         return LIMIT_SIZE + sum(map(getsizeof, self.values))
 
 
@@ -70,17 +71,17 @@ def identity_of(limit: AppliedLimit) -> Identity:
 
 
 def on_loss_of(limit: AppliedLimit) -> OnLoss | None:
-    """Return how a limit works while the shared store is unreachable; None if processes do not
-    share it.
+    """Return how a limit works while the store that processes share is unreachable; None if the
+    limit is not shared.
 
-    A limit per connection is not shared: no other process has the same connection. Shadow limits
-    are counted by each process.
+    A limit per connection is not shared, because no other process has the same connection. A shadow
+    limit is not shared: each process counts it for itself.
     """
     alone = limit.mode == "shadow" or "connection" in limit.rule.per
     return None if alone else OnLoss(limit.rule.on_store_failure)
 
 
 def kind_of(identity: Identity) -> Kind:
-    """Return the kind of a limit, by which figures are summed up."""
+    """Return the kind of a limit. The figures of all limits of one kind are summed up."""
     key, shadow = identity
     return key.rule, key.what, shadow

@@ -1,15 +1,16 @@
-"""All traffic limits of a process: admits accounts, leases units, and serves waiting accounts.
+"""All traffic limits of a process: admits accounts, leases units to them, and serves accounts that
+wait.
 
-An account under limits has an allowance only as a *lease* (see `limits`). When the lease is used up
-the account's next frame stops and the session asks (`wants`); usually there is another lease at
-once. If not, the account waits in the queue of the limit that has no units, and `hold_round` leases
-to it by turn. Every limit with waiting accounts has a time at which it is served next; a heap of
-these times (`_due`) tells when the next round is due. So idle accounts cost nothing, and while no
-account waits there is no timer.
+An account under limits gets its allowance only as *leases* (see `limits`). When a lease is used up,
+the scanner halts at the account's next frame, and the session calls `wants`, which usually grants
+another lease at once. If a limit has no units, the account waits in the queue of this limit, and
+`hold_round` grants leases to waiting accounts in turn. Each limit with waiting accounts has a time
+at which it is served next. The heap `_due` has these times, and says when the next round is due. So
+idle accounts cost nothing, and while no account waits there is no timer.
 
-Bound: what passes in any interval is at most rate × time, the burst, the leases at its beginning,
-and one frame for each account, since a frame passes whole. Units beyond a lease are charged before
-any other account gets another lease.
+Bound: in any interval, at most so many units pass: rate × time, plus the burst, plus the leases
+that are unused at the beginning, plus one frame for each account, because a frame passes whole.
+Units that were used beyond a lease are charged before another account gets a lease.
 """
 
 from __future__ import annotations
@@ -47,16 +48,16 @@ PAUSE = 0.001
 
 
 def local_meter(spec: LimitSpec) -> Metered:
-    """Return a plain GCRA meter, for a limit that is shared with no other process."""
+    """Return a plain GCRA meter, for a limit that this process does not share with others."""
     return Meter(spec.rate, spec.metered_burst)
 
 
 class Limiter:
     """The traffic limits of all producers and consumers of a process. A grant lets a producer send
-    messages, and a consumer request them.
+    messages, or a consumer request messages.
 
-    `on_forget`: called with each limit that is dropped. `make_meter`: returns the meter of a new
-    limit. `most_resting`: the most bytes of limits to keep without accounts.
+    `on_forget`: called with each limit that is forgotten. `make_meter`: returns the meter of a new
+    limit. `most_resting`: the most bytes of memory for limits that have no accounts.
     """
 
     def __init__(
@@ -87,8 +88,8 @@ class Limiter:
         return len(self._limits)
 
     def limits(self) -> Iterator[Limit]:
-        """Yield all limits there are at the first step; accounts may come and go between two
-        steps."""
+        """Yield the limits that exist at the first step. Accounts may be admitted and released
+        between two steps."""
         yield from tuple(self._limits.values())
 
     # -- accounts ----------------------------------------------------------------------------
@@ -100,11 +101,14 @@ class Limiter:
         now: float,
         client: Hashable = None,
     ) -> None:
-        """Put an account under limits, in place of those that it was under (rules may be reloaded).
+        """Put an account under these limits, in place of the limits that it was under, as when
+        rules are reloaded.
 
-        Limits with the same key, unit and mode are one limit, whatever their rates and bursts.
+        Limits with the same key, unit and mode are one limit, even if their rates and bursts
+        differ.
 
-        `client`: the account's owner. New accounts of a client in debt do not come first.
+        `client`: the account's owner. If this client is in debt, its new accounts continue with the
+        debt, so they are not served before others.
         """
         self._forget(now)
         limits = dict.fromkeys(self._limit(spec, now) for spec in specs)
@@ -128,7 +132,8 @@ class Limiter:
             self._wait_anew(member, member.limits[0], now)
 
     def release(self, account: Account, now: float) -> None:
-        """Take an account out of its limits, and give back the unused units of its lease."""
+        """Remove an account from its limits, and give the unused units of its lease back to
+        them."""
         self._freed.pop(account, None)
         member = self._members.pop(account, None)
         if member is None:
@@ -148,8 +153,8 @@ class Limiter:
             self._rest(limit, now)
 
     def wants(self, account: Account, now: float) -> bool:
-        """Return whether the account's stopped frame may pass now. If not, the account waits, and a
-        later round grants it units."""
+        """Return whether the account's frame at which the scanner halted may pass now. If not, the
+        account waits, and a later round grants it units."""
         member = self._members.get(account)
         if member is None or not account.held or self._is_busy(member):
             return not account.held
@@ -170,13 +175,13 @@ class Limiter:
         return not account.held
 
     def is_in_debt(self, account: Account, now: float) -> bool:
-        """Return whether one of the account's limits, or the account itself under it, is in debt by
-        more than `LARGE_DEBT` seconds."""
+        """Return whether one of the account's limits, or the account's own share of a limit, is in
+        debt by more than `LARGE_DEBT` seconds."""
         member = self._members.get(account)
         return member is not None and any(limit.is_in_debt(member, now) for limit in member.limits)
 
     def due_in(self, account: Account, now: float) -> float:
-        """Return the seconds until the account's limits have units for it, if no other account
+        """Return the seconds until the account's limits will have units for it, if no other account
         takes them; 0 if they have some now."""
         member = self._members.get(account)
         if member is None or not account.held:
@@ -185,9 +190,9 @@ class Limiter:
         return max((limit.due_in(now) for limit in member.limits), default=0.0)
 
     def burst(self, account: Account) -> Burst:
-        """Return the most messages and bytes that may come at once while the account's limits are
-        unused. Accounts that share a limit divide the most debt that it may have, as more would be
-        forgiven."""
+        """Return the most messages and bytes that may arrive at once while the account's limits are
+        unused. A limit may have only so much debt, and any debt beyond that is forgiven; so
+        accounts that share a limit divide its largest debt among them."""
         member = self._members.get(account)
         least = {Unit.MESSAGES: ENDLESS, Unit.BYTES: ENDLESS}
         for limit in () if member is None else member.limits:
@@ -197,14 +202,14 @@ class Limiter:
         return Burst(least[Unit.MESSAGES], least[Unit.BYTES])
 
     def is_spent(self, spec: LimitSpec, now: float) -> bool:
-        """Return whether a new account would have to wait at this limit: other accounts wait there,
-        or no unit is left."""
+        """Return whether a new account would have to wait at this limit, because other accounts
+        wait there or no unit is left."""
         limit = self._limits.get(spec.identity)
         return limit is not None and (limit.waiting > 0 or limit.meter.is_spent(now))
 
     def supplied(self, identities: Iterable[Hashable] | None, now: float) -> None:
-        """Reschedule the limits whose shared meters got a response from the store. `identities`:
-        None for all limits."""
+        """Schedule limits anew, because their shared meters got a response from the store.
+        `identities`: of these limits; None: all limits."""
         for identity in tuple(self._limits) if identities is None else identities:
             limit = self._limits.get(identity)  # type: ignore[call-overload]
             if limit is not None:
@@ -213,10 +218,11 @@ class Limiter:
     # -- rounds ------------------------------------------------------------------------------
 
     def hold_round(self, now: float) -> Iterator[Grant]:
-        """Serve one round of waiting accounts: yield a `Grant` for each that gets units.
+        """Serve one round of waiting accounts: yield a `Grant` for each account that gets units.
 
-        The caller applies each grant before the next step: what passes by one grant is charged
-        before the next is computed. Accounts may be admitted, wait and be released meanwhile.
+        The caller must apply each grant before the next step, because what passes by one grant is
+        charged before the next grant is computed. Between two steps, accounts may be admitted,
+        begin to wait, and be released.
         """
         self._last_round = now
         for account in tuple(self._freed):
@@ -258,15 +264,15 @@ class Limiter:
         return bool(self._shadowed)
 
     def observe(self, now: float) -> None:
-        """Charge all shadow limits; to be called about every second, and before their figures are
-        read."""
+        """Charge all shadow limits for what has passed. Call this about every second, and before
+        their figures are read."""
         self._unobserved, self._uncharged = list(self._shadowed), {}
         while self.observe_some(now):
             pass
 
     def observe_some(self, now: float) -> bool:
-        """Do a part of what `observe` does; return whether more is left. A limit is charged once
-        all its accounts were read."""
+        """Do a part of the work of `observe`; return whether some of it is left. A limit is charged
+        once all its accounts have been read."""
         if not self._unobserved and not self._uncharged:
             self._unobserved = list(self._shadowed)
         if self._unobserved:

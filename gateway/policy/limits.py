@@ -1,27 +1,28 @@
-"""One rate limit and the accounts under it: a meter, leases from it, and a fair queue.
+"""One rate limit and the accounts under it: a meter, leases of its units, and a fair queue.
 
-Meter. A GCRA meter (`gcra`) tells how many units, messages or bytes, may be handed out now. A limit
+Meter. A GCRA meter (`gcra`) says how many units, messages or bytes, may be handed out now. A limit
 that processes share has a `SharedMeter` instead (`supply`).
 
-Leases. An account under limits is a `Member`. It takes units from the meter in advance: a *lease*,
-at most `LEASE_SECONDS` of the rate, divided by the active members. The lease raises the ceilings of
-the account's counters, so passing frames need no call of this code. `Member._paid` is the count up
-to which the meter was charged. A frame passes whole, so it may exceed the lease; the excess is
-charged as soon as it is seen, and the meter may then be in debt.
+Leases. An account under limits is a `Member`. It takes units from the meter in advance. These units
+are a *lease*: at most the units of `LEASE_SECONDS` at the limit's rate, divided by the number of
+active members. The lease raises the ceilings of the account's counters, so frames below the
+ceilings pass without a call of this code. `Member._paid` is the count up to which the meter was
+charged. A frame passes whole, so it may exceed the lease. The excess is charged as soon as it is
+seen, and the meter may then be in debt.
 
 Fair queue (start-time fair queueing, in rounds). Members without units wait in a queue ordered by
 *tag*: a virtual time, to which each unit that the member uses adds 1/rate seconds. A round serves
-the members with the smallest tags and divides the available units equally among them, so large
-messages do not starve small ones, nor the reverse.
+the members with the smallest tags and divides the available units equally among them. So members
+with large messages do not starve members with small ones, nor the reverse.
 
-Clock. The limit's *clock* is the virtual time at which new and returning members start, so nobody
-saves up turns by being idle. Each charge advances the clock by its cost divided by the active
-members, so the clock follows the average tag. It is never behind the least tag of the last round,
-and while nobody waits it advances with real time.
+Clock. The limit's *clock* is the virtual time at which the tags of new and returning members start,
+so that no member saves up turns by being idle. When a member is charged, the clock advances by the
+cost divided by the number of active members, so it follows the average tag. The clock is never
+behind the least tag of the last round. While no member waits, it advances with real time.
 
-Debt. A large frame may put a tag far ahead of the clock. Its member then waits until the others
-have had as much, if they want units; alone, it continues as soon as the meter has units. New
-accounts of the same client start from the client's debt (`debts`).
+Debt. A large frame may put a member's tag far ahead of the clock. If other members want units, this
+member waits until they have used as much. If none do, it continues as soon as the meter has units.
+New accounts of the same client start from the client's debt (`debts`).
 """
 
 from __future__ import annotations
@@ -75,11 +76,11 @@ one unit at most, in several rounds."""
 
 @dataclass(frozen=True, slots=True)
 class LimitSpec:
-    """A limit as a rule sets it. `key`: the rule's id and the values of `per`. `rate` in units per
-    second, `burst` in units.
+    """A limit as a rule sets it. `key`: the rule's id and the values of `per`. `rate`: units per
+    second. `burst`: units.
 
-    `shadow`: the limit lets everything pass, and counts what it would have held. `on_loss`: how a
-    limit that processes share works while the store is unreachable; None: it is not shared.
+    `shadow`: the limit holds nothing, and counts what it would have held. `on_loss`: how the limit
+    works while the store that processes share is unreachable; None: the limit is not shared.
     """
 
     key: Hashable
@@ -91,8 +92,8 @@ class LimitSpec:
 
     @property
     def identity(self) -> tuple[Hashable, Unit, bool]:
-        """Return what identifies the limit when the rule's rate and burst change: key, unit, and
-        mode."""
+        """Return what identifies the limit: key, unit and mode. This does not change when the
+        rule's rate and burst change."""
         return self.key, self.unit, self.shadow
 
     @property
@@ -102,16 +103,16 @@ class LimitSpec:
 
     @property
     def step(self) -> float:
-        """Return the seconds between two services of the limit: the time of about a hundred
-        messages or 100 KB, so that one service is short, and many limits do not keep the process
+        """Return the seconds between two services of the limit, in which its rate allows about a
+        hundred messages or 100 KB. So one service is short, and many limits do not keep the process
         busy."""
         grain = 100 if self.unit is Unit.MESSAGES else 100_000
         return min(LARGEST_STEP, max(LEAST_STEP, grain / self.rate))
 
     @property
     def metered_burst(self) -> float:
-        """Return the burst of the limit's meter, in units: at least one more than `LEAST_BURST`
-        seconds of the rate."""
+        """Return the burst of the limit's meter, in units. It is at least one unit more than the
+        rate earns in `LEAST_BURST` seconds."""
         return max(self.burst, 1 + self.rate * LEAST_BURST)
 
 
@@ -121,13 +122,14 @@ _tickets = count()
 class Limit:
     """A rate limit: its meter, its leases, and the queue of the members that wait.
 
-    `accounts`: number of accounts under the limit. `leased`: members that may have units left.
-    `waiting`: number of members that wait now; `turns`: those still to be served in this round.
-    `waits`, `waited`: number of waits so far, and their seconds in all. `held`: units that a shadow
-    limit would have held; `waited` of a shadow: seconds in which it would have held some.
-    `advanced_at`: time up to which the clock was advanced with real time. `checked_at`: time of the
-    last check for unused leases; of a shadow, of the last charge. `due`: time of the next service.
-    `granted`: members that the last service granted a lease. `debtors`: written by `Debts`.
+    `accounts`: the number of accounts under the limit. `leased`: the members that may have units of
+    a lease left. `waiting`: the number of members that wait now. `turns`: the number of members
+    still to be served in this round. `waits`: the number of waits so far. `waited`: the seconds of
+    all waits; of a shadow limit, the seconds in which it would have held units. `held`: the units
+    that a shadow limit would have held. `advanced_at`: the time up to which the clock was advanced
+    with real time. `checked_at`: the time of the last check for unused leases; of a shadow limit,
+    of the last charge. `due`: the time of the next service. `granted`: the members to which the
+    last service granted a lease. `debtors`: the debts under this limit, which `Debts` writes.
     """
 
     __slots__ = (
@@ -169,7 +171,7 @@ class Limit:
         self._queue: list[tuple[float, int, Member]] = []
 
     def change(self, spec: LimitSpec, now: float) -> None:
-        """Continue at another rate and burst; saved units and debt stay."""
+        """Change the rate and the burst to those of `spec`; saved units and debt are kept."""
         self.spec = spec
         self.meter.change(spec.rate, spec.metered_burst, now)
 
@@ -180,22 +182,22 @@ class Limit:
         return self.meter.available(now) >= WHOLE_UNIT
 
     def due_in(self, now: float) -> float:
-        """Return the seconds until there is a whole unit for each member that waits, and one
-        more."""
+        """Return the seconds until the limit has a whole unit for each waiting member, and one for
+        another member."""
         wanted = WHOLE_UNIT * (self.waiting + 1)
         return max(0.0, (wanted - self.meter.available(now)) / self.spec.rate)
 
     def lease_size(self, member: Member, now: float) -> int:
-        """Return the units to lease to the member whose turn it is, at least one. The limit must
-        have one."""
+        """Return how many units to lease to the member whose turn it is, at least one. The limit
+        must have at least one unit."""
         among = self.turns or self.waiting + 1
         active = among + len(self.leased) - (member in self.leased)
         share = self.meter.available(now) / among
         return max(1, int(min(share, self.spec.rate * LEASE_SECONDS / active)))
 
     def charge(self, member: Member, used: int, unpaid: int, now: float) -> None:
-        """Add the units that a member used to its tag, and take those that its lease did not cover
-        (`unpaid`) from the meter."""
+        """Charge what a member used: add all `used` units to the member's tag, and take from the
+        meter only the `unpaid` ones, which its lease did not cover."""
         clock, cost = self.clock, used / self.spec.rate
         tag = member.tags[self]
         if tag < clock - LARGE_DEBT:
@@ -235,19 +237,20 @@ class Limit:
     # -- turns -------------------------------------------------------------------------------
 
     def enrol(self, member: Member) -> None:
-        """Start the tag of a new member at the clock, or at its client's debt if that is later."""
+        """Set the tag of a new member to the clock, or to the debt of its client if the debt is
+        later."""
         member.tags[self] = max(self.clock, self.debt_of(member.client).new_accounts)
 
     def serve_at_once(self, member: Member, now: float) -> None:
-        """Advance the clock to the tag of a member that is served without a wait, so that later
-        members start there; not if the member has a large debt."""
+        """Advance the clock to the tag of a member that is served without waiting, so that the tags
+        of later members start there. If the member has a large debt, the clock is not advanced."""
         tag = self.refresh_tag(member, now)
         if tag <= self.clock + LARGE_DEBT:
             self.clock = tag
 
     def refresh_tag(self, member: Member, now: float) -> float:
-        """Advance the tag of a member that comes back, at least to the clock, and return it: units
-        that the member did not use before give it no right to more now."""
+        """Advance the tag of a returning member at least to the clock, and return the tag: units
+        that the member did not use earlier give it no right to more units now."""
         if now > self.advanced_at:
             if not (self.waiting or self.granted):
                 self.clock += now - self.advanced_at
@@ -260,7 +263,7 @@ class Limit:
         return tag
 
     def enqueue(self, member: Member, now: float) -> None:
-        """Put a member into the queue of those that wait."""
+        """Put a member into the queue of waiting members."""
         member.waits_at, member.waiting_since, member.ticket = self, now, next(_tickets)
         heappush(self._queue, (member.tags[self], member.ticket, member))
         self.leased.discard(member)
@@ -269,13 +272,13 @@ class Limit:
         member.account.begin_wait(self.spec.rule, now)
 
     def backdate(self, member: Member, since: float) -> None:
-        """Move the start of a member's wait back to `since`, when its last lease was granted:
-        queued frames use a lease up at once."""
+        """Set the start of a member's wait back to `since`, when it was granted its last lease,
+        because the frames that it had queued used up this lease at once."""
         member.waiting_since = since
         member.account.begin_wait(self.spec.rule, since)
 
     def dequeue(self, member: Member, now: float) -> None:
-        """End a member's wait. Its queue entry becomes stale and is skipped later."""
+        """End a member's wait. Its entry in the queue becomes stale, and is skipped later."""
         member.waits_at, member.ticket = None, -1
         self.waiting -= 1
         self.waited += now - member.waiting_since
@@ -287,16 +290,17 @@ class Limit:
             heapify(self._queue)
 
     def head(self) -> Member | None:
-        """Return the waiting member with the least tag; drop stale entries before it."""
+        """Return the waiting member with the least tag; None if no member waits. Stale entries
+        before it are dropped."""
         while self._queue and self._queue[0][2].ticket != self._queue[0][1]:
             heappop(self._queue)
         return self._queue[0][2] if self._queue else None
 
     def round(self, now: float) -> Generator[Member]:
-        """Yield the members to serve in this round, least tag first, while units are available.
-        Members whose tags are a lease ahead of the least tag are left out.
+        """Yield the members to serve in this round, least tag first, while units are available. A
+        member is left out if its tag is more than a lease ahead of the least tag.
 
-        The caller dequeues each member before the next step.
+        The caller must dequeue each member before the next step.
         """
         self.served_at = self.advanced_at = now
         head = self.head()
@@ -345,8 +349,8 @@ class Limit:
 
     @property
     def needs_service(self) -> bool:
-        """Return whether a member waits, or has a lease from the last round that may not have
-        sufficed."""
+        """Return whether a member waits, or may wait again because the last round granted it a
+        lease."""
         return bool(self.waiting or self.granted)
 
     def next_time(self, now: float) -> float:
@@ -359,8 +363,8 @@ class Limit:
         return max(min(times), self.served_at + step)
 
     def makes_wait(self, member: Member, now: float) -> bool:
-        """Return whether a member has to wait: no unit is available, or a waiting member has a
-        lesser tag."""
+        """Return whether a member has to wait at this limit, because no unit is available, or
+        because a member that already waits has a lesser tag."""
         head = self.head() if self.waiting else None
         has_precedence = head is not None and head.tags[self] < member.tags[self]
         return has_precedence or not self.has_units(now)
@@ -368,9 +372,9 @@ class Limit:
     # -- shadow ------------------------------------------------------------------------------
 
     def charge_shadow(self, now: float) -> None:
-        """Charge a shadow limit the units that passed since the last check, as if evenly spread,
-        and count those beyond the limit as held. These leave no debt: an enforced limit would not
-        have let them pass."""
+        """Charge a shadow limit for the units that passed since the last charge, as if they had
+        been spread evenly, and count the units beyond the limit as held. Those leave no debt,
+        because an enforced limit would not have let them pass."""
         earned = self.meter.available(self.checked_at) + (now - self.checked_at) * self.spec.rate
         excess = self.unmetered - earned
         if excess > 0:
@@ -382,7 +386,7 @@ class Limit:
 
 
 class Grant(NamedTuple):
-    """The units by which each of an account's two ceilings rises; 0 leaves it as it is."""
+    """The units by which each of an account's two ceilings rises; 0: the ceiling is not changed."""
 
     account: Account
     messages: int
@@ -396,18 +400,21 @@ def _grant_up_to(account: Account, messages: int, size: int) -> Grant:
 
 
 def grant_all(account: Account) -> Grant:
-    """Return the grant that raises both ceilings out of reach, as for an account without limits."""
+    """Return the grant that raises both ceilings out of reach, which is the allowance of an account
+    without limits."""
     return _grant_up_to(account, ENDLESS, ENDLESS)
 
 
 class Member:
-    """An account and the limits that it is under: `limits` hold it, `shadows` only count. `client`:
-    the account's owner; None if unknown. `tags`: one for each limit (see the module).
+    """An account and its limits. `limits`: the limits that may hold it. `shadows`: the shadow
+    limits, which only count. `client`: the account's owner; None if unknown. `tags`: the member's
+    tag at each limit (see the module).
 
-    `waits_at`, `waiting_since`, `ticket`: the limit in whose queue the member is, and since when.
-    `used_at`: when it was last seen to have used units, or got a lease. `granted_by`: the limit
-    that granted it a lease in its last round, until that limit is served again. By unit, `_seen`:
-    counts at the last look; `_paid`: counts up to which the meters were charged.
+    `waits_at`, `ticket`: the limit in whose queue the member waits, and the number of its entry
+    there. `waiting_since`: when this wait began. `used_at`: when the member was last seen to have
+    used units, or was granted a lease. `granted_by`: the limit that granted it a lease in its last
+    round, until that limit is served again. `_seen`: the counts that were last read, by unit.
+    `_paid`: the counts up to which the meters were charged, by unit.
     """
 
     __slots__ = (
@@ -445,7 +452,8 @@ class Member:
         self._paid = [account.messages, account.bytes]
 
     def settle(self, now: float) -> None:
-        """Read the account's counters, and charge its limits what passed since the last call."""
+        """Read the account's counters, and charge its limits for what passed since the last
+        call."""
         account, seen = self.account, self._seen
         messages, size = account.messages - seen[0], account.bytes - seen[1]
         if messages or size:
@@ -467,31 +475,31 @@ class Member:
                 limit.unmetered += used
 
     def unpaid(self, unit: Unit) -> int:
-        """Return the units that passed beyond the lease and are not charged yet."""
+        """Return how many units have passed beyond the lease without being charged yet."""
         passed = (self.account.messages, self.account.bytes)[unit]
         return max(0, passed - self._paid[unit])
 
     def has_units(self, unit: Unit) -> bool:
-        """Return whether units of the lease are left, as of the last `settle`."""
+        """Return whether the lease had units left at the last `settle`."""
         return self._paid[unit] > self._seen[unit]
 
     @property
     def is_mid_frame(self) -> bool:
-        """Return whether the account is held although its lease has units: a frame has arrived in
-        part, and the grant takes effect when the rest of it arrives."""
+        """Return whether the account is held although its lease has units left: only a part of a
+        frame has arrived, and the grant takes effect when the rest arrives."""
         return self.account.held and all(self.has_units(limit.spec.unit) for limit in self.limits)
 
     def blocking_limit(self, now: float) -> Limit | None:
-        """Return a limit from which this member needs a lease and cannot get one now; None if there
-        is none."""
+        """Return a limit from which this member needs a lease but cannot get one now; None if there
+        is no such limit."""
         for limit in self.limits:
             if not self.has_units(limit.spec.unit) and limit.makes_wait(self, now):
                 return limit
         return None
 
     def lease(self, now: float) -> Grant:
-        """Lease units (messages, bytes) where none are left, as many as the strictest limit gives,
-        and return the grant."""
+        """Lease messages, bytes, or both, where the lease has none left, and return the grant. The
+        strictest limit determines how many."""
         sizes = [0, 0]
         for limit in self.limits:
             unit = limit.spec.unit
@@ -514,15 +522,17 @@ class Member:
         return _grant_up_to(self.account, *reach)
 
     def give_up_lease(self, now: float) -> None:
-        """Give back the units of a lease that was not used for a while. A consumer keeps them: the
-        messages that it requested may come at any time, and they are paid."""
+        """Give back the units of a lease that has not been used for a while. A consumer keeps its
+        units, because the messages that it requested may come at any time, and must then be paid
+        for."""
         if self.account.action is not Action.CONSUME:
             self.return_lease(now)
         for limit in self.limits:
             limit.leased.discard(self)
 
     def return_lease(self, now: float) -> None:
-        """Give back the unused units of all leases, and hold the account."""
+        """Give back the unused units of all leases, so that the account has no allowance any
+        more."""
         self.settle(now)
         for limit in self.limits:
             unit = limit.spec.unit

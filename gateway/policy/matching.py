@@ -1,18 +1,20 @@
-"""Matches rules to subjects: finds limits, and authorizes. Pure: no files, no clock.
+"""Matches rules to subjects, to find limits and to authorize. This module reads no files and no
+clock.
 
 Theory of operation. A `RuleSet` is asked once for each producer, consumer, lookup or connection.
 
-- A pattern may name a topic alone, with its namespace, or with its domain; so a subject is written
-  in all *forms* once, and each pattern is compared with one form.
-- A rule compiles to one test for each field of its match. If a field has only exact names, the
-  rule is found by a dictionary of the names; all other rules are tried one after the other.
-- All rules that match apply, except those that an override replaces. An override replaces rules
-  that are at most as *specific* as it is in every field: a name is more specific than a pattern, a
-  network or a limit `per` value, and these more than nothing. Tenant, namespace and topic are one
-  field, in which any topic is more specific than any namespace, and that than any tenant. Two
-  overrides that are equally specific both apply.
-- A rule that has expired when it is added is only kept, and matches nothing. A set does not change
-  as time goes by: its user replaces it when its next rule expires.
+- A pattern may name a topic alone, with its namespace, or with its domain too. So a subject's topic
+  is written in all these *forms* once, and each pattern is compared with one form.
+- A rule is compiled to one test for each field of its match. If a field has only exact names, a
+  dictionary of these names finds the rule. All other rules are tried one after the other.
+- All rules that match apply, except those that an override replaces. An override replaces a rule if
+  the rule is in no field more *specific* than the override. A name is more specific than a pattern,
+  a network or a limit `per` value; and each of these is more specific than a field that is left
+  out. Tenant, namespace and topic count as one field: a topic is more specific than any namespace,
+  and a namespace is more specific than any tenant. Two overrides that are equally specific both
+  apply.
+- If a rule has already expired when it is added to a set, the set keeps it, but the rule matches
+  nothing. A set does not change as time passes: its user replaces it when its next rule expires.
 """
 
 from __future__ import annotations
@@ -35,9 +37,11 @@ Address = IPv4Address | IPv6Address
 
 
 class AppliedLimit(NamedTuple):
-    """A limit that applies to a subject. Subjects with the same rule, dimension and key share it.
+    """A limit that applies to a subject. Subjects share a limit if rule, dimension and key are the
+    same.
 
-    `rate`: units per second; of a concurrency limit the number. `burst`: units.
+    `rate`: units per second; of a concurrency limit, the most that may be open at the same time.
+    `burst`: units.
     """
 
     rule: Rule
@@ -49,22 +53,22 @@ class AppliedLimit(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """A limit that would apply, and the rule that overrides it."""
+    """A limit that would apply if no override replaced it, and the rule that is this override."""
 
     limit: AppliedLimit
     by: Rule
 
 
 class NotApplied(NamedTuple):
-    """A rule that does not apply, and why, as text for people."""
+    """A rule that does not apply, and the reason, as text for people."""
 
     rule: Rule
     why: str
 
 
 class Verdict(NamedTuple):
-    """Whether a subject has a right, and the rule that decided so; None: no rule did.
-    `shadow_allowed` and `shadow_by`: the same if shadow rules were enforced."""
+    """Whether a subject has a right, and by which rule; None: no rule allowed or denied it.
+    `shadow_allowed`, `shadow_by`: the same as if shadow rules were enforced."""
 
     allowed: bool
     by: Rule | None
@@ -75,8 +79,8 @@ class Verdict(NamedTuple):
 class Explanation(NamedTuple):
     """The limits that apply, the limits that are overridden, and the rules that do not apply.
 
-    `rights`: the matching rules that allow or deny the action, the deciding one first; None: the
-    rules allow and deny nothing at all.
+    `rights`: the matching rules that allow or deny the action; the first of them decides. None: no
+    rule of the set allows or denies anything.
     """
 
     applied: tuple[AppliedLimit, ...]
@@ -408,10 +412,12 @@ class _Names:
 
 
 class Narrowed:
-    """A test of topics for one client and right: does what `RuleSet.judge` does, for many topics.
+    """A test of topics for one client and right. Its results are those of `RuleSet.judge`, but it
+    is faster for many topics.
 
-    The rules are first narrowed to those that match the client, then for each namespace to those
-    that match it, so that of each topic only the name is tested. Shadow rules are left out.
+    It first selects the rules that match the client. For each namespace it then selects those of
+    them that match the namespace, so that for each topic only the topic's name is tested. Shadow
+    rules are left out.
     """
 
     def __init__(self, rules: Iterable[_Compiled], client: Subject, *, closed: bool) -> None:
@@ -423,9 +429,9 @@ class Narrowed:
         self._namespaces: dict[str, tuple[_Names, _Names]] = {}
 
     def has_all(self, place: TopicName) -> bool:
-        """Return whether the client has the right on every topic of a namespace; `place`: any topic
-        of it. Regular expressions are not analysed: one that denies may deny some, and none allows
-        all."""
+        """Return whether the client has the right on every topic of a namespace. `place`: any topic
+        of the namespace. Regular expressions are not analysed: if a rule that denies has one, the
+        result is False; a rule that allows by one counts as not allowing all topics."""
         denied, allowed = self._names(place)
         return denied.are_none and (not self._closed or allowed.are_all)
 
@@ -454,10 +460,10 @@ _WHOLE = (_Form.TOPIC_ALONE, _Form.TOPIC_PATH, _Form.TOPIC)
 class RuleSet:
     """Rules with different ids, compiled to find those that match a subject.
 
-    A set is filled and freed rule by rule, since both take long for thousands of rules.
+    A set can be filled and freed rule by rule, because both take long for thousands of rules.
 
-    `expired`: rules that had expired when they were added, by id. `next_expiry`: wall-clock second
-    in which the next rule expires; infinite if none does.
+    `expired`: the rules that had already expired when they were added, by id. `next_expiry`: the
+    wall-clock second in which the next rule expires; infinite if no rule does.
     """
 
     def __init__(self) -> None:
@@ -479,8 +485,8 @@ class RuleSet:
         return rule_set
 
     def add(self, rule: Rule, now: float = -math.inf) -> None:
-        """Add a rule behind all others. A rule that has expired by `now` (wall-clock seconds)
-        matches nothing."""
+        """Add a rule after all rules of the set. If the rule has expired at `now` (wall-clock
+        seconds), it will match nothing."""
         self._all[rule.id] = rule
         if rule.has_expired(now):
             self.expired[rule.id] = rule
@@ -503,7 +509,7 @@ class RuleSet:
             self._by_right[Right.LOOKUP].add(looking_up)
 
     def dissolve(self) -> Iterator[None]:
-        """Free a set that is no longer used, one rule with each step."""
+        """Free a set that is no longer used, one rule at each step."""
         for indices in (self._by_action, self._by_right):
             while indices:
                 indices.popitem()
@@ -522,24 +528,24 @@ class RuleSet:
         return iter(self._all.values())
 
     def rule(self, id: str) -> Rule | None:
-        """Return the rule with this id, expired or not; None if there is none."""
+        """Return the rule with this id, even if it has expired; None if there is no such rule."""
         return self._all.get(id)
 
     def dimensions(self) -> frozenset[Dimension]:
-        """Return all dimensions that these rules limit, without expired rules."""
+        """Return all dimensions that the rules of this set limit. Expired rules are left out."""
         return frozenset(self._dimensions)
 
     @property
     def limits_sends(self) -> bool:
-        """Return whether any of these rules limits the messages or bytes of producers."""
+        """Return whether any rule of this set limits the messages or bytes of producers."""
         return any(
             dimension.action == "produce" and dimension.unit is not None
             for dimension in self._dimensions
         )
 
     def limits(self, subject: Subject, action: str) -> tuple[AppliedLimit, ...]:
-        """Return all limits that apply to an action of a subject, by dimension, then in the order
-        of their rules.
+        """Return all limits that apply to an action of a subject. They are sorted by dimension, and
+        within a dimension in the order of their rules.
 
         `action`: an `Action` of `wire.account`.
         """
@@ -552,8 +558,8 @@ class RuleSet:
         )
 
     def judge(self, subject: Subject, right: Right, *, closed: bool) -> Verdict:
-        """Authorize a subject: return whether it has a right, and by which rule. `closed`: what no
-        rule allows is denied."""
+        """Authorize a subject: return whether it has a right, and which rule allowed or denied it.
+        `closed`: a right that no rule allows is denied."""
         matching = [match.rule for match in self._by_right[right].matching(_forms(subject))]
         enforced = [rule for rule in matching if rule.mode == "enforce"]
         allowed, by = _judged(enforced, closed=closed)
@@ -562,13 +568,13 @@ class RuleSet:
         return Verdict(allowed, by, *_judged(matching, closed=closed))
 
     def narrowed(self, client: Subject, right: Right, *, closed: bool) -> Narrowed:
-        """Return a callable that tells, for each topic, whether a client has a right on it.
+        """Return a function that tells, for any topic, whether a client has a right on this topic.
         `closed`: see `judge`."""
         return Narrowed(self._by_right[right].rules, client, closed=closed)
 
     def explain(self, subject: Subject, action: str) -> Explanation:
-        """Return which limits and rights apply to an action of a subject, and why all other rules
-        do not. `action`: the name of an `Action` or of a `Right`."""
+        """Return which limits and rights apply to an action of a subject, and why each other rule
+        does not apply. `action`: the name of an `Action` or of a `Right`."""
         forms = _forms(subject)
         matching = self._by_action[action].matching(forms) if action in DIMENSIONS else []
         rights = self._by_right[Right(action)].matching(forms) if action in _RIGHTS else []

@@ -1,8 +1,9 @@
 """Totals per principal: what each client sent and received, over all its topics.
 
-Metrics by topic name no principals, and metrics by principal no topics: with both labels their
-numbers would multiply. A principal gets figures of its own with the first producer or consumer that
-it opens, up to a bound; all other principals share one row.
+Metrics by topic have no label for the principal, and metrics by principal none for the topic: with
+both labels, the number of series would be the product. A principal gets figures of its own when it
+opens its first producer or consumer, unless the bound on such principals is reached. All other
+principals share one row.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ class _Principal:
 
 class PrincipalBook:
     """The totals of the principals of one cluster. It is an `accounts.Watcher` of the cluster's
-    accounts. `most`: principals with figures of their own."""
+    accounts. `most`: the most principals with figures of their own."""
 
     def __init__(self, most: int = PRINCIPALS) -> None:
         self._most = most
         self._principals: dict[str, _Principal] = {}
 
     def opened(self, account: Account) -> None:
-        """Count the traffic of an account to its principal's totals, if it has a principal."""
+        """Count the traffic of an account in the totals of its principal, if its client has a
+        principal."""
         name = account.subject.principal
         if name is None:
             return
@@ -50,15 +52,15 @@ class PrincipalBook:
         principal.side(account.action).open(account)
 
     def closed(self, account: Account) -> None:
-        """Keep the counts of a closed account in its principal's totals."""
+        """Add the counts of a closed account to the totals of its principal."""
         name = account.subject.principal
         for principal in (self._principals.get(name or OTHER), self._principals.get(OTHER)):
             if principal is not None and principal.side(account.action).close(account):
                 return
 
     def principals(self) -> Iterator[PrincipalFigures]:
-        """Yield the figures of all principals. A principal may come in several parts, which add
-        up."""
+        """Yield the figures of all principals. Those of one principal may come in several parts,
+        whose sum is the total."""
         for name, principal in tuple(self._principals.items()):
             for produced, waits in principal.produced.parts():
                 yield PrincipalFigures(name, produced, NOTHING, waits)

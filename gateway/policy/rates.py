@@ -1,7 +1,7 @@
 """Rates and bursts as people write them: `100/s`, `10MB/s`, `6000/m`; `500ms`, `2000`, `1MB`.
 
-Rates are read as units per second: `60/m` lets one pass each second, and not sixty at once. The
-burst is the number that may pass at once.
+A rate is read as units per second: `60/m` allows one message each second, not sixty at once at the
+start of a minute. The burst is how many units may pass at once.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ class Burst(NamedTuple):
     amount: float | None = None
 
     def of(self, rate: float) -> float:
-        """Return the burst in units, for a rate per second; at least one, or nothing would ever
-        pass."""
+        """Return the burst in units. `rate`: units per second. The result is at least one, because
+        otherwise nothing would ever pass."""
         amount = rate * (self.seconds or 0.0) if self.amount is None else self.amount
         return max(1.0, amount)
 
 
 def rate(value: object) -> float:
-    """Return a written rate (`100/s`) as units per second. Raises `ValueError` as `config.units`
-    does."""
+    """Return a rate, written as `100/s`, in units per second. Raises `ValueError` as the readers of
+    `config.units` do."""
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError("is not a rate; 100/s, 6000/m or 1/h")
@@ -42,8 +42,8 @@ def rate(value: object) -> float:
 
 
 def byte_rate(value: object) -> float:
-    """Return a written rate (`10MB/s`) as bytes per second. Raises `ValueError` as `config.units`
-    does."""
+    """Return a rate, written as `10MB/s`, in bytes per second. Raises `ValueError` as the readers
+    of `config.units` do."""
     match = _BYTE_RATE.fullmatch(value) if isinstance(value, str) else None
     try:
         size = units.size(match[1]) if match else None
@@ -55,8 +55,8 @@ def byte_rate(value: object) -> float:
 
 
 def number(value: object) -> int:
-    """Return a written concurrency limit as a number. Raises `ValueError` as `config.units`
-    does."""
+    """Return the number of a concurrency limit, as a rule has it. Raises `ValueError` as the
+    readers of `config.units` do."""
     return int(_sensible(units.whole(value)))
 
 
@@ -67,8 +67,8 @@ def _sensible(amount: float) -> float:
 
 
 def burst(value: object) -> Burst:
-    """Return a written burst (`500ms`, `2000`, `1MB`). Raises `ValueError` as `config.units`
-    does."""
+    """Return a burst, written as `500ms`, `2000` or `1MB`. Raises `ValueError` as the readers of
+    `config.units` do."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Burst(amount=_sensible(value))
     for read, field in ((units.seconds, "seconds"), (units.size, "amount")):

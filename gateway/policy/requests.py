@@ -1,18 +1,19 @@
 """Rate limits of requests: lookups, connections, and the opening of producers and consumers.
 
-A request takes one unit of each of its limits in advance (`gcra`), and waits for the seconds until
-all of them are earned. A request that would have to wait for too long takes nothing and is refused.
-So no request overtakes another at the same limit, no timer serves a queue, and a request that is
-given up costs no other one its turn.
+A request takes one unit of each of its limits in advance (`gcra`), and then waits until all these
+units are earned. A request that would have to wait too long takes no unit, and is refused. So no
+request overtakes another at the same limit, and no timer has to serve a queue. If a client gives up
+on a request, no other request loses its turn.
 
-With a `Supply`, processes share the limits, and the time of the next unit is not known, since the
-other processes get a part of the rate. A request without a unit then gets an `Again`: to ask once
-more when it would be its turn if all of the rate came here. Its place among those that wait is the
-time of its first try.
+If processes share the limits (by a `Supply`), the time of the next unit is not known, because the
+other processes use a part of the rate. A request for which there is no unit yet then gets an
+`Again`: the caller has to ask again at the time at which the request would have its turn if this
+process had the whole rate. Waiting requests are served in the order of their first calls.
 
-Bound: under a limit at most rate × time, the burst and one more request go on in any interval. A
-request that waits for a stricter limit too has taken its unit here before it goes on, so as many
-more may follow as wait there.
+Bound: under one limit, at most rate × time requests, plus the burst, plus one, end their wait in
+any interval. If requests are also under a stricter limit, they take their unit of this limit before
+they have waited for the stricter one. So as many requests more may end their wait in an interval as
+wait for the stricter limit.
 """
 
 from __future__ import annotations
@@ -136,8 +137,8 @@ class _Wait(NamedTuple):
 class RequestLimiter:
     """The rate limits of all requests of a process. With a `supply`, other processes share them.
 
-    A limit without requests for a while is forgotten: it is as good as a new one. `most`: the most
-    bytes of limits to keep until then.
+    A limit that has had no requests for a while is forgotten, because it is the same as a new one
+    by then. `most`: the most bytes of memory for limits that are kept until then.
     """
 
     def __init__(self, supply: Supply | None = None, most: int = MOST_RESTING) -> None:
@@ -158,9 +159,9 @@ class RequestLimiter:
     ) -> float | Again | AppliedLimit:
         """Take one unit of each limit, and return the seconds until all of them are earned.
 
-        If a limit refuses the request, as its wait would be too long, take nothing and return that
-        limit. If a shared limit has no unit yet, take nothing and return an `Again`, which the
-        request passes as `again` when it asks once more.
+        If the wait for a limit would be too long, take no unit, and return that limit: the request
+        is refused. If a shared limit has no unit yet, take no unit and return an `Again`; pass it
+        as `again` in the next call for the same request.
         """
         self._forget(now)
         since = self._unique(now) if again is None else again.since
@@ -200,7 +201,8 @@ class RequestLimiter:
         return max(enforced, default=0.0)
 
     def figures(self, now: float) -> list[RuleFigures]:
-        """Return the figures of each rule: its limits, the requests that wait, and its totals."""
+        """Return the figures of each rule: the number of its limits, how many requests wait for
+        them, and its totals."""
         return self._tallies.figures(
             (identity, limit.waiting(now), used_share(limit.meter, now))
             for identity, limit in self._limits.items()

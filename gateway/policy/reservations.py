@@ -1,13 +1,15 @@
-"""Limits that several processes share: one ledger of reservations, at which all of them ask.
+"""Limits that several processes share: one ledger of reservations, from which all of them reserve
+units.
 
-A process reserves units in advance, and learns from when on it may use them. The ledger keeps one
-GCRA time for each limit (see `gcra`), and moves it on by the reserved units at once. So requests
-are served in the order in which they come, the sum over all processes is exact however long
-responses take, and no process has to ask twice. A reservation lasts for about
-`RESERVATION_SECONDS`, so a busy process asks ten times a second, whatever passes.
+A process reserves units in advance, and the response says from when on it may use them. The ledger
+keeps one GCRA time for each limit (see `gcra`), and advances it by the reserved units at once. So
+requests are served in the order in which they come, the sum over all processes is exact however
+long responses take, and no process has to ask twice. A reservation lasts for about
+`RESERVATION_SECONDS`, so a busy process sends about ten requests a second, however many units it
+uses.
 
-A process that used more than it had reserved (a frame passes whole) says so with its next request;
-a process that used less gives the rest back.
+A process may use more units than it has reserved, because a frame passes whole. It states the
+excess in its next request. A process that has used fewer units gives the rest back.
 
 `gateway.fleet.valkey` does the same in a store that replicas share.
 """
@@ -30,10 +32,11 @@ ACTIVE = 1.0
 
 
 class UnitRequest(NamedTuple):
-    """A process's request for units of one limit. `rate` in units per second, `burst` in units.
+    """A process's request for units of one limit. `rate`: units per second. `burst`: units.
 
-    `units`: wanted units, of which at least one is given; 0: none, and others need not share with
-    this process. `owed`: units used beyond the reservation; below zero: reserved and not used.
+    `units`: how many are wanted; at least one of them is given. 0: none are wanted, and the other
+    processes need not share the limit with this process. `owed`: units that the process used beyond
+    its reservation; a negative number: units that it reserved and did not use.
     """
 
     key: str
@@ -44,8 +47,8 @@ class UnitRequest(NamedTuple):
 
 
 class Reserved(NamedTuple):
-    """The response to a request: units that may be used after `delay` seconds. The debt is earned
-    by then as well."""
+    """The response to a request. `units`: how many may be used after `delay` seconds. By then the
+    process's debt is earned too."""
 
     units: float
     delay: float
@@ -95,8 +98,8 @@ class _Limit:
 
 
 class Reservations:
-    """The ledger of all shared limits. Times are of one clock. A limit as good as a new one is
-    forgotten."""
+    """The ledger of all shared limits. All times are of one clock. A limit is forgotten when it is
+    the same as a new one."""
 
     def __init__(self) -> None:
         self._limits: dict[str, _Limit] = {}
@@ -106,7 +109,8 @@ class Reservations:
         return len(self._limits)
 
     def reserve(self, process: str, asks: Iterable[UnitRequest], now: float) -> list[Reserved]:
-        """Reserve units for a process. Return one response for each request, in their order."""
+        """Reserve units for a process. Return one response for each request, in the order of the
+        requests."""
         self._forget(now)
         return [self._answer(process, ask, now) for ask in asks]
 

@@ -1,7 +1,8 @@
 """The model of a rules file, as frozen values: what each rule matches, and what it sets.
 
-Each rule is checked by itself; `rules.files` checks that ids differ. The texts below the fields are
-descriptions in the schema (`gateway rules schema`), which editors show.
+Each rule is checked by itself here; `rules.files` checks that the ids of all rules differ. The
+texts below the fields become descriptions in the JSON schema (`gateway rules schema`), and editors
+show them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,18 +40,20 @@ def _patterns(value: object) -> object:
 
 
 def is_expression(pattern: str) -> bool:
-    """Return whether a pattern is a regular expression: one that stands between slashes."""
+    """Return whether a pattern of `match` is a regular expression, that is, stands between
+    slashes."""
     return len(pattern) > 2 and pattern[0] == pattern[-1] == "/"
 
 
 def expression_of(pattern: str) -> str:
-    """Return the regular expression of such a pattern, without its slashes."""
+    """Return the regular expression of a pattern that stands between slashes, without these
+    slashes."""
     return pattern[1:-1]
 
 
 def is_pattern(text: str) -> bool:
-    """Return whether an entry of `match` may match several names, as it has `*` or is an
-    expression."""
+    """Return whether an entry of `match` may match several names, because it contains `*` or is a
+    regular expression."""
     return "*" in text or is_expression(text)
 
 
@@ -237,8 +240,8 @@ class LimitValues(LimitsSomething):
     """Consumers open at the same time, in one process."""
 
     def values(self) -> Iterator[tuple[Dimension, float]]:
-        """Yield the limited dimensions, each with its rate per second; of a concurrency limit, its
-        number."""
+        """Yield the limited dimensions, each with its value: the rate per second, or the number of
+        a concurrency limit."""
         for dimension in Dimension:
             value: Any = self
             for step in dimension.split("."):
@@ -298,13 +301,14 @@ class Rule(Part):
 
     @property
     def limits(self) -> Iterator[tuple[Dimension, float]]:
-        """Yield the limited dimensions with their values; none if the rule allows or denies."""
+        """Yield the limited dimensions, each with its value; nothing if the rule allows or denies
+        rights."""
         if self.limit is not None:
             yield from self.limit.values()
 
     @property
     def rights(self) -> tuple[Right, ...]:
-        """Return the rights that the rule allows or denies; none if it limits."""
+        """Return the rights that the rule allows or denies; no rights if the rule sets limits."""
         return self.allow or self.deny
 
     @model_validator(mode="after")
@@ -371,8 +375,8 @@ class Rule(Part):
         return self
 
     def burst_of(self, dimension: Dimension, value: float) -> float:
-        """Return the rule's burst in units, for a limit of `value` units per second; 0 for
-        concurrency."""
+        """Return the burst of the rule's limit on a dimension, in units. `value`: the limit's units
+        per second. For a concurrency limit the burst is 0."""
         if dimension.is_concurrency:
             return 0.0
         usual = USUAL_REQUEST_BURST if dimension.unit is None else USUAL_BURST

@@ -33,11 +33,11 @@ AppliedLimits = tuple["AppliedLimit", ...]
 
 
 class Shaping:
-    """The limits of one process. All listeners that a rule matches share its limits; with a
-    `supply` other processes share them too.
+    """The limits of one process. If a rule matches several listeners, these share its limits. With
+    a `supply`, other processes share the limits too.
 
-    `paced`: the actions whose requests some rule limits by rate. `limits_sends`: some rule limits
-    the messages or bytes of producers.
+    `paced`: the actions whose requests are limited by rate by some rule. `limits_sends`: some rule
+    limits the messages or bytes of producers.
     """
 
     def __init__(self, rules: RuleSet, supply: Supply | None = None) -> None:
@@ -51,10 +51,12 @@ class Shaping:
         self._use(rules)
 
     def admit(self, account: Account, now: float, *, again: bool = False) -> Denial | None:
-        """Put a new account under its limits; return a denial if one of them refuses it.
+        """Put a new account under the limits that apply to it; return a denial if one of them
+        refuses it.
 
-        `again`: the account replaces one that was open just now. Rules with `action: reject` do not
-        refuse it then, since a producer could not come back after a reset.
+        `again`: the account replaces one that has just been closed. A rule with `action: reject`
+        does not refuse such an account, because otherwise a producer could not come back after it
+        was reset.
         """
         limits = self._rules.limits(account.subject, account.action)
         denial = self._full(limits)
@@ -66,7 +68,7 @@ class Shaping:
         return denial
 
     def release(self, account: Account, now: float) -> None:
-        """Take a closed account out of its limits."""
+        """Remove a closed account from its limits."""
         if account in self._accounts:
             del self._accounts[account]
             self.limiter.release(account, now)
@@ -75,28 +77,31 @@ class Shaping:
     def wait(
         self, action: Action, subject: Subject, now: float, again: Again | None = None
     ) -> float | Again | Denial:
-        """Charge an action of a subject, and return the seconds after which it may be done, an
-        `Again`, or a denial; see `wire.services.Services`."""
+        """Charge an action of a subject to its rate limits. Return the seconds after which the
+        subject may do it; an `Again` if that is not known yet; a denial if the wait would be too
+        long. See `wire.services.Services`."""
         limits = self._rules.limits(subject, action)
         limits = tuple(limit for limit in limits if limit.dimension.longest_wait is not None)
         answer = self.requests.wait(limits, now, again)
         return answer if isinstance(answer, float | Again) else _too_often(answer)
 
     def adopt(self, rules: RuleSet) -> tuple[Account, ...]:
-        """Put other rules in force, for new accounts at once. Return the open accounts, each of
-        which the caller passes to `renew`."""
+        """Put these rules in force in place of the earlier ones. They hold for new accounts at
+        once. Return the open accounts; the caller must pass each of them to `renew`."""
         self._use(rules)
         self.generation += 1
         return tuple(self._accounts)
 
     def renew(self, account: Account, now: float) -> None:
-        """Put an account under the rules in force, unless it is closed or already under them.
-        Limits that are the same in both keep saved units and debt."""
+        """Put an account under the rules in force, unless the account is closed or is under them
+        already. If a limit is the same in the earlier rules and in these, its saved units and its
+        debt are kept."""
         if account in self._accounts and account.generation != self.generation:
             self._place(account, self._rules.limits(account.subject, account.action), now)
 
     def figures(self, now: float) -> list[RuleFigures]:
-        """Return the totals of each rule's limits since the start, and how full they are."""
+        """Return, for each rule, the totals of its limits since the start, and how full they
+        are."""
         self.limiter.observe(now)
         by_kind = dict(self._past)
         for limit in self.limiter.limits():

@@ -1,15 +1,16 @@
 """Limits that processes share, as one process sees them: its stock of reserved units.
 
-A `SharedMeter` replaces the plain meter of a limit, so queues, leases and debts work as before. It
-hands out units from its *stock*, which it reserved before (see `reservations`). When half of the
-last reservation is used it requests more: about twice the units it used during that time. An
-account that finds no stock waits for the response, and until the reserved units are earned. Unused
-stock is given back.
+A `SharedMeter` replaces the plain meter of a limit, so queues, leases and debts work as they do
+without sharing. It hands out units from its *stock*, which it has reserved in advance (see
+`reservations`). When half of the last reservation is used, it requests about twice the units that
+it used in that time. If an account finds no stock, it waits for the response, and until the
+reserved units are earned. Unused stock is given back.
 
-A `Supply` holds all shared meters of a process, collects their requests for one call, and passes
-the responses on. While the store does not respond, the supply is *lost*; while the store fails for
-one limit alone, that meter is. A lost meter works as its rule's `OnLoss` says: with `local_share`
-by a plain meter of this process's part of the rate.
+A `Supply` has all shared meters of a process. It collects their requests for one call to the store,
+and hands each response to its meter. While the store does not respond at all, the supply is *lost*.
+While the store fails for one limit alone, only the meter of that limit is lost. A lost meter works
+as its rule's `OnLoss` says; with `local_share`, a plain meter hands out this process's part of the
+rate.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ _UNLIMITED = 1e18
 
 
 class OnLoss(StrEnum):
-    """How a shared limit works while the store is unreachable: by this process's part of the rate,
-    as if there were no limit, or as if no unit were left."""
+    """How a shared limit works while the store is unreachable. `LOCAL_SHARE`: each process uses its
+    part of the rate. `OPEN`: as if there were no limit. `CLOSED`: as if no unit were left."""
 
     LOCAL_SHARE = "local_share"
     OPEN = "open"
@@ -71,7 +72,8 @@ class Metered(Protocol):
     def give_back(self, units: float, now: float) -> None: ...
 
     def ready_at(self, units: float, now: float) -> float:
-        """See `gcra.Meter`. Infinity: not known until the store responds."""
+        """Return the time at which so many units may be taken, as `gcra.Meter` does; infinity: the
+        time is not known until the store responds."""
         ...
 
     def full_at(self, now: float) -> float: ...
@@ -80,16 +82,17 @@ class Metered(Protocol):
 
 
 def used_share(meter: Metered, now: float) -> float:
-    """Return the used share of a meter's burst: 0 if it is full, 1 if it is spent, more in debt."""
+    """Return how much of a meter's burst is used: 0 if the meter is full, 1 if it is spent, more
+    than 1 if it is in debt."""
     return 1.0 - meter.available(now) / meter.burst
 
 
 class SharedMeter:
-    """The meter of a limit that processes share; made by a `Supply`. `key`: names the limit, the
-    same in all processes; `owner`: the limit in this process.
+    """The meter of a limit that processes share, made by a `Supply`. `key`: the limit's name, which
+    is the same in all processes. `owner`: what identifies the limit in this process.
 
-    `asking`: a request is under way. `watched`: the supply will check for unused stock. `lost`: the
-    store failed for this limit, though not for others.
+    `asking`: a request to the store has no response yet. `watched`: the supply will check whether
+    the stock is unused. `lost`: the store failed for this limit, though not for others.
     """
 
     __slots__ = (
@@ -141,15 +144,16 @@ class SharedMeter:
     # -- as a meter --------------------------------------------------------------------------
 
     def available(self, now: float) -> float:
-        """Return the units that may be taken now; below zero the meter is in debt."""
+        """Return how many units may be taken now; a negative number means that the meter is in
+        debt."""
         if self._is_lost:
             return self._fallback_available(now)
         self._update(now)
         return self._stock
 
     def is_spent(self, now: float) -> bool:
-        """Return whether no unit is left, and reserved ones come later. Before its first response a
-        meter does not count as spent."""
+        """Return whether no unit is left, so that a user has to wait for reserved ones. Before its
+        first response from the store, a meter does not count as spent."""
         if self.available(now) >= WHOLE_UNIT:
             return False
         if self._is_lost:
@@ -157,7 +161,7 @@ class SharedMeter:
         return self._coming > 0 or self._stock < 0
 
     def take(self, units: float, now: float) -> None:
-        """Charge units that pass. More than the stock leave a debt."""
+        """Take units from the stock. If more are taken than the stock has, the meter is in debt."""
         if not units:
             return
         self.used_at = now
@@ -176,7 +180,7 @@ class SharedMeter:
             self.want()
 
     def give_back(self, units: float, now: float) -> None:
-        """Add units that were taken in advance and not used."""
+        """Add units to the stock that were taken in advance and not used."""
         self._taken = max(0.0, self._taken - units)
         if self._is_lost:
             if self.on_loss is not OnLoss.OPEN:
@@ -186,8 +190,8 @@ class SharedMeter:
         self._supply.watch(self, now)
 
     def ready_at(self, units: float, now: float) -> float:
-        """Return the time at which so many units may be taken; infinity until the store
-        responds."""
+        """Return the time at which `units` may be taken; infinity if that is not known until the
+        store responds."""
         if self.available(now) >= units * WHOLE_UNIT:
             return now
         if self._is_lost:
@@ -198,8 +202,8 @@ class SharedMeter:
         return float("inf")
 
     def full_at(self, now: float) -> float:
-        """Return the time from which a new meter may replace this one: the store keeps what was
-        taken."""
+        """Return the time from which this meter may be replaced by a new one. Nothing is lost by
+        that, because the store remembers the units that were taken."""
         if self._is_lost:
             return now if self.on_loss is OnLoss.OPEN else self._fallback_meter(now).full_at(now)
         self._update(now)
@@ -207,7 +211,7 @@ class SharedMeter:
         return now if is_idle else now + KEPT
 
     def change(self, rate: float, burst: float, now: float) -> None:
-        """Continue at another rate and burst."""
+        """Change the rate and the burst."""
         self._update(now)
         self.rate, self.burst = rate, burst
         if self._fallback is not None:
@@ -216,13 +220,14 @@ class SharedMeter:
     # -- requests ----------------------------------------------------------------------------
 
     def want(self) -> None:
-        """Have more units requested with the next call, unless a request or a reservation is under
-        way."""
+        """Have the supply request more units in its next call, unless a request has no response yet
+        or reserved units are still to come."""
         if not (self.asking or self._coming):
             self._supply.want(self)
 
     def ask(self, now: float) -> UnitRequest:
-        """Return the request for more units, to be sent now, with the debt."""
+        """Return the request for more units, which the caller sends now. The request also states
+        the meter's debt."""
         used = self._taken / max(LEAST_TIME, now - self._requested_at)
         self.asking, self._requested_at, self._taken = True, now, 0.0
         units = max(1.0, used * RESERVATION_SECONDS * RESERVED_AHEAD)
@@ -238,7 +243,8 @@ class SharedMeter:
         return UnitRequest(self.key, self.rate, self.burst, units, owed)
 
     def answered(self, ask: UnitRequest, reserved: Reserved, now: float) -> None:
-        """Take the response to a request: the debt was charged, and the reserved units come."""
+        """Take the response to a request: the store has charged the debt, and the reserved units
+        are added to the stock when they are earned."""
         self.asking = self.lost = False
         self._stock += max(0.0, ask.owed)
         if reserved.units:
@@ -250,19 +256,21 @@ class SharedMeter:
             self.want()
 
     def unanswered(self, ask: UnitRequest) -> None:
-        """Undo a request that got no response: it counts as not carried out."""
+        """Undo a request to which the store did not respond, as if the store had not carried it
+        out."""
         self.asking = False
         self._stock -= min(0.0, ask.owed)
 
     def refused(self, ask: UnitRequest, now: float) -> None:
-        """Note that the store failed for this limit: its fallback works, and while the limit is
-        used the store is asked for it once more every `AGAIN` seconds."""
+        """Note that the store failed for this limit. The limit's fallback is used from now on.
+        While the limit is in use, the supply asks the store for this limit again every `AGAIN`
+        seconds."""
         self.unanswered(ask)
         self._update(now)
         self.lost, self._retry_at = True, now + AGAIN
 
     def idle_since(self, now: float) -> float | None:
-        """Return the time since which the stock is unused; None if there is no stock."""
+        """Return the time since which the stock has not been used; None if there is no stock."""
         self._update(now)
         if self._stock <= 0 and not self._coming:
             return None
@@ -315,17 +323,17 @@ class SharedMeter:
 
 
 class SentRequest(NamedTuple):
-    """A meter's request to the store that awaits its response."""
+    """A meter's request that was sent to the store and has no response yet."""
 
     meter: SharedMeter
     ask: UnitRequest
 
 
 class Supply:
-    """All shared meters of a process. `wake` is called when a meter has a request.
+    """All shared meters of a process. `wake`: called when a meter wants to send a request.
 
-    `processes`: number of processes that share the limits, by the last heartbeat. `lost`: the store
-    does not respond; `losses`: how often it was lost.
+    `processes`: the number of processes that share the limits, as of the last heartbeat. `lost`:
+    the store does not respond. `losses`: how often the store was lost.
     """
 
     def __init__(self, wake: Callable[[], None] = lambda: None) -> None:
@@ -341,32 +349,36 @@ class Supply:
     def meter(
         self, key: str, rate: float, burst: float, on_loss: OnLoss, owner: Hashable = None
     ) -> SharedMeter:
-        """Return a new meter. It requests units at once: a producer that was opened will send."""
+        """Return a new meter. It requests units at once, because a producer that has just been
+        opened will send."""
         meter = SharedMeter(self, key, rate, burst, on_loss, owner)
         meter.want()
         return meter
 
     def want(self, meter: SharedMeter) -> None:
-        """Put a meter's request into the next call."""
+        """Send a request of this meter in the next call."""
         if meter not in self._wanting:
             self._wanting[meter] = None
             self.wake()
 
     def watch(self, meter: SharedMeter, now: float) -> None:
-        """Check a meter for unused stock `KEPT` seconds from `now`, and give it back."""
+        """Check `KEPT` seconds from `now` whether the meter's stock is unused, and give unused
+        stock back."""
         if not meter.watched:
             meter.watched = True
             heappush(self._watched, (now + KEPT, next(self._tickets), meter))
 
     def next_time(self, now: float) -> float:
-        """Return the time of the next call; infinity: not before `wake` is called."""
+        """Return the time of the next call to the store; infinity: there is none before `wake` is
+        called."""
         if self._wanting:
             return now
         return self._watched[0][0] if self._watched else float("inf")
 
     def questions(self, now: float, most: int = AT_ONCE) -> list[SentRequest]:
-        """Return the requests of the next call, those that wait longest first. The caller passes
-        them to `answered` with their responses, or to `unanswered`."""
+        """Return the requests of the next call to the store, beginning with those that have waited
+        longest. The caller must pass them to `answered` with their responses, or to `unanswered`.
+        """
         requests: list[SentRequest] = []
         while self._wanting and len(requests) < most:
             meter, _ = self._wanting.popitem(last=False)
@@ -384,8 +396,8 @@ class Supply:
     def answered(
         self, requests: Iterable[SentRequest], answers: Sequence[Reserved | None], now: float
     ) -> None:
-        """Pass responses to their meters, in the order of the requests; None: the store failed for
-        that limit."""
+        """Hand each response to the meter that sent the request. `answers`: the responses in the
+        order of the requests; None: the store failed for that limit."""
         for (meter, ask), reserved in zip(requests, answers, strict=True):
             if reserved is None:
                 meter.refused(ask, now)
@@ -398,7 +410,7 @@ class Supply:
             meter.unanswered(ask)
 
     def lose(self) -> None:
-        """Note that the store does not respond: all meters use their fallbacks."""
+        """Note that the store does not respond: all meters use their fallbacks from now on."""
         if not self.lost:
             self.lost = True
             self.losses += 1

@@ -1,4 +1,4 @@
-"""Totals of what limits did since the start, by rule and dimension."""
+"""Totals of what limits have done since the start, by rule and dimension."""
 
 from __future__ import annotations
 
@@ -14,28 +14,29 @@ if TYPE_CHECKING:
 
 
 def no_figures(kind: Kind) -> RuleFigures:
-    """Return the figures of a kind of limits that did nothing yet."""
+    """Return the figures of a kind of limits that have not done anything yet."""
     rule, what, shadow = kind
     return RuleFigures(rule, what.value, "shadow" if shadow else "enforce")
 
 
 def filled(before: RuleFigures, key: Key, used: float) -> RuleFigures:
-    """Return figures with this limit as the fullest, unless another one was fuller. `used`: the
-    used share of the limit, from 0 to 1; more in debt."""
+    """Return the figures `before`, with this limit as the fullest one if it is fuller than the
+    fullest so far. `used`: the used share of the limit, from 0 to 1; more than 1 if it is in debt.
+    """
     if used <= before.fill:
         return before
     return before._replace(fill=min(1.0, used), fullest=", ".join(key.values))
 
 
 class Tallies:
-    """The totals by rule and dimension. Limits come and go, and their totals stay: there are as
-    many as the rules that there were."""
+    """The totals by rule and dimension. They are kept when limits are forgotten; there are only as
+    many totals as there were rules and dimensions."""
 
     def __init__(self) -> None:
         self._sums: dict[Kind, RuleFigures] = {}
 
     def waited(self, identity: Identity, seconds: float) -> None:
-        """Count a wait of so many seconds; at a shadow, one that it would have caused."""
+        """Count a wait of `seconds`; at a shadow limit, a wait that the limit would have caused."""
         sums = self._of(identity)
         if sums.mode == "shadow":
             sums = sums._replace(held=sums.held + 1)
@@ -44,18 +45,18 @@ class Tallies:
         self._sums[kind_of(identity)] = sums._replace(seconds=sums.seconds + seconds)
 
     def has_waited(self, identity: Identity, seconds: float) -> None:
-        """Add the seconds of a wait that was counted before."""
+        """Add seconds to the total for a wait that `waited` has counted already."""
         sums = self._of(identity)
         self._sums[kind_of(identity)] = sums._replace(seconds=sums.seconds + seconds)
 
     def refused(self, identity: Identity) -> None:
-        """Count a refusal; at a shadow, one that it would have made."""
+        """Count a refusal; at a shadow limit, a refusal that the limit would have caused."""
         sums = self._of(identity)
         self._sums[kind_of(identity)] = sums._replace(refused=sums.refused + 1)
 
     def figures(self, limits: Iterable[tuple[Identity, int, float]]) -> list[RuleFigures]:
-        """Return the totals of all limits that are or were. `limits`: those that are, each with the
-        number of requests that wait at it, and its used share."""
+        """Return the totals of all limits since the start. `limits`: the limits that exist now,
+        each with the number of requests that wait for it, and with its used share."""
         by_kind = dict(self._sums)
         for identity, waiting, used in limits:
             before = by_kind.get(kind_of(identity)) or self._of(identity)

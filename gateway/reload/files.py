@@ -1,4 +1,4 @@
-"""Detects changed files of rules; see `gateway.system.files`."""
+"""Detects changes of the files of rules; see `gateway.system.files`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gateway.system.files import Sign, sign
 
 
 def signs(paths: Iterable[Path]) -> Iterator[Sign]:
-    """Yield the `Sign` of each file of rules, following links, in any order."""
+    """Yield the `Sign` of each file of rules, in any order. Symbolic links are followed."""
     for path in paths:
         for file in _files(path):
             yield sign(file)

@@ -1,10 +1,10 @@
 """`python -m gateway.reload.reader PATH ...`: reads and checks files of rules for a gateway.
 
-It writes the rules to standard output, with exit status 0; or, with status 2, the mistakes that
-`gateway rules check` prints.
+If the files are good, the process writes their rules to standard output, and its exit status is 0.
+Otherwise it writes the mistakes that `gateway rules check` prints, and its exit status is 2.
 
-The rules are pickled: checking them again would take five times as long. The gateway unpickles only
-what comes through a pipe from its own child.
+The rules are written as pickles, because checking them again would take the gateway five times as
+long. The gateway unpickles only what its own child process has written to a pipe.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ halves the time; more would make the step of reading them longer than 0.2 ms."""
 
 
 def main(paths: Sequence[str]) -> int:
-    """Write the rules of these files to standard output, or their mistakes; return the exit
+    """Write the rules in these files to standard output, or the mistakes in them; return the exit
     status."""
     os.nice(NICENESS)
     try:
@@ -47,14 +47,15 @@ def main(paths: Sequence[str]) -> int:
 
 
 def write(rules: Sequence[Rule], to: BinaryIO) -> None:
-    """Write the number of rules, then the rules, pickled in groups."""
+    """Write the number of rules, and then the rules, pickled in groups."""
     pickle.dump(len(rules), to)
     for at in range(0, len(rules), AT_ONCE):
         pickle.dump(rules[at : at + AT_ONCE], to, pickle.HIGHEST_PROTOCOL)
 
 
 def parse(written: bytes) -> Iterator[Rule]:
-    """Yield the rules that `write` wrote, lazily. Raises `EOFError` if some are missing."""
+    """Yield the rules that `write` has written, each unpickled when it is needed. Raises `EOFError`
+    if some are missing."""
     source = BytesIO(written)
     missing = pickle.load(source)  # noqa: S301 - from our own child
     while missing:

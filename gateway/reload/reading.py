@@ -22,8 +22,8 @@ LARGEST = 64 * 1024 * 1024
 
 
 class Refused(NamedTuple):
-    """Why no rules were read, as lines for people. `is_temporary`: the cause is not in the
-    files."""
+    """Why no rules were read, as lines of text for people. `is_temporary`: the cause is not in the
+    files, so reading them again may succeed."""
 
     mistakes: tuple[str, ...]
     is_temporary: bool = False
@@ -32,8 +32,9 @@ class Refused(NamedTuple):
 async def read(
     paths: Iterable[Path], patience: float = PATIENCE, largest: int = LARGEST
 ) -> bytes | Refused:
-    """Read rules in a process of its own; return them as `reader.write` writes them, or why there
-    are none. `patience`: seconds; `largest`: bytes."""
+    """Read files of rules in another process. Return the rules as `reader.write` has written them,
+    or why there are none. `patience`: the most seconds that this may take. `largest`: the most
+    bytes of output."""
     with trio.move_on_after(patience):
         try:
             status, output = await _run(command(paths), largest)
@@ -44,7 +45,7 @@ async def read(
 
 
 def command(paths: Iterable[Path]) -> list[str]:
-    """Return the command line of the process that reads these files."""
+    """Return the command line that starts a process which reads these files."""
     return interpreter.command("gateway.reload.reader", *map(str, paths))
 
 

@@ -1,11 +1,11 @@
 """Reloads rules beside the data path, one reload after another.
 
-A wrong file changes nothing. Good rules are compiled beside those in force and replace them: new
-producers and consumers get them at once, open ones one by one. All of that is done in slices,
-between which the data path runs.
+If a file is wrong, the rules in force are not changed. Good rules are compiled while the earlier
+ones are in force, and then replace them: for new producers and consumers at once, for open ones one
+after the other. All of this is done in slices, between which the data path runs.
 
-When a rule expires, the same rules are compiled again without it and replace the others in the same
-way; no file is read.
+When a rule expires, the other rules are compiled again and replace those in force in the same way,
+and no file is read.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ Adopt = Callable[[RuleSet], Iterator[None]]
 
 @dataclass(slots=True)
 class Changes:
-    """The numbers of rules by which a set differs from the one before."""
+    """How many rules of a set were added, removed and changed, compared with the set before."""
 
     added: int = 0
     removed: int = 0
@@ -64,8 +64,9 @@ class Changes:
 
 
 class Reloader:
-    """Reloads the rules of a process. `rules`: those in force, from the files of `paths`. `adopt`:
-    puts other rules in force. `seen`: the signs of the files that the rules were read from."""
+    """Reloads the rules of a process. `rules`: the rules in force, from the files in `paths`.
+    `adopt`: a function that puts other rules in force. `seen`: the signs of the files as they were
+    when the rules were read."""
 
     def __init__(
         self,
@@ -90,7 +91,8 @@ class Reloader:
     async def run(
         self, look: float = LOOK, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Reload on SIGHUP and when files change, until cancelled."""
+        """Reload the rules at SIGHUP and when their files have changed, until cancelled. `look`:
+        seconds between two checks of the files."""
         self._tell_expired(self._rules.expired.values(), self._log.warning)
         async with received(signal.SIGHUP) as hang_ups, trio.open_nursery() as nursery:
             nursery.start_soon(self._watch, look)
@@ -101,12 +103,13 @@ class Reloader:
                 self.ask()
 
     def ask(self) -> None:
-        """Request a reload; if one is under way, another one follows."""
+        """Request a reload. If a reload is under way, another one follows it."""
         with suppress(trio.WouldBlock):
             self._sender.send_nowait(None)
 
     def expired(self) -> list[ExpiredRule]:
-        """Return the rules that have expired, the latest first, at most `SHOWN`."""
+        """Return the rules that have expired, those that expired last first; at most `SHOWN`
+        rules."""
         ends = ((rule.expires, rule.id) for rule in self._rules.expired.values())
         dated = [(at, id) for at, id in ends if at is not None]
         return [ExpiredRule(id, written(at)) for at, id in sorted(dated, reverse=True)[:SHOWN]]
@@ -229,7 +232,8 @@ class Reloader:
 
 
 async def run_in_slices(steps: Iterable[T]) -> list[T]:
-    """Run all steps, and let other tasks run after each slice of time. Return the steps' values."""
+    """Take all steps of an iterable, and let other tasks run after each slice of time. Return the
+    values of the steps."""
     done = []
     until = time.monotonic() + SLICE
     for step in steps:

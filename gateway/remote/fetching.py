@@ -1,8 +1,8 @@
 """HTTP requests to issuers: for the keys that verify tokens, and for the gateway's own tokens.
 
-A request is bounded in time and bytes, follows no redirects, and uses no proxy of the environment:
-the responding server decides which clients may connect. For that reason a URL has to be `https`,
-except on this machine.
+The server that responds decides which clients may connect. So a request follows no redirects, and
+uses no proxy that the environment names; its URL must be `https`, except on this machine. A request
+is bounded in time and bytes.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _CONFIGURATION = "/.well-known/openid-configuration"
 
 
 class Fetcher:
-    """Makes requests to one issuer. `authorities`: a file of those that sign its server's
-    certificate; None: those that the machine trusts. Raises `ConfigurationError` if the file holds
-    none."""
+    """Makes requests to one issuer. `authorities`: the file of the authorities that may sign the
+    certificate of the issuer's server; None: the authorities that the machine trusts. Raises
+    `ConfigurationError` if the file has no authority."""
 
     def __init__(self, authorities: Path | None = None) -> None:
         if authorities is not None:
@@ -41,28 +41,28 @@ class Fetcher:
         self._context = ssl.create_default_context(cafile=authorities)
 
     async def key_set(self, url: str) -> bytes:
-        """Return the JSON Web Key Set at a URL, unparsed. Raises `OSError`."""
+        """Return the JSON Web Key Set at a URL, as unparsed bytes. Raises `OSError`."""
         with _bounded():
             return await self._ask("GET", url)
         raise TimeoutError("no answer in time")
 
     async def token(self, url: str, form: Mapping[str, str]) -> bytes:
-        """Send a form to a token endpoint; return the response's body. Raises `OSError`."""
+        """Send a form to a token endpoint; return the body of the response. Raises `OSError`."""
         with _bounded():
             return await self._ask("POST", url, form)
         raise TimeoutError("no answer in time")
 
     async def issued(self, issuer: str, form: Mapping[str, str]) -> bytes:
-        """Send a form to the token endpoint that an issuer's OpenID configuration names; return the
-        response's body. Raises `OSError`."""
+        """Send a form to the token endpoint that is named in an issuer's OpenID configuration;
+        return the body of the response. Raises `OSError`."""
         with _bounded():
             configuration = await self._ask("GET", issuer.rstrip("/") + _CONFIGURATION)
             return await self._ask("POST", _named(issuer, configuration, "token_endpoint"), form)
         raise TimeoutError("no answer in time")
 
     async def discovered(self, issuer: str) -> bytes:
-        """Return the key set that an issuer's OpenID configuration names (OpenID Connect Discovery
-        1.0 section 4), unparsed. Raises `OSError`."""
+        """Return the key set that is named in an issuer's OpenID configuration (OpenID Connect
+        Discovery 1.0 section 4), as unparsed bytes. Raises `OSError`."""
         with _bounded():
             configuration = await self._ask("GET", issuer.rstrip("/") + _CONFIGURATION)
             return await self._ask("GET", _named(issuer, configuration, "jwks_uri"))

@@ -1,4 +1,5 @@
-"""The gateway's own OAuth token towards brokers: gets it from an issuer, and renews it in time."""
+"""The gateway's own OAuth token, which brokers are shown. It is requested from an issuer, and
+renewed before it expires."""
 
 from __future__ import annotations
 
@@ -35,9 +36,9 @@ Log = Callable[..., object]
 
 
 class ClientCredentials:
-    """The gateway's own token, by OAuth's client credentials. `ask`: sends the requests. `secret`:
-    the file of the client's secret, which is read again for each request. `scope`, `audience`:
-    requested if given."""
+    """The gateway's own token, requested by OAuth's client credentials. `ask`: sends the requests.
+    `secret`: the file with the client secret, which is read again for each request. `scope`,
+    `audience`: stated in the request if given."""
 
     def __init__(
         self,
@@ -65,11 +66,11 @@ class ClientCredentials:
         self._failed = False
 
     def current(self) -> Credential | Denial:
-        """Return the token as a credential; a denial if there is none that is still valid."""
+        """Return the token as a credential; a denial if there is no token that is still valid."""
         return NO_TOKEN if self._clock() >= self._ends else self._credential
 
     async def run(self) -> None:
-        """Renew the token in time, until cancelled."""
+        """Request the token, and renew it before it expires, until cancelled."""
         back_off = FIRST_BACK_OFF
         while True:
             try:

@@ -1,11 +1,11 @@
 """Authorizes clients by Open Policy Agent, through its Data API.
 
-Theory of operation. A question is about a client, a right and a topic. A decision is cached for a
-while; a question without one is asked once at a time, however many requests wait for the response.
-The questions of a process together, and those of one principal, are bounded in number: a client
-that invents topics lets its own questions wait, and no other client's. If the agent fails to
-respond, a configured decision takes its place, at once for all questions of the next second, since
-clients would wait for nothing.
+Theory of operation. A question to the agent is whether a client has a right on a topic. The
+decision is cached for a while. If there is no cached decision, the question is sent once, however
+many requests of clients wait for the response. The number of questions under way is bounded, for
+the process and for each principal. So if a client invents topics, its own questions wait, and those
+of other clients do not. If the agent does not respond, the configured decision is used. For the
+next second it is used for all questions at once, because clients would wait in vain.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ Log = Callable[..., object]
 
 
 class Question(NamedTuple):
-    """A question to the agent: whether a client has a right. Decisions are cached by it."""
+    """A question to the agent: whether a client has a right on a topic. It is the key under which
+    its decision is cached."""
 
     right: Right
     listener: str
@@ -54,8 +55,8 @@ class Question(NamedTuple):
 
     @classmethod
     def of(cls, right: Right, subject: Subject) -> Question:
-        """Return the question whether a subject has a right. All partitions of a topic share one
-        question."""
+        """Return the question whether a subject has a right. The question is the same for all
+        partitions of a topic."""
         topic = subject.topic
         return cls(
             right,
@@ -70,10 +71,11 @@ class Question(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """How to ask the agent. `deadline`: seconds for one response. `lasting`: seconds that a
-    decision is cached; `most`: decisions that are cached. `at_once`: questions under way. `away`:
-    the decision while the agent does not respond. `authorities`, `token`: files; None: the
-    authorities that this machine trusts, and no token."""
+    """How to ask the agent. `deadline`: seconds within which it must respond. `lasting`: seconds
+    for which a decision is cached. `most`: the most cached decisions. `at_once`: the most questions
+    under way. `away`: the decision that is used while the agent does not respond. `authorities`:
+    the file of trusted authorities; None: those that this machine trusts. `token`: the file of the
+    gateway's token; None: no token is sent."""
 
     url: str
     deadline: float
@@ -116,8 +118,9 @@ class PolicyAgent:
         self.figures = AgentFigures()
 
     def judge(self, right: Right, subject: Subject) -> bool | Undecided:
-        """Return the cached decision; `Undecided`, which asks the agent, if there is none. For
-        `PAUSE` seconds after a failure return the configured decision."""
+        """Return the cached decision; if there is none, an `Undecided`, by which the caller has the
+        agent asked. For `PAUSE` seconds after the agent failed to respond, return the configured
+        decision instead."""
         question, now = Question.of(right, subject), self._clock()
         known = self._decided.find(question, now)
         if known is not None:
@@ -226,9 +229,9 @@ def _input(question: Question) -> dict[str, str]:
 
 
 def read_answer(content: bytes) -> bool:
-    """Return the decision in a response: its `result` is a boolean, or an object whose `allow` is
-    one. A response without a result allows nothing: the policy decided nothing. Raises
-    `ValueError`."""
+    """Return the decision in a response. Its `result` is a boolean, or an object with a boolean
+    `allow`. A response without a result means False, because the policy has not decided. Raises
+    `ValueError` if the response is of another form."""
     try:
         answer: Any = json.loads(content)
         result = answer.get("result", False)

@@ -1,6 +1,7 @@
-"""`gateway rules check`, `diff`, `explain`, `promote` and `schema`. Each returns an exit status.
+"""The commands `gateway rules check`, `diff`, `explain`, `promote` and `schema`: a function for
+each, which returns the exit status.
 
-Wrong files raise `ConfigurationError`, which becomes status 2.
+If a file is wrong, they raise `ConfigurationError`, which becomes exit status 2.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def explain(options: Options) -> int:
 
 
 def promote(options: Options) -> int:
-    """Enforce a recommended rule, which so far only counts."""
+    """Enforce a recommended rule, which until then only counts what it would do."""
     now = datetime.now(UTC)
     promotion = promoting.Promotion(options.id, options.source, options.target, options.expires)
     _print([promoting.promote(promotion, now)])

@@ -1,4 +1,4 @@
-"""Reads and checks files of rules, and reports all mistakes of all files at once."""
+"""Reads and checks files of rules. All mistakes of all files are reported together."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ class RulesFile(NamedTuple):
 def load(
     paths: Iterable[Path], environment: Mapping[str, str] | None = None
 ) -> tuple[RulesFile, ...]:
-    """Read and check files of rules; of folders all `*.yaml` and `*.yml` files, sorted by name.
+    """Read and check files of rules. A path to a folder means all its `*.yaml` and `*.yml` files,
+    sorted by name.
 
-    `environment` replaces the environment variables of the process. Raises `ConfigurationError`
+    `environment`: used in place of the process's environment variables. Raises `ConfigurationError`
     with one line for each mistake in all files.
     """
     environment = os.environ if environment is None else environment
@@ -59,8 +60,8 @@ def rules_of(files: Iterable[RulesFile]) -> tuple[Rule, ...]:
 def check(
     paths: Iterable[Path], now: float, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Yield the lines that `gateway rules check` prints for valid files. `now`: wall-clock seconds,
-    to tell which rules have expired. Raises as `load` does."""
+    """Yield the lines that `gateway rules check` prints if the files are valid. `now`: wall-clock
+    seconds, by which rules have expired or not. Raises `ConfigurationError` as `load` does."""
     for path, rules in load(paths, environment):
         yield f"{path}: ok ({count(len(rules), 'rule')})"
         for rule in rules:
@@ -69,13 +70,15 @@ def check(
 
 
 def read(text: str, title: str) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
-    """Check a text as the content of a file of rules. Return its rules, or its mistakes. `title`:
-    of the file, in errors. Raises `ConfigurationError` if the text is not YAML."""
+    """Check a text as the content of a file of rules. Return its rules; if it is wrong, no rules,
+    and its mistakes. `title`: the name of the file, for errors. Raises `ConfigurationError` if the
+    text is not YAML."""
     return build(source.parse(text, title, os.environ).data)
 
 
 def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
-    """Check the parsed data of one file of rules. Return its rules, or its mistakes."""
+    """Check the parsed data of one file of rules. Return its rules; if it is wrong, no rules, and
+    its mistakes."""
     if data is None:
         return (), (Mistake((), "is empty; at least version and rules"),)
     try:

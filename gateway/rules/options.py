@@ -1,4 +1,5 @@
-"""The command line of `gateway rules`. Each command imports what it needs when it runs."""
+"""The command line of `gateway rules`. Each command imports the modules that it needs when it
+runs."""
 
 from __future__ import annotations
 

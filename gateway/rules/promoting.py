@@ -1,11 +1,13 @@
-"""`gateway rules promote ID`: enforces a recommended rule, which so far only counts.
+"""`gateway rules promote ID`: enforces a recommended rule, which until then only counts what it
+would do.
 
-`gateway pipeline recommend` writes its file anew, so a promoted rule goes to a file of its own,
-under an id of its own: the recommendation stays, to be compared with it. Both files are plain
-blocks, a rule each with the comments above it, and are kept as texts so that comments stay.
+`gateway pipeline recommend` overwrites its file each time. So the promoted rule is written to
+another file, under an id of its own, and the recommendation is kept in its file for comparison. In
+both files each rule is a block of lines with the comments above it. The files are changed as texts,
+so that comments are kept.
 
-A recommendation expires, because what it was based on gets old. Promoting it is a decision, so the
-promoted rule expires only if that is requested.
+A recommendation expires, because the usage that it is based on becomes outdated. A promoted rule
+was chosen by a person, so it expires only if the command requests that.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ RECOMMENDED, PROMOTED = "recommended.", "promoted."
 
 @dataclass(frozen=True, slots=True)
 class Promotion:
-    """The id of the rule to promote, its file, and the file that the promoted rule goes to.
-    `expires`: when the promoted rule expires; None: never."""
+    """What to promote: the id of the rule, its file, and the file to which the promoted rule is
+    written. `expires`: when the promoted rule expires; None: never."""
 
     id: str
     source: Path
@@ -45,8 +47,9 @@ class Promotion:
 
 
 def promote(promotion: Promotion, now: datetime) -> str:
-    """Promote a rule; return a line that reports it. Raises `ConfigurationError` if there is no
-    such rule, if it has expired or is no shadow, and where a file is wrong. `now`: in UTC."""
+    """Promote a rule; return a line of text that reports this. Raises `ConfigurationError` if there
+    is no such rule, if the rule has expired or is not a shadow rule, or if a file is wrong. `now`:
+    in UTC."""
     id, source, target = promotion.id, promotion.source, promotion.target
     source_blocks = blocks(source.read_text()) if source.is_file() else {}
     rules = {rule.id: rule for rule in files.rules_of(files.load([source]))}
@@ -76,7 +79,8 @@ def promote(promotion: Promotion, now: datetime) -> str:
 
 
 def blocks(text: str) -> dict[str, str]:
-    """Return the rules of a file as texts by id: the lines of each, with the comments above it."""
+    """Return the rules of a file as texts, by id. Each text has the lines of the rule and the
+    comments above it."""
     by_id, comments = dict[str, str](), list[str]()
     id = None
     for line in text.splitlines(keepends=True):

@@ -18,9 +18,10 @@ _STEPS = ((1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
 
 
 def differences(old: Iterable[Rule], new: Iterable[Rule]) -> list[str]:
-    """Return one line for each added (`+`), removed (`-`) or changed (`~`) rule, sorted by id.
+    """Return one line for each rule that was added (`+`), removed (`-`) or changed (`~`), sorted by
+    id.
 
-    Indented lines below a changed rule have its old and new settings.
+    Below a changed rule, indented lines have its old and new settings.
     """
     before = {rule.id: rule for rule in old}
     after = {rule.id: rule for rule in new}
@@ -63,9 +64,9 @@ def _settings(rule: Rule) -> Iterator[tuple[str, str]]:
 
 
 def explanation(explained: Explanation, action: str, *, everything: bool) -> Iterator[str]:
-    """Yield lines about the limits and rights that apply to an action, and why.
+    """Yield lines that say which limits and rights apply to an action, and why.
 
-    `everything`: also about the rules that do not apply.
+    `everything`: also yield lines about the rules that do not apply.
     """
     if explained.rights is not None:
         yield from _verdict(explained.rights, action)

@@ -1,1 +1,1 @@
-"""What the machine and a service manager give the process, signals, and the interpreter."""
+"""Reads what the machine and a service manager tell the process, and handles signals."""

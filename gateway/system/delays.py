@@ -12,8 +12,8 @@ INTERVAL = 1.0
 
 
 async def measure_delays(note: Callable[[float], object]) -> NoReturn:
-    """Wake up once in each `INTERVAL` until cancelled, and pass the seconds by which that was late
-    to `note`."""
+    """Wake up once in each `INTERVAL`, until cancelled. Each time, call `note` with the seconds by
+    which the task woke up too late."""
     due = trio.current_time()
     while True:
         due += INTERVAL

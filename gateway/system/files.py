@@ -1,7 +1,7 @@
-"""Detects changed files by size, inode and ctime, without reading them.
+"""Detects that files have changed by their size, inode and ctime, without reading them.
 
-Files are polled, not watched: Kubernetes swaps a symbolic link far above a file, and watchers of
-the file do not notice.
+Files are polled, not watched, because Kubernetes swaps a symbolic link far above a file, which
+watchers of the file do not notice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ Sign = tuple[Path, int, int, int] | tuple[Path]
 
 
 def sign(file: Path) -> Sign:
-    """Return the `Sign` of a file, which differs once the file has changed. Follows links."""
+    """Return the `Sign` of a file. It is another one after the file has changed. Symbolic links are
+    followed."""
     try:
         status = file.stat()
     except OSError:

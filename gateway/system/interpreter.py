@@ -1,4 +1,5 @@
-"""Sets how Python collects garbage and keeps freed memory; makes commands that run modules."""
+"""Sets when Python collects garbage, and how much freed memory it keeps; makes commands that run
+modules."""
 
 from __future__ import annotations
 
@@ -13,14 +14,15 @@ thousand collections of the middle generation, not once per ten (`make soak PART
 
 
 def postpone_collections() -> None:
-    """Turn garbage collection off until `begin_collections`. Imports leave little garbage, and
-    visiting the objects that they make takes 3 % of the time to start."""
+    """Turn garbage collection off until `begin_collections` is called. Imports leave little
+    garbage, and without this the collector would take 3 % of the time to start, visiting the
+    objects that imports make."""
     gc.disable()
 
 
 def begin_collections() -> None:
-    """Turn garbage collection on, the oldest generation rarely. Objects that exist now stay for the
-    life of the process, so no collection visits them."""
+    """Turn garbage collection on; the oldest generation is collected rarely. The objects that exist
+    now are kept for the life of the process, and no collection visits them."""
     gc.freeze()
     gc.set_threshold(*_COLLECTIONS)
     gc.enable()
@@ -37,8 +39,8 @@ itself."""
 
 
 def keep_freed_memory() -> None:
-    """Make glibc keep some megabytes of freed memory for the next frames. Does nothing if another
-    library allocates memory, or the environment configures glibc (`MALLOC_…`)."""
+    """Make glibc keep some megabytes of freed memory for the next frames. This does nothing if
+    another library allocates memory, or if the environment configures glibc (`MALLOC_…`)."""
     import ctypes  # of the modules here, this one alone takes milliseconds
 
     if any(name.startswith("MALLOC_") for name in os.environ):
@@ -52,7 +54,7 @@ def keep_freed_memory() -> None:
 def command(module: str, *arguments: str) -> list[str]:
     """Return the command line that runs a module in a child process.
 
-    The child imports from the working folder only if this process does.
+    The child process imports modules from the working folder only if this process does.
     """
     safe = [] if os.getcwd() in sys.path else ["-P"]  # noqa: PTH109 - as Python itself writes it
     return [sys.executable, *safe, "-m", module, *arguments]

@@ -1,11 +1,13 @@
 """Takes sockets from a service manager such as systemd, and reports the process's state to it.
 
-Sockets: `LISTEN_FDS` descriptors from 3 on, for the process `LISTEN_PID`, with the names in
-`LISTEN_FDNAMES` (sd_listen_fds(3)). They stay open in the manager, so clients that connect while a
-gateway restarts wait in the kernel's queue for the next one, and none is refused.
+Sockets: the manager passes `LISTEN_FDS` descriptors, from 3 on, to the process `LISTEN_PID`, with
+the names in `LISTEN_FDNAMES` (sd_listen_fds(3)). The sockets stay open in the manager. So if
+clients connect while a gateway restarts, they wait in the kernel's queue for the next gateway
+process, and none is refused.
 
-Messages: datagrams to the Unix socket in `NOTIFY_SOCKET` (sd_notify(3)). If `WATCHDOG_USEC` is set,
-the manager ends a process that sends no message for as many microseconds (sd_watchdog_enabled(3)).
+Messages: the process sends datagrams to the Unix socket in `NOTIFY_SOCKET` (sd_notify(3)). If
+`WATCHDOG_USEC` is set, the manager ends a process that has sent no message for that many
+microseconds (sd_watchdog_enabled(3)).
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ Sockets = Mapping[str, Sequence[socket.socket]]
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """A service manager; by default there is none. `address`: the socket that takes messages; None:
-    the manager wants none. `watchdog`: seconds within which it must get a message. `names`: those
-    of the sockets that it passes."""
+    """A service manager; with the default arguments, no manager. `address`: the socket to which
+    messages are sent; None: the manager wants no messages. `watchdog`: the seconds within which the
+    manager must receive a message. `names`: the names of the sockets that the manager passes."""
 
     address: str | None = None
     watchdog: float = math.inf
@@ -41,7 +43,7 @@ class Manager:
     @classmethod
     def of(cls, environment: Mapping[str, str], process: int) -> Manager:
         """Return the manager that environment variables describe. `process`: the id of this
-        process; variables for another process are ignored."""
+        process; variables that are meant for another process are ignored."""
         address = environment.get("NOTIFY_SOCKET")
         if address is not None and address.startswith("@"):
             address = f"\0{address[1:]}"  # an abstract socket
@@ -62,9 +64,10 @@ class Manager:
 
     def sockets(self, listeners: Iterable[str], first: int = FIRST_DESCRIPTOR) -> Sockets:
         """Return the sockets that the manager passes, by the name of their listener. `listeners`:
-        all names. `first`: the descriptor of the first socket.
+        the names of all listeners. `first`: the descriptor of the first socket.
 
-        Raises `ConfigurationError` if a socket has the name of no listener, or does not listen.
+        Raises `ConfigurationError` if a socket has a name that is not a listener's, or does not
+        listen.
         """
         known, sockets = list(listeners), dict[str, list[socket.socket]]()
         for descriptor, name in enumerate(self.names, first):
@@ -77,16 +80,16 @@ class Manager:
         return sockets
 
     def ready(self) -> None:
-        """Report to the manager that clients may connect."""
+        """Tell the manager that clients may connect."""
         self._tell("READY=1")
 
     def stopping(self, seconds: float) -> None:
-        """Report to the manager that the process will end within a number of seconds."""
+        """Tell the manager that the process will end within `seconds`."""
         self._tell("STOPPING=1", f"EXTEND_TIMEOUT_USEC={math.ceil(seconds * 1e6)}")
 
     async def keep_alive(self) -> NoReturn:
-        """Report to the manager twice in each watchdog period that the event loop runs, until
-        cancelled."""
+        """Until cancelled, tell the manager that the event loop runs, twice in each watchdog
+        period."""
         while True:
             self._tell("WATCHDOG=1")
             await trio.sleep(self.watchdog / 2)

@@ -1,4 +1,4 @@
-"""How long to wait before a process that ended is started again."""
+"""How long to wait before a process that has ended is started again."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class BackOff:
         self._next = FIRST
 
     def after(self, lived: float) -> float:
-        """Return the seconds to wait before the next start. `lived`: for how many seconds the
-        process ran."""
+        """Return the seconds to wait before the process is started again. `lived`: how many seconds
+        it ran."""
         wait = FIRST if lived >= LASTING else self._next
         self._next = min(LONGEST, 2 * wait)
         return wait

@@ -1,4 +1,4 @@
-"""Receives signals as an iterator, while a context lasts."""
+"""Receives signals as an iterator, for the duration of a context."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LATE = 0.01
 
 @asynccontextmanager
 async def received(*numbers: int) -> AsyncIterator[AsyncIterator[int]]:
-    """Yield an iterator over the signals with these numbers. At the end of the context, signals
-    that were not taken from it are discarded."""
+    """Yield an iterator over signals with these numbers, as they arrive. At the end of the context,
+    signals that were not taken from the iterator are discarded."""
     with trio.open_signal_receiver(*numbers) as signals:
         try:
             yield signals

@@ -1,4 +1,4 @@
-"""Writes files so that readers never see a part of one."""
+"""Writes files in such a way that readers never see a part of the content."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def write_at_once(path: Path, text: str) -> None:
-    """Replace the content of a file by a text. Readers see the old content or the new one, never a
-    part. Raises `OSError`."""
+    """Replace the content of a file by a text. A reader sees either the old content or the new
+    content, never a part of it. Raises `OSError`."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_text(text)
     temporary.replace(path)

@@ -1,7 +1,7 @@
 """Writes the audit log: a line for each connection that ended and each right that was denied.
 
-Lines are JSON, hold no credential, and go to a file or stream of their own. Repeated ones are
-folded as in the log, and a queue bounds what waits for a slow reader.
+Lines are JSON, contain no credential, and are written to a file or stream of their own. Repeated
+lines are folded as in the log. A bounded queue holds the lines that wait for a slow reader.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 
 class Audit:
-    """Writes the audit log of a process, as a `Witness`. Call `close` at the end. `write`: takes
-    whole lines, in a thread. `lines`, `size`: most lines and bytes that wait for it. `clock`:
-    monotonic seconds."""
+    """Writes the audit log of a process; it is a `Witness`. Call `close` at the end. `write`:
+    writes whole lines; it is called in a thread. `lines`, `size`: the most lines and bytes that
+    wait for `write`. `clock`: returns monotonic seconds."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Audit:
         )
 
     def opened(self, connection: int, caller: Caller) -> None:
-        """Write nothing: a connection has its line when it ends."""
+        """Write nothing: the line of a connection is written when the connection ends."""
 
     def ended(self, end: Ended) -> None:
         """Write a line for a connection that ended."""
@@ -72,8 +72,9 @@ class Audit:
         )
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
-        """Write a line for a right that was denied. `rule`: None if no rule allowed it. `shadow`:
-        the right would have been denied, but shadow mode let the client pass."""
+        """Write a line for a right that was denied. `rule`: the id of the rule that denied it; None
+        if no rule allowed it. `shadow`: the right would have been denied, but shadow mode let the
+        client pass."""
         self._log.info(
             "denial",
             listener=subject.listener,
@@ -89,10 +90,11 @@ class Audit:
 
 
 def writer(file: Path | None, stream: str) -> Callable[[bytes], object]:
-    """Return a function that writes whole lines to a file, or without one to `stdout` or `stderr`,
-    as `stream` says. Raises `OSError` if the file cannot be written.
+    """Return a function that writes whole lines to a file. If `file` is None, it writes to `stdout`
+    or `stderr`, as `stream` says. Raises `OSError` if the file cannot be written.
 
-    The file is created at the first line: the configuration may be checked by another user.
+    The file is created when the first line is written, because another user than the gateway's may
+    only check the configuration.
     """
     if file is None:
         return writer_to(sys.stdout if stream == "stdout" else sys.stderr)

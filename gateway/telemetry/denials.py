@@ -1,6 +1,5 @@
-"""Counts denied rights by tenant and topic. Clients may name any, so those without traffic share
-one count.
-"""
+"""Counts denied rights by tenant and topic. Clients may name any tenant and topic, so all those
+without traffic share one count."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class DeniedTenant(NamedTuple):
-    """The labels by which denials are counted. `mode`: enforce or shadow."""
+    """The labels of one count of denials. `mode`: enforce or shadow."""
 
     listener: str
     tenant: str
@@ -30,13 +29,13 @@ class DeniedTopics(Protocol):
     """Counts denials by topic."""
 
     def deny(self, topic: TopicName, right: str) -> None:
-        """Count a denied right, if the topic has figures of its own."""
+        """Count that a right on a topic was denied, if the topic has figures of its own."""
 
 
 class Denials:
-    """Counts denied rights, as a `witness.Witness`. A tenant is counted by name if its listener has
-    histograms of it, else under `__other__`. Denials that are enforced are also counted by topic,
-    if its cluster's book has figures of the topic."""
+    """Counts denied rights; it is a `witness.Witness`. A denial is counted under its tenant's name
+    if the listener has histograms of this tenant, otherwise under `__other__`. An enforced denial
+    is also counted by topic, if the cluster's book has figures of this topic."""
 
     def __init__(self) -> None:
         self.counts: Counter[DeniedTenant] = Counter()
@@ -46,8 +45,8 @@ class Denials:
     def follow(
         self, latencies: Mapping[str, ListenerLatencies], books: Mapping[str, DeniedTopics]
     ) -> None:
-        """Set which tenants and topics are counted by name: those with histograms or figures of
-        their own. `latencies`: histograms by listener. `books`: by cluster."""
+        """Set which tenants and topics are counted by name: tenants that have histograms in
+        `latencies` (by listener), and topics that have figures in `books` (by cluster)."""
         self._latencies, self._books = latencies, books
 
     def opened(self, connection: int, caller: Caller) -> None:

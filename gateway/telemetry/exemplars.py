@@ -1,6 +1,7 @@
-"""Exemplars of OpenMetrics 1.0: the slowest remembered send of each bucket of the histogram.
+"""Exemplars of OpenMetrics 1.0: for each bucket of the histogram of sends, the slowest send that is
+remembered.
 
-A dashboard shows them as dots on the histogram, each with its topic and connection.
+A dashboard shows exemplars as dots on the histogram, each with the send's topic and connection.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ LONGEST = 128
 
 
 class Exemplars:
-    """The exemplars of one process. `latencies`: histograms by listener; tenants without a
-    histogram count as one."""
+    """The exemplars of one process. `latencies`: histograms by listener. All tenants without a
+    histogram of their own share one."""
 
     def __init__(self, latencies: Mapping[str, ListenerLatencies], slow: SlowSends) -> None:
         self._latencies = latencies
         self._slow = slow
 
     def by_sample(self) -> dict[str, str]:
-        """Return the exemplars, as texts to append to lines of the exposition. The key is the line
-        without its value."""
+        """Return the exemplars as texts to append to lines of the metrics. The key of each text is
+        its line without the value."""
         exemplars: dict[str, str] = {}
         for send in self._slow.slowest():  # slowest first
             listener = send.subject.listener or ""

@@ -89,8 +89,8 @@ FAMILIES: dict[str, Family] = {}
 _connections = Section("Connections")
 CONNECTIONS = _connections.gauge(
     "gateway_connections",
-    "Client connections: 'opening' (no response of a broker yet), 'open', and instead 'draining' "
-    "once the gateway stops.",
+    "Client connections: 'opening' (the broker has not responded yet), 'open', and 'draining' in "
+    "place of 'open' once the gateway stops.",
     "listener",
     "state",
 )
@@ -99,27 +99,27 @@ ACCEPTED = _connections.counter(
 )
 ACCEPT_FAILURES = _connections.counter(
     "gateway_accept_failures",
-    "Failed accepts, mostly for want of descriptors. The connections wait in the kernel.",
+    "Failed accepts, mostly for want of descriptors. The clients' connections wait in the kernel.",
     "listener",
 )
 ENDED = _connections.counter(
-    "gateway_connections_ended", "Connections that ended, by reason.", "listener", "reason"
+    "gateway_connections_ended", "Client connections that ended, by reason.", "listener", "reason"
 )
 DISPLACED = _connections.counter(
     "gateway_openings_displaced",
-    "Unauthenticated connections that gave way to newer ones (limits.unauthenticated).",
+    "Unauthenticated connections that were ended to admit newer ones (limits.unauthenticated).",
 )
 
 HANDSHAKES = _connections.counter(
     "gateway_tls_handshakes",
-    "Successful TLS handshakes of clients; resumed ones ('yes') cost a fraction. Failed ones end "
-    "by 'tls_failed'.",
+    "Successful TLS handshakes of clients; resumed sessions ('yes') cost a fraction. Failed "
+    "handshakes end the connection with reason 'tls_failed'.",
     *("listener", "version", "resumed"),
     needs="TLS",
 )
 CLIENTS = _connections.gauge(
     "gateway_clients",
-    "Open connections by the library that clients state; beyond 100 libraries '__other__'.",
+    "Open connections, by the library that the client states; beyond 100 libraries '__other__'.",
     "listener",
     "library",
 )
@@ -133,7 +133,8 @@ CONNECT_SECONDS = _latency.histogram(
 )
 SEND_SECONDS = _latency.histogram(
     "gateway_send_seconds",
-    "Seconds from a producer's frame (a batch is one) to its receipt, waits for limits included.",
+    "Seconds from the arrival of a producer's frame (a batch is one) to its receipt, waits for "
+    "limits included.",
     "listener",
     "tenant",
 )
@@ -151,53 +152,54 @@ LOOKUP_SECONDS = _latency.histogram(
 )
 FIRST_MESSAGE_SECONDS = _latency.histogram(
     "gateway_first_message_seconds",
-    "Seconds from a consumer's request to open to its first message; on a quiet topic mostly the "
-    "wait for a producer.",
+    "Seconds from the request that opens a consumer to its first message; on a quiet topic mostly "
+    "the wait for a producer.",
     "listener",
     "tenant",
 )
 
 DIAL_SECONDS = _latency.histogram(
     "gateway_dial_seconds",
-    "Seconds of successful dials of a broker for a client, TLS included.",
+    "Seconds that successful dials of a broker for a client took, TLS included.",
     "cluster",
 )
 LOOP_DELAY_SECONDS = _latency.histogram(
     "gateway_event_loop_delay_seconds",
     "Seconds by which a task wakes up late, measured each second: how long other work of the "
-    "process keeps everything waiting.",
+    "process delays everything.",
 )
 
 _identity = Section("Identity and rights")
 AUTHENTICATIONS = _identity.counter(
     "gateway_authentications",
-    "Verified credentials of clients: 'accepted', 'refused'. Methods unknown to the listener are "
-    "'other'.",
+    "Clients' credentials that the gateway verified: 'accepted', 'refused'. A method that the "
+    "listener does not know is 'other'.",
     *("listener", "method", "outcome"),
     needs="identity by the gateway",
 )
 ACCESS_DENIED = _identity.counter(
     "gateway_access_denied",
-    "Denied rights. The rule is empty where none allows them, '(opa)' where the policy agent "
-    "denied.",
+    "Denied rights. The rule is empty if no rule allows the right, '(opa)' if the policy agent "
+    "denied it.",
     *("listener", "rule", "right", "mode"),
     needs="rules or a policy agent",
 )
 AGENT_KNOWN = _identity.gauge(
     "gateway_policy_agent_known",
-    "Remembered decisions of the policy agent.",
+    "Decisions of the policy agent in the cache.",
     needs="a policy agent",
 )
 AGENT_ANSWERS = _identity.counter(
     "gateway_policy_agent_answers",
-    "Decisions of the policy agent: 'allowed', 'denied', 'failed'; 'stated': made without it, in "
-    "the second after it failed.",
+    "Questions to the policy agent about a right: 'allowed', 'denied', 'failed' (no usable "
+    "response), 'stated' (decided by opa.while_away without asking, in the second after a "
+    "failure).",
     "outcome",
     needs="a policy agent",
 )
 ISSUER_KEYS = _identity.gauge(
     "gateway_issuer_keys",
-    "Keys of an issuer of tokens.",
+    "Known keys of an issuer of tokens.",
     "issuer",
     merge=Merge.LEAST,
     needs="key sets",
@@ -211,14 +213,14 @@ ISSUER_FETCHES = _identity.counter(
 )
 TLS_RELOADS = _identity.counter(
     "gateway_tls_reloads",
-    "Reloads of changed TLS files: 'loaded', or 'refused' where one is wrong.",
+    "Reloads of changed TLS files: 'loaded', or 'refused' because a file is wrong.",
     "outcome",
     needs="TLS",
 )
 TLS_EXPIRY = _identity.gauge(
     "gateway_tls_expiry_timestamp_seconds",
-    "Time when a TLS file of a listener or cluster (the owner) expires: its first 'certificate' or "
-    "'authority', or when the next list of 'revocations' is due.",
+    "Time when a TLS file of a listener or cluster (the owner) expires: that of its first "
+    "'certificate' or 'authority' to expire, or when the next list of 'revocations' is due.",
     *("owner", "kind", "file"),
     merge=Merge.LEAST,  # the worker that has not loaded a new one yet
     needs="TLS",
@@ -227,20 +229,20 @@ TLS_EXPIRY = _identity.gauge(
 _brokers = Section("Lookups and brokers")
 LOOKUPS = _brokers.counter(
     "gateway_lookups",
-    "Topic lookups: 'connect' (response with a sealed name), 'failed' (by the broker), 'refused' "
-    "(by the gateway: an address that cannot be advertised, a redirect that cannot be followed, or "
-    "too many in flight).",
+    "Topic lookups: 'connect' (the client got a sealed name), 'failed' (by the broker), 'refused' "
+    "(by the gateway: the address cannot be advertised, a redirect cannot be followed, or too many"
+    " lookups are in flight).",
     "cluster",
     "outcome",
 )
 REDIRECTS = _brokers.counter(
-    "gateway_lookup_redirects", "Redirects that lookups followed.", "cluster"
+    "gateway_lookup_redirects", "Redirects that the gateway followed for lookups.", "cluster"
 )
 ANSWER_ERRORS = _brokers.counter(
     "gateway_answer_errors",
-    "Errors in responses as clients get them, by request and error code: one for each partition, "
-    "topic or response with an error, topics that the gateway denied included. Without those of "
-    "Metadata.",
+    "Errors in responses to clients, by request and error code: one for each partition, topic or "
+    "response with an error, topics that the gateway denied included. Errors in Metadata do not "
+    "count.",
     "cluster",
     "request",
     "code",
@@ -248,14 +250,14 @@ ANSWER_ERRORS = _brokers.counter(
 )
 MIGRATIONS = _brokers.counter(
     "gateway_migrations",
-    "Topics that migrated to another cluster: 'told' (clients got its gateway), 'withheld' (none "
-    "is configured).",
+    "Topics that migrated to another cluster: 'told' (clients got the address of its gateway), "
+    "'withheld' (no gateway is configured for it).",
     "cluster",
     "outcome",
 )
 BROKER_HEALTHY = _brokers.gauge(
     "gateway_broker_healthy",
-    "1 if the last connection to this address of a broker succeeded.",
+    "1 if the last connection to this address of a broker succeeded, otherwise 0.",
     "cluster",
     "broker",
     merge=Merge.LEAST,  # a broker that one worker does not reach is not healthy
@@ -268,15 +270,14 @@ BROKER_CONNECTIONS = _brokers.gauge(
 )
 BROKER_BYTES = _brokers.counter(
     "gateway_broker_bytes",
-    "Bytes of open connections to a broker for clients, all frames included: 'to_broker' or "
-    "'to_client'.",
+    "Bytes of all frames on open connections to a broker for clients: 'to_broker' or 'to_client'.",
     *("listener", "broker", "direction"),
 )
 BROKER_FAILURES = _brokers.counter(
     "gateway_broker_failures",
     "Failed dials of a broker: 'refused' (connection error), 'timed_out', 'silent' (accepted, no "
-    "response), 'unresolved' (name lookup), 'tls' (handshake), 'own' (no descriptor, port or "
-    "memory left here).",
+    "response), 'unresolved' (name lookup), 'tls' (handshake), 'own' (the gateway has no "
+    "descriptor, port or memory left).",
     "cluster",
     "cause",
 )
@@ -287,9 +288,13 @@ BUFFERED = _memory.gauge(
     "Bytes that wait for slow peers, decisions or the rest of a frame (limits.buffered).",
 )
 COLLECTED = _memory.gauge(
-    "gateway_collected_bytes", "Buffered bytes of incomplete frames that must be held whole."
+    "gateway_collected_bytes",
+    "Part of gateway_buffered_bytes: incomplete frames that must be held whole.",
 )
-HELD = _memory.gauge("gateway_held_bytes", "Buffered bytes that wait for a rule's limit.")
+HELD = _memory.gauge(
+    "gateway_held_bytes",
+    "Part of gateway_buffered_bytes: frames that wait for a rule's limit.",
+)
 REMEMBERED = _memory.gauge(
     "gateway_remembered_bytes",
     "Bytes that connections, producers, consumers and in-flight lookups take (limits.remembered).",
@@ -301,7 +306,8 @@ RESETS = _memory.counter(
 TURNS = _memory.counter("gateway_reactor_turns", "Turns of the data plane.")
 TURN_SECONDS = _memory.counter(
     "gateway_reactor_turn_seconds",
-    "Seconds of turns of the data plane: the share of time in which messages are moved.",
+    "Seconds spent in turns of the data plane; the rate is the share of time in which messages are"
+    " moved.",
 )
 
 _rules = Section("Rules and limits", "rules")
@@ -319,13 +325,14 @@ RULE_WAITING = _rules.gauge(
 RULE_WAITS = _rules.counter("gateway_rule_waits", "Waits for a limit.", *("rule", "limit", "mode"))
 RULE_WAIT_SECONDS = _rules.counter(
     "gateway_rule_wait_seconds",
-    "Seconds of all waits for a limit; of a shadow those in which somebody would have waited.",
+    "Seconds of all waits for a limit; for a shadow rule, seconds in which somebody would have "
+    "waited.",
     *("rule", "limit", "mode"),
 )
 RULE_FILL = _rules.gauge(
     "gateway_rule_fill_ratio",
-    "Used share of the burst or number of the rule's fullest limit: at 1 somebody waits or is "
-    "refused.",
+    "How full the rule's fullest limit is: the used share of its burst, or of its number. At 1 "
+    "somebody waits or is refused.",
     "rule",
     "limit",
     "mode",
@@ -333,24 +340,24 @@ RULE_FILL = _rules.gauge(
 )
 RULE_REFUSED = _rules.counter(
     "gateway_rule_refused",
-    "Requests refused above a number, or because they would wait too long; of a shadow those that "
-    "would have been.",
+    "Requests refused because a maximum number was reached or the wait would be too long; for a "
+    "shadow rule, requests that would have been refused.",
     *("rule", "limit", "mode"),
 )
 RULE_SHADOW_HELD = _rules.counter(
     "gateway_rule_shadow_held",
-    "Messages, bytes or requests that a shadow would have delayed.",
+    "Messages, bytes or requests that a shadow rule would have delayed.",
     "rule",
     "limit",
 )
 RULES_RELOADS = _rules.counter(
     "gateway_rules_reloads",
-    "Reloads of rules: 'loaded', or 'refused' where a file is wrong.",
+    "Reloads of rules: 'loaded', or 'refused' because a file is wrong.",
     "outcome",
 )
 RULES_GENERATION = _rules.gauge(
     "gateway_rules_generation",
-    "1 for the rules of the start, one more whenever a reload changes some or some expire.",
+    "1 for the rules of the start; one more whenever a reload changes rules or a rule expires.",
     merge=Merge.LEAST,  # rules are in force everywhere once the last worker has them
 )
 RULES_EXPIRED = _rules.gauge(
@@ -360,32 +367,34 @@ RULES_EXPIRED = _rules.gauge(
 )
 RULES_LOADED_AT = _rules.gauge(
     "gateway_rules_last_reload_timestamp_seconds",
-    "Time when the files of rules were last read and right, the start included.",
+    "Time when the files of rules were last read without a mistake, the start included.",
     merge=Merge.LEAST,
 )
 
-_store = Section("Shared limits", "rules, and processes to share limits with")
+_store = Section("Shared limits", "rules, and a store or workers")
 STORE_UP = _store.gauge(
     "gateway_store_up",
-    "1 if the store of shared limits answers, 0 if it is lost.",
+    "1 if the store of shared limits responds, 0 if it is lost.",
     merge=Merge.LEAST,
 )
 STORE_PROCESSES = _store.gauge(
     "gateway_store_processes",
-    "Processes that share limits, as last heard.",
+    "Processes that share limits, by the last response of the store.",
     merge=Merge.LEAST,  # each counts all; the last to learn of a change decides
 )
 STORE_CALLS = _store.counter("gateway_store_calls", "Calls of the store.")
 STORE_FAILURES = _store.counter(
-    "gateway_store_failures", "Calls of the store without a usable response in time."
+    "gateway_store_failures",
+    "Calls of the store that got no usable response in time.",
 )
 STORE_QUESTIONS = _store.counter(
-    "gateway_store_questions", "Limits requested from the store, several in one call."
+    "gateway_store_questions",
+    "Reservations requested from the store; one call has several.",
 )
 STORE_REFUSALS = _store.counter(
     "gateway_store_refusals",
-    "Requested limits without a response, because something else wrote to their keys (limits_lost "
-    "in the log).",
+    "Reservations that failed because something else wrote to the limit's keys (limits_lost in the "
+    "log).",
 )
 
 
@@ -415,15 +424,17 @@ def _traffic(section: Section, of: str, *labels: str) -> Traffic:
     return Traffic(
         messages=section.counter(
             f"{name}messages",
-            "Messages that passed, those in batches included: 'to_broker' (produced) or "
-            "'to_client' (consumed).",
+            "Messages that were forwarded 'to_broker' (produced) or 'to_client' (consumed); each "
+            "message of a batch counts.",
             *directed,
         ),
-        bytes=section.counter(f"{name}bytes", "Bytes of frames that passed.", *directed),
-        frames=section.counter(f"{name}frames", "Frames that passed; a batch is one.", *directed),
+        bytes=section.counter(f"{name}bytes", "Bytes of forwarded frames.", *directed),
+        frames=section.counter(
+            f"{name}frames", "Forwarded frames; a batch is one frame.", *directed
+        ),
         receipts=section.counter(
             f"{name}receipts",
-            "Frames to the broker that got a receipt or an error; 0 for 'to_client'.",
+            "Producers' frames for which the broker sent a receipt or an error; 0 for 'to_client'.",
             *directed,
         ),
         damaged=section.counter(
@@ -439,7 +450,8 @@ def _traffic(section: Section, of: str, *labels: str) -> Traffic:
         ),
         refused=section.counter(
             f"{name}refused_frames",
-            "Frames refused because too many waited (on_overflow: reject).",
+            "Producers' frames that were refused because too many waited for a limit (on_overflow:"
+            " reject).",
             *directed,
         ),
         held=section.gauge(
@@ -467,18 +479,19 @@ _TENANT = ("cluster", "tenant")
 TENANT = _traffic(_tenants, "tenant", *_TENANT)
 TENANT_WANTED = _tenants.gauge(
     "gateway_tenant_wanted_messages",
-    "Messages that open consumers have requested in advance and not got.",
+    "Messages that open consumers have requested in advance and not received yet.",
     *_TENANT,
 )
 TENANT_DENIED = _tenants.counter(
     "gateway_tenant_access_denied",
-    "Denied rights to topics of the tenant; of tenants without traffic '__other__'.",
+    "Denied rights to topics of the tenant; tenants without traffic count as '__other__'.",
     *("listener", "tenant", "right", "mode"),
     needs="rules or a policy agent",
 )
 
 _principals = Section(
-    "Principals", needs="clients that authenticate, and log.principals: plain (1000 of them)"
+    "Principals",
+    needs="authenticated clients and log.principals: plain; beyond 1000 principals `__other__`",
 )
 PRINCIPAL = _traffic(_principals, "principal", "cluster", "principal")
 
@@ -487,43 +500,43 @@ _TOPIC = ("cluster", "tenant", "namespace", "topic")
 TOPIC = _traffic(_topics, "topic", *_TOPIC)
 TOPIC_DENIED = _topics.counter(
     "gateway_topic_access_denied",
-    "Denied rights to the topic, if it has figures of its own.",
+    "Denied rights to the topic, if the topic has figures of its own.",
     *_TOPIC,
     "right",
     needs="rules or a policy agent",
 )
 TOPIC_SUBSCRIPTIONS = _topics.gauge(
     "gateway_topic_subscriptions",
-    "Subscriptions with open consumers; each worker counts those of its own.",
+    "Subscriptions with open consumers; each worker counts its own subscriptions.",
     *_TOPIC,
 )
 TOPIC_WANTED = _topics.gauge(
     "gateway_topic_wanted_messages",
-    "Messages that open consumers have requested in advance and not got. At 0 consumers do not "
-    "keep up; above 0 with nothing coming the topic is empty.",
+    "Messages that open consumers have requested in advance and not received yet. 0: consumers do "
+    "not keep up; above 0 while nothing comes: the topic is empty.",
     *_TOPIC,
 )
 
 _progress = Section("Groups, at /metrics/topics", needs="Kafka")
 PARTITION_END = _progress.gauge(
     "gateway_partition_end_offset",
-    "Offset behind a partition's last message, as brokers last said to clients; of 10,000 topics.",
+    "Offset after a partition's last message, as brokers last told clients; for 10,000 topics.",
     *("cluster", "topic", "partition"),
     merge=Merge.MOST,  # each process has clients of some partitions
 )
 GROUP_OFFSET = _progress.gauge(
     "gateway_group_offset",
-    "Offset up to which a group has committed a partition, of 10,000 partitions; the lag is "
-    "gateway_partition_end_offset less this.",
+    "Offset up to which a group has committed a partition, for 10,000 partitions; the lag is "
+    "gateway_partition_end_offset minus this offset.",
     *("cluster", "group", "topic", "partition"),
     merge=Merge.MOST,
 )
 
 _usage = Section("Usage records", needs="usage records")
-RECORDS = _usage.counter("gateway_usage_records", "Usage records written, by their kind.", "stream")
+RECORDS = _usage.counter("gateway_usage_records", "Usage records written, by kind.", "stream")
 RECORDS_DROPPED = _usage.counter(
     "gateway_usage_records_dropped",
-    "Usage records lost because the disk was full or too slow. Readers see the gap.",
+    "Usage records lost because the disk was full or too slow. Readers of the records see the gap.",
     "stream",
 )
 RECORD_BYTES = _usage.counter(
@@ -540,13 +553,14 @@ RECORD_FILES_REMOVED = _usage.counter(
 _SENT = "usage.topic"
 RECORDS_SHIPPED = _usage.counter(
     "gateway_usage_shipped_records",
-    "Usage records that the topic confirmed. After a crash some are sent, and counted, twice.",
+    "Usage records that the topic confirmed. After a crash some records are sent, and counted, "
+    "twice.",
     "stream",
     needs=_SENT,
 )
 RECORDS_UNSENT = _usage.counter(
     "gateway_usage_unsent_records_removed",
-    "Usage records in files removed before the topic (usage.topic) had them.",
+    "Usage records in files that were removed before the topic (usage.topic) had the records.",
     "stream",
 )
 FILES_UNSHIPPED = _usage.gauge(
@@ -557,7 +571,7 @@ FILES_UNSHIPPED = _usage.gauge(
 )
 SHIPPING_FAILURES = _usage.counter(
     "gateway_usage_shipping_failures",
-    "Failed attempts to reach the topic; they are repeated.",
+    "Failed attempts to reach the topic; each is repeated.",
     needs=_SENT,
 )
 SHIPPER_RESTARTS = _usage.counter(
@@ -569,15 +583,17 @@ SHIPPER_RESTARTS = _usage.counter(
 _export = Section("OpenTelemetry", needs="otlp")
 EXPORT_MADE = _export.counter(
     "gateway_otlp_records",
-    "Spans and log lines made for the collector; those neither sent nor failed wait, or gave way "
-    "to newer ones.",
+    "Spans and log lines made for the collector. Those that are neither sent nor failed wait, or "
+    "were dropped for newer ones.",
     "records",
 )
 EXPORT_SENT = _export.counter(
-    "gateway_otlp_records_sent", "Spans and log lines that the collector has.", "records"
+    "gateway_otlp_records_sent", "Spans and log lines that the collector accepted.", "records"
 )
 EXPORT_FAILED = _export.counter(
-    "gateway_otlp_records_failed", "Spans and log lines that the collector did not take.", "records"
+    "gateway_otlp_records_failed",
+    "Spans and log lines that the collector did not accept.",
+    "records",
 )
 
 _process = Section("The process")
@@ -599,7 +615,7 @@ AUDIT_DROPPED = _process.counter(
 )
 WORKERS = _process.gauge("gateway_workers", "Processes that serve clients.", needs="workers")
 RESTARTS = _process.counter(
-    "gateway_worker_restarts", "Workers that replaced an ended one.", needs="workers"
+    "gateway_worker_restarts", "Workers started in place of one that ended.", needs="workers"
 )
 # These are collected by prometheus_client.
 _process.counter("process_cpu_seconds", "Total user and system CPU time spent in seconds.")

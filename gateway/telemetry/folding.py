@@ -1,6 +1,5 @@
-"""Folds floods of log lines: of many similar lines a few are written, and the next one reports how
-many were left out.
-"""
+"""Folds floods of log lines: only a few of many similar lines are written, and the next line that
+is written reports how many were left out."""
 
 from __future__ import annotations
 
@@ -36,13 +35,15 @@ _SEVERE = frozenset({"warning", "error", "critical"})
 
 
 class Folding:
-    """A processor of structlog that lets some lines of each event pass per interval.
+    """A processor of structlog that lets some lines of each event pass in an interval, and leaves
+    out the rest.
 
-    Lines are of one kind if their level and their fields are the same, except fields of one
-    occurrence. One line of each kind passes per interval. More lines at info level pass until
-    `burst` lines of their event have passed in the interval. If an event has more than `KINDS`
-    kinds, the others count as one. A line that passes after others were left out has their number
-    in `repeated`. `clock` is monotonic.
+    Lines of one event are of one *kind* if they have the same level and the same fields; fields
+    that differ at each occurrence, such as the connection, are not compared. In an interval, one
+    line of each kind passes. Further lines of level info pass until `burst` lines of the event have
+    passed. If an event has more than `KINDS` kinds, the kinds beyond that count as one. If lines of
+    a kind were left out, the next line of this kind that passes has their number in the field
+    `repeated`. `clock`: returns monotonic seconds.
     """
 
     def __init__(self, burst: int = BURST, clock: Callable[[], float] = time.monotonic) -> None:

@@ -1,7 +1,7 @@
 """How long clients wait: histograms by tenant, and the slowest sends.
 
-A listener keeps histograms for `TENANTS`. Clients choose the tenants of their topics, so all others
-share one histogram, as topics beyond their bound do.
+A listener keeps histograms for at most `TENANTS` tenants, because clients choose the tenants of
+their topics. All other tenants share one histogram.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ MINUTES = 5
 
 
 class Histogram:
-    """Counts durations by bucket. `counts`: durations in each bucket, and last those above all
-    bounds. `seconds`: the sum of all durations."""
+    """Counts durations by bucket. `counts`: the number of durations in each bucket; the last bucket
+    has those above all bounds. `seconds`: the sum of all durations."""
 
     __slots__ = ("counts", "seconds")
 
@@ -53,8 +53,8 @@ class Histogram:
 
 
 class SlowSend(NamedTuple):
-    """A send that was among the slowest of its minute. `seconds`: until its receipt. `at`:
-    wall-clock time of the receipt. `subject`: its client and topic."""
+    """A send that was among the slowest of its minute. `seconds`: the time until its receipt. `at`:
+    the wall-clock time of the receipt. `subject`: the client and the topic."""
 
     seconds: float
     at: float
@@ -62,13 +62,13 @@ class SlowSend(NamedTuple):
 
     @property
     def topic(self) -> str:
-        """Return the topic's name in metrics; empty without a topic."""
+        """Return the name of the topic as metrics have it; empty if there is no topic."""
         return "" if self.subject.topic is None else self.subject.topic.name
 
 
 class SlowSends:
-    """The slowest sends of the last minutes; a `wire.stopwatch.Slowest`. `wall_clock`: seconds
-    since 1970."""
+    """The slowest sends of the last minutes; a `wire.stopwatch.Slowest`. `wall_clock`: returns
+    seconds since 1970."""
 
     def __init__(self, wall_clock: Callable[[], float] = time.time) -> None:
         self.floor = 0.0
@@ -92,8 +92,8 @@ class SlowSends:
             self.floor = self._now[0][0]
 
     def slowest(self, topic: str | None = None) -> list[SlowSend]:
-        """Return the slowest sends of the last `MINUTES`, slowest first. `topic`: None for all
-        topics."""
+        """Return the slowest sends of the last `MINUTES` minutes, slowest first. `topic`: only
+        sends to this topic; None: to all topics."""
         oldest = self._wall_clock() - MINUTES * 60
         known = chain((send for *_, send in self._now), *self._before)
         sends = [send for send in known if send.at > oldest and topic in (None, send.topic)]
@@ -101,8 +101,8 @@ class SlowSends:
 
 
 class TenantLatencies:
-    """The histograms of one tenant on one listener; a `wire.stopwatch.Latencies`. `slow`: the
-    slowest sends of all listeners."""
+    """The histograms of one tenant on one listener; a `wire.stopwatch.Latencies`. `slow`: where the
+    slowest sends of all listeners are remembered."""
 
     __slots__ = ("first_message", "lookup", "own", "send", "slow")
 
@@ -113,9 +113,9 @@ class TenantLatencies:
 
 
 class ListenerLatencies:
-    """The histograms of one listener, by tenant. `connect`: durations from accepting a connection
-    to the open pair, which have no tenant yet. `tenants`: most tenants with histograms of their
-    own."""
+    """The histograms of one listener, by tenant. `connect`: the durations from the acceptance of a
+    connection to the open pair, which have no tenant yet. `tenants`: how many tenants may have
+    histograms of their own."""
 
     def __init__(self, slow: SlowSends, tenants: int = TENANTS) -> None:
         self.connect = Histogram()
@@ -124,9 +124,9 @@ class ListenerLatencies:
         self._most = tenants
 
     def of(self, tenant: str, *, proven: bool) -> TenantLatencies:
-        """Return the histograms of a tenant, created if missing. Tenants beyond the bound share
-        those of `__other__`, and so do new tenants that are not `proven` to exist, as clients could
-        use up the bound."""
+        """Return the histograms of a tenant, and create them if it has none. The histograms of
+        `__other__` are returned in two cases: the bound on tenants is reached, or the tenant is new
+        and not `proven` to exist, so that clients cannot use up the bound with made-up tenants."""
         if tenant not in self.tenants and (not proven or len(self.tenants) >= self._most):
             tenant = OTHER
         latencies = self.tenants.get(tenant)

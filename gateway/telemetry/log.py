@@ -1,7 +1,8 @@
 """Log lines for people and machines, on standard error.
 
-Packages that log call `structlog.get_logger()`; the settings here apply to all of them. Floods are
-folded, long texts are cut, and a serving process writes in a thread.
+Packages log by `structlog.get_logger()`, and the settings here apply to all of them. Floods of
+similar lines are folded, and long texts are cut. In a process that serves clients, a thread writes
+the lines.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ and the error at its end may quote a peer."""
 class Style:
     """The format of log lines, and which lines are written.
 
-    `format`: json, console, or auto (console if the stream is a terminal). `level`: the lowest that
-    is written. `burst`: see `Folding`. `longest`: most characters of a text. `principals`: plain,
-    masked or pseudonymous. `always`: fields that all lines have.
+    `format`: json, console, or auto (console if the stream is a terminal, otherwise json). `level`:
+    the lowest level that is written. `burst`: see `Folding`. `longest`: the most characters of a
+    text. `principals`: plain, masked or pseudonymous. `always`: fields that all lines have.
     """
 
     format: str = "auto"
@@ -51,9 +52,9 @@ class Style:
 
 
 def configure(style: Style, stream: TextIO | None = None) -> None:
-    """Set up logging for the whole process; each line is written at once.
+    """Set up logging for the whole process. Each line is written at once.
 
-    `stream`: standard error by default.
+    `stream`: where lines are written; None: to standard error.
     """
     stream = sys.stderr if stream is None else stream
     for_people = _is_for_people(style, stream)
@@ -72,8 +73,8 @@ def configure_queued(
     """Set up logging as `configure` does, but with a thread that writes lines from a queue. Return
     the queue, to be closed at the end of the process.
 
-    `also`: a processor that gets each event as it will be written, before it becomes a line.
-    `lines`, `size`: most lines and bytes in the queue.
+    `also`: a processor that is called with each event as it will be written, before the event
+    becomes a line. `lines`, `size`: the most lines and bytes in the queue.
     """
     stream = sys.stderr if stream is None else stream
     for_people, colors = _is_for_people(style, stream), stream.isatty()
@@ -84,8 +85,8 @@ def configure_queued(
 
 
 def notice_by(processors: Sequence[Processor]) -> Callable[[int], str]:
-    """Return a function that makes the line which reports a number of dropped lines. `processors`:
-    those of all lines."""
+    """Return a function that makes the line which reports how many lines were dropped.
+    `processors`: the processors of all lines."""
 
     def notice(number: int) -> str:
         event: Any = {"event": "lines_dropped", "lines": number, "level": "warning"}
@@ -97,11 +98,11 @@ def notice_by(processors: Sequence[Processor]) -> Callable[[int], str]:
 
 
 def log_ignored(ignored: sys.UnraisableHookArgs) -> None:
-    """Log an error that no caller can catch; a `sys.unraisablehook`.
+    """Log an error that no caller can catch. This function is a `sys.unraisablehook`.
 
-    Clients can cause some: OpenSSL calls Python back with the server name that a client sends, and
-    a name that is not ASCII fails there. By default, Python would write each to standard error,
-    without bound.
+    Clients can cause such errors: OpenSSL calls Python with the server name that a client sends,
+    and Python fails if that name is not ASCII. By default, Python would write each error to
+    standard error, without a bound.
     """
     structlog.get_logger().warning("error_ignored", error=repr(ignored.exc_value))
 
@@ -124,8 +125,8 @@ def _number(level: str) -> int:
 
 
 class Levels:
-    """A processor of structlog that drops lines below a level: the `usual` one, or one that `set`
-    put in force for some time. `clock`: monotonic seconds."""
+    """A processor of structlog that drops lines below a level. This is the `usual` level, or
+    another one that `set` has put in force for some time. `clock`: returns monotonic seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -135,7 +136,8 @@ class Levels:
 
     @property
     def usual(self) -> str:
-        """Return the level that holds for all lines for which `set` has put none in force."""
+        """Return the level that is in force for all lines for which `set` has put no other level in
+        force."""
         return logging.getLevelName(self._usual).lower()
 
     @usual.setter
@@ -144,7 +146,8 @@ class Levels:
         self._set.clear()
 
     def set(self, level: str, event: str | None, seconds: float) -> None:
-        """Put a level in force for some seconds: for the lines of one event, or of all (None)."""
+        """Put a level in force for some seconds. `event`: for lines of this event alone; None: for
+        all lines."""
         now = self._clock()
         self._set = {name: entry for name, entry in self._set.items() if entry[1] > now}
         if len(self._set) < MOST_LEVELS or event in self._set:
@@ -183,7 +186,7 @@ def renderers(
     style: Style, *, for_people: bool, colors: bool = False, also: Processor | None = None
 ) -> list[Processor]:
     """Return the processors that turn an event into a line. They have no state, so any thread may
-    use them. `for_people`: as text, not JSON. `also`: see `configure_queued`."""
+    use them. `for_people`: a line of text, otherwise JSON. `also`: see `configure_queued`."""
     always = style.always
     return [
         *([lambda _logger, _method, event: {**always, **event}] if always else []),
@@ -219,9 +222,9 @@ _KEY = secrets.token_bytes(32)
 
 
 class Veiled:
-    """A processor of structlog that hides principals. `way`: `masked` replaces all by one text,
-    `pseudonymous` by a keyed hash, which is the same for one principal as long as the process
-    runs."""
+    """A processor of structlog that hides principals. `way`: `masked` replaces all of them by one
+    text; `pseudonymous` replaces each by a keyed hash, which is the same for one principal as long
+    as the process runs."""
 
     def __init__(self, way: str) -> None:
         self._key = _KEY if way == "pseudonymous" else None
@@ -269,13 +272,14 @@ class Cut:
 
 
 def cut(text: str, longest: int) -> str:
-    """Return a text; of a text longer than `longest` characters, its beginning and its length."""
+    """Return a text of at most `longest` characters unchanged; of a longer text, return its
+    beginning and the number of its characters."""
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
 
 
 def printable(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Return the event with control characters escaped; a processor of structlog. Clients choose
-    names, and a terminal would obey these characters."""
+    """Return the event with its control characters escaped, because clients choose names, and a
+    terminal would act on control characters in them. This function is a processor of structlog."""
     for key, value in event.items():
         if key == "exception":
             event[key] = "\n".join(map(_printable, value.split("\n")))

@@ -1,7 +1,8 @@
 """Turns the text format of Prometheus into OpenMetrics 1.0, chunk by chunk.
 
-Both have the same samples. In OpenMetrics comments name a counter without `_total` and an info
-without `_info`, and the text ends with a mark, so that readers recognize a truncated one.
+The samples are the same in both formats. In OpenMetrics, the comments name a counter without
+`_total`, and an info without `_info`. The text ends with a mark, by which readers recognize whether
+it was truncated.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ _WITH_EXEMPLARS = f"{SEND_SECONDS.exposed}_bucket{{".encode()
 def converted(
     chunks: Iterable[bytes], exemplars: Mapping[str, str] | None = None
 ) -> Iterator[bytes]:
-    """Yield an exposition converted to OpenMetrics. `chunks`: Prometheus text in whole lines; a
-    chunk with comments begins with one. `exemplars`: texts to append to samples, by the sample
-    without its value."""
+    """Yield metrics in the format of OpenMetrics. `chunks`: Prometheus text in whole lines; if a
+    chunk has comments, it must begin with one. `exemplars`: texts to append to samples; the key is
+    the sample without its value."""
     for chunk in chunks:
         lines = chunk
         if lines.startswith(b"#"):

@@ -1,8 +1,8 @@
 """All metrics except those per topic, tenant and principal: connections, lookups, brokers, rules,
 workers, the process.
 
-Importing this module costs 3 MB and up to 30 ms for `prometheus_client`: import it only with an
-admin listener.
+This module imports `prometheus_client`, which takes 3 MB and up to 30 ms, so import it only if
+there is an admin listener.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The sources of the metrics' numbers. Listeners and clusters are by name. None: the feature is
-    not used."""
+    """Where the numbers of the metrics come from. Mappings are by the name of the listener or
+    cluster. None: the feature is not used."""
 
     version: str
     listeners: Mapping[str, ListenerFigures]
@@ -145,8 +145,8 @@ class ProcessMetrics(_Metrics):
 
 
 class CrewMetrics(_Metrics):
-    """The metrics of the parent of workers: its own, and those of the crew of workers. `shipper`:
-    figures of the process that sends the records of all workers."""
+    """The metrics of the parent of workers: those of the parent process itself, and of the workers
+    as a group. `shipper`: the figures of the process that sends the records of all workers."""
 
     def __init__(
         self,

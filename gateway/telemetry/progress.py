@@ -1,8 +1,9 @@
-"""Keeps two kinds of offsets of a cluster: the end of each partition, and what each group has
-committed. The lag of a group is their difference.
+"""Keeps two kinds of offsets of a cluster: the end offset of each partition, and the offset that
+each group has committed. The lag of a group is the difference of the two.
 
-Brokers send them on different connections, of which one process has only some. So the gateway
-exposes both, and the reader of the metrics subtracts.
+Brokers send the two offsets on different connections, and one process has only some of these
+connections. So the gateway exposes both offsets as metrics, and the reader of the metrics subtracts
+one from the other.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class Position(NamedTuple):
 
 
 class Progress:
-    """The offsets of one cluster. `topics`: most topics whose ends are kept. `positions`: most
-    committed offsets that are kept."""
+    """The offsets of one cluster. `topics`: the most topics whose end offsets are kept.
+    `positions`: the most committed offsets that are kept."""
 
     def __init__(self, topics: int = TOPICS, positions: int = POSITIONS) -> None:
         self._most_topics = topics
@@ -44,8 +45,8 @@ class Progress:
         self._positions = 0
 
     def of(self, topic: str) -> dict[int, int]:
-        """Return the end offsets of a topic's partitions, by partition. Callers put ends into the
-        dict as brokers report them."""
+        """Return the end offsets of a topic, by partition. Callers write an end offset into this
+        dict when a broker reports it."""
         ends = self._ends.get(topic)
         if ends is None:
             ends = self._ends[topic] = {}
@@ -55,8 +56,9 @@ class Progress:
         return ends
 
     def commit(self, position: Position) -> None:
-        """Keep an offset that a group has committed. Beyond the bound, a group is forgotten first,
-        or the offset is not kept."""
+        """Keep an offset that a group has committed. If there are too many offsets, those of the
+        group that has committed longest ago are forgotten; if only this group has offsets, the
+        offset is not kept."""
         of_group = self._groups.setdefault(position.group, {})
         self._groups.move_to_end(position.group)
         key = position.topic, position.partition
@@ -69,17 +71,18 @@ class Progress:
         of_group[key] = position.offset
 
     def forget(self, group: str) -> None:
-        """Forget a group that was deleted."""
+        """Forget the offsets of a group that was deleted."""
         self._positions -= len(self._groups.pop(group, ()))
 
     def ends(self) -> Iterator[Position]:
-        """Yield the end offset of each partition. Ends may change while they are read."""
+        """Yield the end offset of each partition. End offsets may change between two steps."""
         for topic, ends in tuple(self._ends.items()):
             for partition, offset in tuple(ends.items()):
                 yield Position("", topic, partition, offset)
 
     def committed(self) -> Iterator[Position]:
-        """Yield the committed offsets of all groups. Groups may commit while they are read."""
+        """Yield the committed offsets of all groups. Groups may commit further offsets between two
+        steps."""
         for group, offsets in tuple(self._groups.items()):
             for (topic, partition), offset in tuple(offsets.items()):
                 yield Position(group, topic, partition, offset)

@@ -1,6 +1,6 @@
-"""Spans of OpenTelemetry: operations of the gateway with begin and end, to trace requests. There is
-one for each opened connection, each lookup and the drain; never one for a message.
-"""
+"""Spans of OpenTelemetry: operations of the gateway with their begin and end, by which requests are
+traced. There is a span for each opened connection, for each lookup, and for the drain, but none for
+a message."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Value = str | int | float | bool
 class Span:
     """One operation that is over.
 
-    `began`, `ended`: monotonic seconds. `error`: why it failed; empty if it succeeded.
-    `attributes`: named as OpenTelemetry's semantic conventions name them, where they do. `parts`:
-    operations that were part of it.
+    `began`, `ended`: monotonic seconds. `error`: why the operation failed; empty if it succeeded.
+    `attributes`: with the names of OpenTelemetry's semantic conventions, if these have a name for
+    the attribute. `parts`: operations that were part of this one.
     """
 
     name: str

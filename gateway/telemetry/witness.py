@@ -1,6 +1,5 @@
-"""Witnesses: objects that are notified of each opened or ended connection and each denied right,
-such as the audit log.
-"""
+"""Witnesses: objects that are notified when a connection opens or ends, and when a right is denied.
+The audit log is one."""
 
 from __future__ import annotations
 
@@ -14,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Ended(NamedTuple):
-    """The end of a connection, which may never have been open.
+    """The end of a connection, even of one that was never open.
 
-    `connection`: its number. `client`: the client's address. `caller`: None if the client is not
-    known yet. `seconds`: since the connection was accepted. `detail`: more about the reason, or
-    empty.
+    `connection`: the number of the connection. `client`: the client's address. `caller`: the
+    client; None if it is not known yet. `seconds`: the time since the connection was accepted.
+    `detail`: more about the reason; may be empty.
     """
 
     listener: str
@@ -31,21 +30,23 @@ class Ended(NamedTuple):
 
 
 class Witness(Protocol):
-    """Is notified of what happens to connections. Methods must not wait, and raise nothing."""
+    """Is notified of what happens to connections. The methods must not wait, and must not raise."""
 
     def opened(self, connection: int, caller: Caller) -> None:
-        """Note that a connection is open: its client is authenticated, and has a broker."""
+        """Note that a connection is open: its client is authenticated, and is connected to a
+        broker."""
 
     def ended(self, end: Ended) -> None:
         """Note that a connection ended."""
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
-        """Note that a client was denied a right. `rule`: the denying one; None if no rule allowed
-        it. `shadow`: the right would have been denied, but shadow mode let the client pass."""
+        """Note that a client was denied a right. `rule`: the id of the rule that denied it; None if
+        no rule allowed it. `shadow`: the right would have been denied, but shadow mode let the
+        client pass."""
 
 
 class Witnesses:
-    """Notifies several witnesses; itself a `Witness`."""
+    """Notifies each of several witnesses. It is a `Witness` itself."""
 
     def __init__(self, witnesses: Sequence[Witness]) -> None:
         self._all = witnesses

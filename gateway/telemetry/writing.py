@@ -1,7 +1,8 @@
-"""Writes log lines, at once or in a thread.
+"""Writes log lines, at once or by means of a thread.
 
-A write blocks while nobody reads: a pipe holds 64 KiB. Standard error is shared with other
-processes, so it is not made non-blocking; a thread blocks rather than the event loop.
+A write to a pipe blocks if nobody reads the pipe and its 64 KiB are full. Standard error is not
+made non-blocking, because other processes share it. So a thread writes, and blocks in place of the
+event loop.
 """
 
 from __future__ import annotations
@@ -52,14 +53,16 @@ class Lines:
 
 
 class Queue:
-    """A bounded queue of lines, up to `lines` lines and `size` bytes, which a thread writes.
+    """A bounded queue of lines, which a thread writes. It has at most `lines` lines and `size`
+    bytes.
 
-    At the bounds lines are dropped, until half of the queue is written. Then a line, made by
-    `notice`, reports how many were dropped.
+    If the queue is full, further lines are dropped until half of it is written. Then a line that
+    `notice` makes reports how many were dropped.
 
-    The thread ends when there was nothing to write for a while, and the next line starts another.
-    It is a daemon: while blocked in `write` it does not keep the process from ending. So `write`
-    must hold no lock that the end of the interpreter needs, such as those of `sys.stderr`.
+    The thread ends when there has been nothing to write for a while, and the next line starts a new
+    thread. The thread is a daemon: while it is blocked in `write`, it does not keep the process
+    from ending. So `write` must hold no lock that the interpreter needs at its end, such as those
+    of `sys.stderr`.
     """
 
     def __init__(
@@ -86,7 +89,7 @@ class Queue:
         self._thread: threading.Thread | None = None  # None: it has ended, or never began
 
     def msg(self, line: str) -> None:
-        """Queue one line, or drop it. Never waits for the stream."""
+        """Queue one line; if the queue is full, drop it. This never waits for the stream."""
         data = encode(line)
         with self._lock:
             if self._thread is None:
@@ -183,13 +186,14 @@ class Queue:
 
 
 def encode(line: str) -> bytes:
-    """Return a line as UTF-8, with its line feed. Half of a surrogate pair, which names may have,
-    is escaped."""
+    """Return a line as UTF-8, with a line feed at its end. One half of a surrogate pair, which a
+    name may contain, is escaped."""
     return line.encode(errors="backslashreplace") + b"\n"
 
 
 def writer_to(stream: TextIO) -> Write:
-    """Return a function that writes bytes to a stream, by its descriptor if it has one."""
+    """Return a function that writes bytes to a stream. If the stream has a file descriptor, the
+    function writes to the descriptor."""
     try:
         descriptor = stream.fileno()
     except (OSError, ValueError):
@@ -198,9 +202,9 @@ def writer_to(stream: TextIO) -> Write:
 
 
 def appending(descriptor: int) -> Write:
-    """Return a function that writes whole lines to a descriptor. The function raises `OSError`.
+    """Return a function that writes whole lines to a file descriptor, and raises `OSError`.
 
-    If a line was truncated, as on a full disk, the next one begins on a line of its own.
+    If a line was written only in part, as on a full disk, the next line begins on a new line.
     """
     is_truncated = False
 

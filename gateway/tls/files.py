@@ -34,7 +34,7 @@ _MISMATCH = "KEY_VALUES_MISMATCH"
 
 
 class Kind(StrEnum):
-    """The content of a file."""
+    """What a file contains."""
 
     CERTIFICATE = "certificate"
     AUTHORITY = "authority"
@@ -42,8 +42,8 @@ class Kind(StrEnum):
 
 
 class Expiry(NamedTuple):
-    """When the content of a file expires. `ends`: seconds since 1970: the earliest end of its
-    certificates; for a list of revoked certificates, when the next list is due."""
+    """When the content of a file expires. `ends`: seconds since 1970; for certificates when the
+    first of them expires, for a list of revoked certificates when the next list is due."""
 
     kind: Kind
     file: Path
@@ -51,7 +51,8 @@ class Expiry(NamedTuple):
 
 
 class KeyPair(NamedTuple):
-    """Two files: a certificate, with the chain of its authorities behind it, and its key."""
+    """Two files: a certificate, followed by the certificates of its chain, and the certificate's
+    key."""
 
     certificate: Path
     key: Path
@@ -86,14 +87,15 @@ def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
 
 
 def load_authorities(context: ssl.SSLContext, path: Path) -> None:
-    """Make a context trust the authorities in a file. Raises `ConfigurationError`."""
+    """Make a context trust the authorities whose certificates are in a file. Raises
+    `ConfigurationError`."""
     certificates_of(path)
     _trust(context, path)
 
 
 def load_revocations(context: ssl.SSLContext, path: Path) -> None:
-    """Make a context refuse the certificates in a list of revoked ones (CRL). Raises
-    `ConfigurationError`."""
+    """Make a context refuse the certificates that are in a file's list of revoked certificates
+    (CRL). Raises `ConfigurationError`."""
     revocations_of(path)
     _trust(context, path)
     context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
@@ -107,7 +109,7 @@ def _trust(context: ssl.SSLContext, path: Path) -> None:
 
 
 def revocations_of(path: Path) -> x509.CertificateRevocationList:
-    """Return the list of revoked certificates in a file. Raises `ConfigurationError`."""
+    """Return the list of revoked certificates that is in a file. Raises `ConfigurationError`."""
     what = f"The file of revoked certificates {path}"
     try:
         return x509.load_pem_x509_crl(_content(path, what))
@@ -132,7 +134,7 @@ def expiries_of(
 
 
 def certificates_of(path: Path) -> list[x509.Certificate]:
-    """Return the certificates in a file, at least one. Raises `ConfigurationError`."""
+    """Return all certificates in a file. Raises `ConfigurationError`, also if the file has none."""
     what = f"The certificate file {path}"
     try:
         return x509.load_pem_x509_certificates(_content(path, what))
@@ -143,9 +145,9 @@ def certificates_of(path: Path) -> list[x509.Certificate]:
 
 
 def names_of(path: Path) -> tuple[str, ...]:
-    """Return the host names that the first certificate in a file is for, in lower case (RFC 6125
-    section 6.4): its alternative names; its common name if it has none. Raises
-    `ConfigurationError`."""
+    """Return the host names for which the first certificate in a file is valid, in lower case (RFC
+    6125 section 6.4): its alternative names, or its common name if it has no alternative names.
+    Raises `ConfigurationError`."""
     certificate = certificates_of(path)[0]
     try:
         return names_in(certificate)
@@ -156,8 +158,8 @@ def names_of(path: Path) -> tuple[str, ...]:
 
 
 def common_name_of(certificate: bytes) -> str | None:
-    """Return the common name in a certificate (DER), the most specific one if there are several;
-    None: there is none, or it cannot be read."""
+    """Return the common name in a certificate (DER); of several, the most specific. Return None if
+    there is no common name, or if the certificate cannot be read."""
     try:
         subject = x509.load_der_x509_certificate(certificate).subject
     except _UNREADABLE:
@@ -167,8 +169,8 @@ def common_name_of(certificate: bytes) -> str | None:
 
 
 def names_in(certificate: x509.Certificate) -> tuple[str, ...]:
-    """Return the host names that a certificate is for; see `names_of`. Raises `ValueError` or
-    another error of `cryptography` if they break the standard."""
+    """Return the host names for which a certificate is valid; see `names_of`. Raises `ValueError`
+    or another error of `cryptography` if the names break the standard."""
     try:
         extension = certificate.extensions.get_extension_for_oid(
             ExtensionOID.SUBJECT_ALTERNATIVE_NAME

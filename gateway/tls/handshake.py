@@ -27,7 +27,7 @@ def reason_of(error: OSError) -> str:
 
 
 async def readable(stream: Stream) -> None:
-    """Wait until the socket of a stream has bytes."""
+    """Wait until bytes have come on the socket of a stream."""
     await trio.lowlevel.wait_readable(stream.fileno())
 
 
@@ -36,10 +36,11 @@ async def shake(
     readable: Callable[[Stream], Awaitable[None]] = readable,
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> None:
-    """Wait until the handshake is done. The caller bounds the time, and closes the stream.
+    """Carry out the TLS handshake of a stream, step by step. The caller bounds the time, and closes
+    the stream.
 
-    `readable`: waits for bytes. `waiting`: entered while the peer is waited for. Raises `OSError`
-    (as `ssl.SSLError` is) if the handshake fails.
+    `readable`: waits for bytes. `waiting`: makes the context that is entered during each wait for
+    the peer. Raises `OSError` (as `ssl.SSLError` is) if the handshake fails.
     """
     while True:
         async with stream.turn:

@@ -19,8 +19,9 @@ from gateway.tls.sides import Side, Signs, signs_of
 
 
 class Renewal:
-    """Reloads the files of all sides of a process when they change. `sides`: by their owner, such
-    as `listener clients`, as logs and metrics name it. `figures`: for metrics."""
+    """Reloads TLS files of a process when they change. `sides`: the listeners and clusters that
+    read them, by the name that logs and metrics use, such as `listener clients`. `figures`: counts
+    for metrics."""
 
     def __init__(self, sides: Mapping[str, Side]) -> None:
         self._sides = sides
@@ -32,7 +33,7 @@ class Renewal:
             self.figures.expiries[owner] = side.expiries
 
     async def run(self, look: float = LOOK) -> None:
-        """Look at the files every `look` seconds, and reload those that have changed, until
+        """Every `look` seconds check whether files have changed, and reload those that have, until
         cancelled."""
         while True:
             for owner, side in self._sides.items():

@@ -42,13 +42,15 @@ Signs = frozenset[Sign]
 
 
 def signs_of(files: Sequence[Path]) -> Signs:
-    """Return the signs of files (see `system.files`), which differ once a file has changed."""
+    """Return the signs of files (see `system.files`). They are different after any of the files has
+    changed."""
     return frozenset(map(sign, files))
 
 
 class Side(Protocol):
-    """One side of TLS connections. `files`: all files that it reads. `signs`: of the files in
-    force, taken before they were read. `expiries`: when the content of each expires."""
+    """The TLS of one listener or cluster. `files`: all files that it reads. `signs`: the signs of
+    the files in force, taken before the files were read. `expiries`: when the content of each file
+    expires."""
 
     @property
     def files(self) -> Sequence[Path]: ...
@@ -60,17 +62,17 @@ class Side(Protocol):
     def expiries(self) -> Sequence[Expiry]: ...
 
     def load(self) -> Callable[[], None]:
-        """Read all files; return the function that puts them in force for new streams.
+        """Read all files. Return a function that puts their content in force for new connections.
 
-        Raises `ConfigurationError` if a file is wrong. Reading waits for the disk, and may run in a
+        Raises `ConfigurationError` if a file is wrong. This reads from the disk, so it may run in a
         thread; the returned function may not.
         """
         ...
 
 
 class ClientCertificates(StrEnum):
-    """Whether clients show a certificate. `OPTIONAL`: clients without a certificate are admitted
-    too."""
+    """Whether clients must show a certificate. `OPTIONAL`: clients without a certificate are
+    admitted too."""
 
     NONE = "none"
     OPTIONAL = "optional"
@@ -99,8 +101,8 @@ class ServerSettings:
 
 
 class ConsoleSide:
-    """Holds the TLS context of the console, for browsers and tools that speak HTTP/1.1 over it.
-    `authority`: the file of the authority that signs their certificates; None: they show none.
+    """Holds the TLS context of the console, for browsers and other HTTP/1.1 clients. `authority`:
+    the file of the authority that signs clients' certificates; None: clients show no certificate.
     Raises `ConfigurationError` if a file is wrong."""
 
     def __init__(self, pair: KeyPair, authority: Path | None) -> None:
@@ -132,7 +134,8 @@ class ConsoleSide:
 
 
 class ServerSide:
-    """Makes the TLS streams of a listener. Raises `ConfigurationError` if a file is wrong."""
+    """Makes the TLS streams of a listener's clients. Raises `ConfigurationError` if a file is
+    wrong."""
 
     def __init__(self, settings: ServerSettings, shared: Shared) -> None:
         self._settings = settings
@@ -265,7 +268,8 @@ class ClientSide:
 
     def stream(self, sock: socket.socket, host: str) -> TlsStream:
         """Return a TLS stream over a connected, non-blocking socket to `host`, before its
-        handshake. A dot at the end of a host is no part of its name (RFC 6066 section 3)."""
+        handshake. A dot at the end of the host is left out of the server name (RFC 6066 section
+        3)."""
         return TlsStream(sock, self._context, self._shared, host.removesuffix("."))
 
 

@@ -61,7 +61,7 @@ for: records of 400 bytes have it. Otherwise one receive could take 80 ms to dec
 
 
 class Shake(Enum):
-    """What a handshake needs next: nothing, bytes from the peer, or room to send."""
+    """What a handshake waits for: nothing, bytes from the peer, or space to send."""
 
     DONE = "done"
     READS = "reads"
@@ -69,14 +69,14 @@ class Shake(Enum):
 
 
 class NamedObject(ssl.SSLObject):
-    """OpenSSL's object of a connection. `asked_name`: the server name that the client asked for."""
+    """OpenSSL's object for one connection. `asked_name`: the server name that the client sent."""
 
     asked_name: str | None = None
 
 
 class Shared:
     """What all TLS streams of a process share. `scratch`: a buffer for ciphertext, of `size` bytes.
-    `turn`: the lock that is held for one step of a handshake."""
+    `turn`: the lock that a stream holds during one step of its handshake."""
 
     __slots__ = ("scratch", "size", "turn")
 
@@ -145,10 +145,10 @@ class TlsStream:
     # -- the handshake -----------------------------------------------------------------------
 
     def shake(self) -> Shake:
-        """Take a step of the handshake, and return what it needs next.
+        """Take one step of the handshake. Return what the handshake waits for now.
 
-        Raises `OSError` (as `ssl.SSLError` is) if the handshake fails; the peer is sent the alert
-        that says why.
+        Raises `OSError` (as `ssl.SSLError` is) if the handshake fails; the peer gets the alert that
+        says why.
         """
         if self._choose is not None:
             if not self._take_handshake():
@@ -191,7 +191,7 @@ class TlsStream:
 
     @property
     def turn(self) -> trio.Lock:
-        """Return the lock that is held for one step of a handshake."""
+        """Return the lock to hold during one step of a handshake, so that handshakes take turns."""
         return self._shared.turn
 
     @property
@@ -219,8 +219,8 @@ class TlsStream:
 
     @property
     def resumed(self) -> bool:
-        """Return whether the session began on an earlier connection, where certificates were
-        shown."""
+        """Return whether the TLS session was resumed: certificates were shown on an earlier
+        connection."""
         return bool(self._tls.session_reused)
 
     # -- receiving ---------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Avro schemas of the records, which describe the JSON messages of a topic.
 
-A field that may be left out is a union with null whose default is null. Such fields can be added
-and left out by later versions: to brokers both versions are compatible, in each direction.
+A field that may be left out is a union with null, and its default is null. Later versions may add
+such fields or leave them out: for brokers, the earlier and the later schema are then compatible in
+both directions.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _PLAIN: dict[type[inspect.Type], str] = {
 
 
 def definition(kind: type[Identity]) -> dict[str, Any]:
-    """Return the Avro schema of a kind of records, as a dict to be encoded as JSON."""
+    """Return the Avro schema of one kind of records, as a dict that the caller encodes as JSON."""
     return _record(inspect.type_info(kind))
 
 

@@ -1,7 +1,8 @@
 """Writes records to topics and reads them, with the client library of the topics' protocol.
 
-This is the one module that imports that library. It brings 20 MB and threads of its own, which a
-process that serves clients must not have: only the shipper and commands import this module.
+Only this module imports the client library. The library takes 20 MB and has threads of its own,
+which a process that serves clients must not have. So only the shipper and commands import this
+module.
 """
 
 from __future__ import annotations
@@ -74,9 +75,10 @@ _BUNDLES = (
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """How to connect to brokers. `url`: their service URL. `ca_file`: trusted authorities; None:
-    those of this machine. `certificate`: the files of the client's certificate and key.
-    `verify_host`: whether the broker's name is checked against its certificate."""
+    """How to connect to brokers. `url`: the service URL of the brokers. `ca_file`: the file of
+    trusted authorities; None: those that this machine trusts. `certificate`: the files of the
+    client's certificate and key; None: no certificate is shown. `verify_host`: the broker's name
+    must be in its certificate."""
 
     url: str
     ca_file: str | None = None
@@ -85,14 +87,14 @@ class Service:
 
 
 def service_of(brief: Brief) -> Service:
-    """Return the service that a shipper's brief names."""
+    """Return how to connect to the brokers that a shipper's `Brief` names."""
     pair = (brief.certificate_file, brief.key_file) if brief.certificate_file else None
     return Service(brief.url, brief.ca_file or None, pair, brief.verify_host)
 
 
 class Client:
-    """A client of brokers. `proof`: returns the credential, for each connection, as a token may
-    change.
+    """A client of brokers. `proof`: returns the credential. It is called for each connection,
+    because a token may change.
 
     Methods raise `UnavailableError`.
     """
@@ -115,8 +117,9 @@ class Client:
             raise _unavailable(error) from None
 
     def send(self, topic: str, kind: type[Identity], producer: str, rows: Iterable[Row]) -> None:
-        """Send records to a topic, and return when brokers have confirmed all. `kind`: of the
-        records. `producer`: a name that no other process uses; the `seq` of its rows must grow."""
+        """Send records to a topic, and return when brokers have confirmed all of them. `kind`: the
+        kind of the records. `producer`: a producer name that no other process uses; the `seq` of
+        the rows that are sent under this name must increase."""
         _LOG.clear()
         try:
             opened = self._client.create_producer(
@@ -139,8 +142,8 @@ class Client:
             raise _unavailable(error) from None
 
     def read(self, topic: str) -> Iterator[bytes]:
-        """Yield the payloads of a topic's messages, partition by partition, from the first message
-        that brokers keep to the last."""
+        """Yield the payloads of a topic's messages, one partition after the other, each from the
+        first message that brokers keep to the last one."""
         try:
             for part in self._client.get_topic_partitions(topic):
                 reader = self._client.create_reader(part, pulsar.MessageId.earliest)
@@ -151,11 +154,11 @@ class Client:
             raise _unavailable(error) from None
 
     def take(self, topic: str, subscription: str) -> Iterator[list[bytes]]:
-        """Yield the payloads of messages that a subscription has not acknowledged, in batches.
-        Partitions are read in turn, each up to its last message when its turn comes. A batch is
-        acknowledged when the iterator is asked for the next one. The first call creates the
-        subscription, which begins with the first message that brokers keep; one process at a time
-        may use it."""
+        """Yield the payloads of messages that a subscription has not acknowledged, in batches. The
+        partitions are read one after the other, each up to the message that was its last one when
+        reading began. A batch is acknowledged when the caller asks the iterator for the next batch.
+        The first call creates the subscription, at the first message that brokers keep. Only one
+        process at a time may use the subscription."""
         _LOG.clear()
         try:
             for part in self._client.get_topic_partitions(topic):
@@ -175,8 +178,8 @@ class Client:
             raise _unavailable(error) from None
 
     def partitions(self, topic: str) -> int:
-        """Return the number of a topic's partitions; 1 if the topic is not partitioned, or can be
-        created."""
+        """Return the number of a topic's partitions; 1 if the topic is not partitioned, or does not
+        exist yet and can be created."""
         _LOG.clear()
         try:
             return len(self._client.get_topic_partitions(topic))
@@ -184,7 +187,7 @@ class Client:
             raise _unavailable(error) from None
 
     def close(self) -> None:
-        """Close the connection, without waiting for brokers."""
+        """Close the connection without waiting for brokers to respond."""
         with suppress(pulsar.PulsarException):
             self._client.shutdown()
 
@@ -308,7 +311,8 @@ _Item = TypeVar("_Item")
 def batches(
     items: Iterable[_Item], size_of: Callable[[_Item], int], most: int, largest: int
 ) -> Iterator[list[_Item]]:
-    """Yield items in lists, each of which ends after `most` items or `largest` bytes."""
+    """Yield the items in lists. A list is complete when it has `most` items, or items of `largest`
+    bytes together."""
     batch: list[_Item] = []
     size = 0
     for item in items:
@@ -341,7 +345,8 @@ def _token(proof: Callable[[], Proof]) -> str:
 
 
 def trusted() -> str | None:
-    """Return the file of the authorities that this machine trusts; None: use the library's own."""
+    """Return the file of the authorities that this machine trusts; None if no such file is found,
+    so that the library's own authorities must be used."""
     own = ssl.get_default_verify_paths().cafile  # that of SSL_CERT_FILE comes first
     return next((file for file in (own, *_BUNDLES) if file and Path(file).exists()), None)
 

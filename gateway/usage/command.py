@@ -1,4 +1,5 @@
-"""`gateway usage FOLDER`: sums up the records in a folder or topic, as a table or as CSV."""
+"""`gateway usage FOLDER`: sums up the records in a folder or a topic, and prints the sums as a
+table or as CSV."""
 
 from __future__ import annotations
 
@@ -32,8 +33,9 @@ Read = Callable[[Ledger], Iterable[Usage]]
 
 
 def run(read: Read, by: Sequence[str], form: str) -> int:
-    """Print the sums of all records; return the exit status: 1 if records are missing or
-    unreadable, else 0. `by`: fields. `form`: csv or table."""
+    """Print the sums of all records. Return the exit status: 1 if records are missing or
+    unreadable, otherwise 0. `by`: the fields by which records are summed up. `form`: csv or table.
+    """
     ledger = Ledger()
     rows = [(*by, *SUMS), *sums(read(ledger), by)]
     if form == "csv":
@@ -44,8 +46,8 @@ def run(read: Read, by: Sequence[str], form: str) -> int:
 
 
 def sums(records: Iterable[Usage], by: Sequence[str]) -> list[Row]:
-    """Return a row of texts for each combination of values of the fields `by`: the values, then the
-    sums `SUMS`. The row with most bytes comes first."""
+    """Return one row of texts for each combination of values of the fields `by`: these values, and
+    then the sums `SUMS`. The rows are sorted by bytes, the largest first."""
     totals: dict[Row, list[int]] = {}
     for record in records:
         key = tuple(str(getattr(record, name) or "") for name in by)
@@ -82,8 +84,8 @@ def _report(ledger: Ledger) -> int:
 
 
 def of_folder(folder: Path) -> Read:
-    """Return a function that reads the records in a folder. Raises `ConfigurationError` if there
-    are none."""
+    """Return a function that reads the records in a folder. Raises `ConfigurationError` if the
+    folder has no records."""
     if not (folder / "usage").is_dir():
         raise ConfigurationError(
             f"{folder}: has no usage records; name the folder that usage.folder names"
@@ -93,7 +95,7 @@ def of_folder(folder: Path) -> Read:
 
 def of_topic(url: str, token_file: Path | None, ca_file: Path | None) -> Read:
     """Return a function that reads the records in a topic. `url`: see `topic_of`. Both this
-    function and the returned one raise `ConfigurationError`."""
+    function and the one that it returns raise `ConfigurationError`."""
     brokers, topic = topic_of(url)
     from gateway.usage import topics
 
@@ -119,8 +121,8 @@ def taken_of_topic(
 
 
 def topic_of(url: str) -> tuple[str, str]:
-    """Split a URL whose path is a topic; return the URL of the brokers and the name of the topic.
-    Raises `ConfigurationError`."""
+    """Return the two parts of a URL whose path is a topic: the URL of the brokers, and the name of
+    the topic. Raises `ConfigurationError`."""
     scheme, _, rest = url.partition("://")
     brokers, _, path = rest.partition("/")
     plugin, topic = protocols.plugin_of(url), f"persistent://{path}"

@@ -1,11 +1,12 @@
-"""Computes which messages and bytes of a producer the broker has confirmed.
+"""Computes how many messages and bytes of a producer the broker has confirmed.
 
-An account counts frames, messages and bytes as they pass to the broker, and receipts as these come
-back, in the order of the frames. Bills are on receipts, so a look at the account must tell how many
-messages and bytes the frames with receipts had. *Marks* remember the counts at earlier looks: once
-there are as many receipts as a mark has frames, its messages and bytes are confirmed. Frames
-between two marks count as confirmed once all of them are, or, when the producer ends, by their
-share.
+An account counts frames, messages and bytes as they pass to the broker, and receipts as they come
+back in the order of the frames. Only messages with receipts are billed. But receipts are counted by
+frame, so the messages and bytes of the confirmed frames must be computed. Each time the account is
+read, a *mark* remembers its counts. Once there are as many receipts as a mark has frames, the
+mark's messages and bytes are confirmed. Frames between two marks count as confirmed once all of
+them have receipts. When the producer has ended, a part of them may have receipts; then the same
+part of their messages and bytes counts.
 """
 
 from __future__ import annotations
@@ -21,24 +22,25 @@ MOST_MARKS = 32
 
 
 class Counts(NamedTuple):
-    """Frames, messages and bytes that an account has counted up to one moment."""
+    """How many frames, messages and bytes an account has counted up to one moment."""
 
     frames: int = 0
     messages: int = 0
     bytes: int = 0
 
     def minus(self, earlier: Counts) -> Counts:
-        """Return the counts since an earlier moment."""
+        """Return what has been counted since an earlier moment."""
         return Counts(*(now - before for now, before in zip(self, earlier, strict=True)))
 
 
 def passed(account: Account) -> Counts:
-    """Return the counts of all that has passed to the broker, or to the consumer."""
+    """Return the counts of all frames that have passed to the broker, or to the consumer."""
     return Counts(account.frames, account.messages, account.bytes)
 
 
 class Confirming:
-    """Computes the confirmed counts of one producer, from regular looks at its account."""
+    """Computes the confirmed counts of one producer. Its account must be read regularly, by
+    `confirmed`."""
 
     __slots__ = ("_confirmed", "_marks")
 
@@ -47,7 +49,7 @@ class Confirming:
         self._marks: deque[Counts] = deque()
 
     def confirmed(self, account: Account) -> Counts:
-        """Return the counts that are confirmed by now."""
+        """Return the counts that the broker has confirmed up to now."""
         now = passed(account)
         marks = self._marks
         if account.receipts >= now.frames:
@@ -63,8 +65,8 @@ class Confirming:
         return self._confirmed
 
     def last(self, account: Account) -> Counts:
-        """Return the confirmed counts of a producer that has ended, for which no receipt comes any
-        more."""
+        """Return the confirmed counts of a producer that has ended, so that no more receipts will
+        come."""
         confirmed = self.confirmed(account)
         extra = account.receipts - confirmed.frames
         if extra <= 0 or not self._marks:

@@ -1,20 +1,22 @@
-"""Files of records: JSON lines in gzip, by day and hour, which never change once closed.
+"""Files of records: JSON lines in gzip, in folders by day and hour. A file never changes after it
+is closed.
 
     usage/dt=2026-11-24/hr=07/edge-1-5f0c…-000000000001-000000000360.jsonl.gz
     usage/.edge-1-5f0c…-000000000361.jsonl.gz.tmp
 
-The second is open: its name begins with a dot, and readers leave it out. Each append is a gzip
-member of its own, so a file whose process was killed is whole up to the last append that was
-written, and closing it needs no more room on a full disk. The process holds a lock on its open file
-(`flock`). A gateway that finds an open file without a lock, at its start, cuts off the incomplete
-end and closes the file.
+The first of these files is closed. The second is still open: its name begins with a dot, and
+readers leave such files out. Each append is a gzip member of its own. So if a process is killed,
+its file is whole up to the last complete append, and a file can be closed even if the disk is full.
+The process holds a lock on its open file (`flock`). If a gateway finds an open file without a lock
+when it starts, it cuts off the incomplete end and closes the file.
 
-A closed file whose records were sent to a topic (`outbox`) has a marker beside it, an empty file
-that readers leave out too: `.edge-1-5f0c…-000000000001-000000000360.jsonl.gz.sent`.
+If the records of a closed file were sent to a topic (`outbox`), the file has a marker beside it. A
+marker is an empty file, which readers leave out too:
+`.edge-1-5f0c…-000000000001-000000000360.jsonl.gz.sent`.
 
-A file is closed by its age and its size. It is synced before it gets its name, so a file with a
-name is whole after a crash of the machine too. The folders are of the time of closing; the records
-have their own times.
+A file is closed when it has a certain age or size. It is synced before it is renamed to its final
+name, so a file with this name is whole even after a crash of the machine. The folders name the time
+at which files were closed; each record has a time of its own.
 
 All functions here block, so they must run in a thread.
 """
@@ -65,7 +67,8 @@ MOST_FILES = 100_000
 @dataclass(frozen=True, slots=True)
 class Closing:
     """Bounds of files. `after`: seconds after which a file is closed. `size`: compressed bytes at
-    which it is closed. `kept`: bytes of closed files, beyond which the oldest are removed."""
+    which a file is closed. `kept`: the most bytes of closed files; beyond that the oldest files are
+    removed."""
 
     after: float = 60.0
     size: int = 64 << 20
@@ -85,9 +88,9 @@ class _Open:
 
 
 class Stream:
-    """The files that one process writes of one kind of records. `gw`: the process's name. `boot`:
-    that of this run. `is_sent`: whether the records are sent to a topic too. Methods raise
-    `OSError`."""
+    """The files of one kind of records that one process writes. `gw`: the name of the process.
+    `boot`: the name of this run of it. `is_sent`: the records are sent to a topic too. Methods
+    raise `OSError`."""
 
     def __init__(
         self,
@@ -110,8 +113,8 @@ class Stream:
         self._size = 0  # bytes of closed files
 
     def begin(self) -> None:
-        """Create the folder, close the files of processes that were killed, and find this gateway's
-        closed files."""
+        """Create the folder, close the files that killed processes have left open, and find the
+        closed files of this gateway."""
         self.folder.mkdir(parents=True, exist_ok=True)
         for path in sorted(self.folder.glob(f".*{OPEN}")):
             recover(path)
@@ -124,8 +127,8 @@ class Stream:
         self._drop_oldest()
 
     def append(self, lines: bytes | bytearray, first: int, last: int, now: float) -> None:
-        """Append lines to the open file. `first`, `last`: the numbers of the first and last record
-        in them. `now`: seconds since 1970."""
+        """Append lines to the open file. `first`, `last`: the numbers of the first and of the last
+        record in these lines. `now`: seconds since 1970."""
         if self._open is None:
             self._open = self._create(first, now)
         opened = self._open
@@ -204,8 +207,8 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class FileName:
-    """The parts of a closed file's name. `gw`, `boot`: the process that wrote it, and its run.
-    `first`, `last`: the numbers of its first and last record."""
+    """The parts of a closed file's name. `gw`, `boot`: the process that wrote the file, and the run
+    of this process. `first`, `last`: the numbers of its first and last record."""
 
     gw: str
     boot: str
@@ -222,22 +225,24 @@ def name_of(path: Path) -> FileName | None:
 
 
 def marker_of(path: Path) -> Path:
-    """Return the path of the marker which shows that a closed file was sent to a topic."""
+    """Return the path of a closed file's marker, which exists if the file was sent to a topic."""
     return path.with_name(f".{path.name.removesuffix(SUFFIX)}{SENT}")
 
 
 def closed_files(folder: Path) -> Iterator[Path]:
-    """Yield the paths of all closed files in the folder of a stream, of all gateways."""
+    """Yield the paths of all closed files in the folder of a stream, whichever gateway wrote
+    them."""
     for path in folder.glob(f"dt=*/hr=*/*{SUFFIX}"):
         if name_of(path) is not None:
             yield path
 
 
 def recover(path: Path) -> Path | None:
-    """Close a file that a killed process left open, and return its new path; None if the file is
-    empty, or a process still has it open.
+    """Close a file that a killed process has left open, and return its new path; None if the file
+    is empty, or if a process still has it open.
 
-    Several processes may try at once: the file's lock decides.
+    Several processes may call this for one file at the same time: only the one that gets the file's
+    lock closes it.
     """
     named = _OPENED.fullmatch(path.name.removesuffix(OPEN))
     if named is None:

@@ -1,4 +1,4 @@
-"""The sums of one interval: the use of each key, until a record of it is written."""
+"""The sums of one interval: what each key has used, until a record of it is written."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ ENDED_AT_ONCE = 1000
 
 
 class Key(NamedTuple):
-    """What sums are kept by: the client, the topic and the operation, as in a record. None:
-    unknown, or not there."""
+    """The fields by which sums are kept: client, topic and operation, as records have them. A field
+    is None if it is unknown or does not apply."""
 
     operation: str
     protocol: str | None
@@ -39,16 +39,18 @@ class Key(NamedTuple):
     client_id: str | None = None
 
     def folded(self) -> Key:
-        """Return the key under which this tenant's use is counted if there are too many keys."""
+        """Return the key under which the use of this key's tenant is counted if there are too many
+        keys."""
         topic = None if self.topic is None else others_of(self.topic.tenant)
         return Key(*self[:4], topic, principal=OTHER)
 
 
 class Sums:
     """The use of one key in an interval. `frames`, `messages`, `bytes`: what is billed. `sent_…`:
-    what passed, to the broker or to consumers. `peak_…`: the most that passed in one second.
-    `held`: the most bytes that waited. `open`: producers, consumers or connections that were open
-    at some time. `milliseconds`: for which connections were open, summed up."""
+    what passed to the broker or to consumers. `peak_…`: the most that passed in one second. `held`:
+    the most bytes that waited at a time. `open`: how many producers, consumers or connections were
+    open at some time. `milliseconds`: how long connections were open, summed up over all
+    connections."""
 
     __slots__ = (
         "_second_bytes",
@@ -77,13 +79,13 @@ class Sums:
         self.waits: dict[str, tuple[int, float]] = {}
 
     def bill(self, more: Counts) -> None:
-        """Add counts that are billed."""
+        """Add messages and bytes that are billed."""
         self.frames += more.frames
         self.messages += more.messages
         self.bytes += more.bytes
 
     def send(self, more: Counts) -> None:
-        """Add counts that passed in this second."""
+        """Add counts of what passed in this second."""
         self.sent_messages += more.messages
         self.sent_bytes += more.bytes
         self._second_messages += more.messages
@@ -99,7 +101,7 @@ class Sums:
         self.waits[rule] = times + more.times, seconds + more.seconds
 
     def end_second(self) -> None:
-        """End a second: update the peaks from it, and begin another."""
+        """End a second: update the peaks, and begin the next second."""
         self.peak_messages = max(self.peak_messages, self._second_messages)
         self.peak_bytes = max(self.peak_bytes, self._second_bytes)
         self.held = max(self.held, self._second_held)
@@ -107,7 +109,7 @@ class Sums:
 
 
 class Interval:
-    """The sums of all keys in one interval. `most`: keys that have sums of their own."""
+    """The sums of all keys in one interval. `most`: how many keys have sums of their own."""
 
     def __init__(self, most: int = MOST_KEYS) -> None:
         self._most = most
@@ -118,7 +120,7 @@ class Interval:
         return len(self._sums)
 
     def of(self, key: Key) -> Sums:
-        """Return the sums of a key, for the caller to add to."""
+        """Return the sums of a key, to which the caller adds."""
         sums = self._sums.get(key)
         if sums is None:
             if len(self._sums) >= self._most:
@@ -130,8 +132,8 @@ class Interval:
         return sums
 
     def end_second(self) -> Iterator[None]:
-        """End a second, which updates all peaks. Yields between parts of less than a
-        millisecond."""
+        """End a second for all keys: update their peaks. The iterator yields between parts that
+        take less than a millisecond each."""
         touched, self._touched = self._touched, {}
         for number, sums in enumerate(touched.values(), 1):
             sums.end_second()
@@ -139,7 +141,8 @@ class Interval:
                 yield
 
     def drain(self) -> Iterator[tuple[Key, Sums]]:
-        """Yield all keys with their sums, and remove each. Freeing 10,000 at once would take 8 ms.
-        Call it after the last second has ended."""
+        """Yield each key with its sums, and remove it. They are removed one by one, because freeing
+        10,000 at once would take 8 ms. Call this after the last second of the interval has ended.
+        """
         while self._sums:
             yield self._sums.popitem()

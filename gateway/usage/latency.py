@@ -1,6 +1,8 @@
-"""The parts of latency histograms that belong to one interval. Histograms grow for ever.
+"""The counts that histograms of latencies have gained in one interval. The histograms themselves
+count from the start of the process.
 
-Histograms of intervals, gateways and tenants can be added up, bucket by bucket; quantiles cannot.
+Counts of histograms can be added up, bucket by bucket, over intervals, gateways and tenants.
+Quantiles cannot.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ WHATS = ("send", "own", "lookup", "first_message")
 
 
 class Counted(NamedTuple):
-    """Durations of one kind in an interval. `tenant`: None for connecting, which has none yet.
-    `what`: the kind, `connect` or one of `WHATS`. `counts`: by bucket; the last one counts
-    durations above all bounds. `seconds`: the sum of all durations."""
+    """Durations of one kind in an interval. `tenant`: None for the durations of connecting, which
+    have no tenant yet. `what`: the kind, `connect` or one of `WHATS`. `counts`: the number of
+    durations in each bucket; the last bucket has those above all bounds. `seconds`: the sum of all
+    durations."""
 
     listener: str
     tenant: str | None
@@ -28,15 +31,17 @@ class Counted(NamedTuple):
 
 
 class Latencies:
-    """Remembers the last reported counts of each histogram. `sources`: histograms by listener."""
+    """Remembers which counts of each histogram were reported last. `sources`: histograms by
+    listener."""
 
     def __init__(self, sources: Mapping[str, ListenerLatencies]) -> None:
         self._sources = sources
         self._reported: dict[tuple[str, str | None, str], tuple[list[int], float]] = {}
 
     def take(self) -> Iterator[Sequence[Counted]]:
-        """Yield the durations since the last call, of histograms that have some: first those of a
-        listener, then of each of its tenants. A sequence may be empty."""
+        """Yield the durations that were counted since the last call: first those of a listener,
+        then those of each of its tenants. Histograms without new durations are left out, so a
+        sequence may be empty."""
         for listener, latencies in self._sources.items():
             yield tuple(self._new(listener, None, "connect", latencies.connect))
             for tenant, histograms in tuple(latencies.tenants.items()):

@@ -1,12 +1,12 @@
 """Reads the accounts of producers and consumers once a second, for the records of an interval.
 
-Scanners count on the accounts and know nothing of records. The meter is told of accounts that open
-and close. It remembers the counts that it has read of each open account, and each look adds the
-difference to the sums of the account's key. An account that closes is read a last time, so its
-share of the interval stays.
+Scanners write counts to the accounts, and know nothing of records. The meter is told of accounts
+that open and close. It remembers the counts that it has last read of each open account, and adds
+what has been counted since to the sums of the account's key. An account that closes is read a last
+time, so that what it used in the interval is included.
 
-A look at an account on which nothing happened compares four numbers. A second's looks are a
-generator, which lets other tasks run in between.
+If nothing happened on an account, reading it only compares four numbers. A generator reads all
+accounts each second, and lets other tasks run in between.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ IPV4_PREFIX, IPV6_PREFIX = 24, 48
 
 @lru_cache(maxsize=4096)
 def network_of(host: str) -> str:
-    """Return the network of a client's address, like `192.0.2.0/24`; a text that is not an address
-    is returned as it is."""
+    """Return the network of a client's address, such as `192.0.2.0/24`. If the text is not an
+    address, it is returned unchanged."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -48,8 +48,8 @@ def network_of(host: str) -> str:
 
 class Naming:
     """How records name clients. `principals`: returns what replaces a principal; None: principals
-    stay. `clients`: returns what replaces an address; None: records have no address. `client_ids`:
-    whether records have the names that clients give themselves."""
+    are not replaced. `clients`: returns what replaces a client's address; None: records have no
+    address. `client_ids`: records have the names that clients give themselves."""
 
     def __init__(
         self,
@@ -63,18 +63,19 @@ class Naming:
         self._client_ids = client_ids
 
     def principal(self, caller: Caller) -> str | None:
-        """Return the principal of a client as records name it; None without one."""
+        """Return what records have as a client's principal; None if the client has no principal."""
         if caller.principal is None or self._principals is None:
             return caller.principal
         return self._principals(caller.principal)
 
     def client(self, caller: Caller) -> str | None:
-        """Return the address or network of a client as records name it; None without one."""
+        """Return what records have as a client's address, such as its network; None if they have
+        none."""
         return None if caller.host is None or self._clients is None else self._clients(caller.host)
 
     def client_id(self, caller: Caller) -> str | None:
-        """Return the name that a client gives itself, for usage records; None if these have
-        none."""
+        """Return the name that a client gives itself, for usage records; None if records do not
+        have this name."""
         return caller.client_id if self._client_ids else None
 
 
@@ -125,12 +126,13 @@ class Meter:
         self._followed[account] = _Followed(account)
 
     def closed(self, account: Account) -> None:
-        """Read an account a last time, and forget it."""
+        """Read an account for the last time, and forget the account."""
         followed = self._followed.pop(account)
         self._read(followed, is_last=True)
 
     def connected(self, caller: Caller, now: float) -> Key:
-        """Count an open connection; return the key for `disconnected`. `now`: monotonic seconds."""
+        """Count a connection that has opened. Return the key that the caller must pass to
+        `disconnected`. `now`: monotonic seconds."""
         key = self._connection_key(caller)
         connections = self._connections.get(key)
         if connections is None:
@@ -139,15 +141,15 @@ class Meter:
         return key
 
     def disconnected(self, key: Key, now: float) -> None:
-        """Count the end of a connection. `key`: as `connected` returned it. `now`: monotonic
-        seconds."""
+        """Count the end of a connection. `key`: the key that `connected` returned for it. `now`:
+        monotonic seconds."""
         self._connections[key].change(-1, now)
 
     # -- looks -------------------------------------------------------------------------------
 
     def look(self) -> Iterator[None]:
-        """Read all open accounts, and end a second of the interval. Yields between parts of about a
-        millisecond."""
+        """Read all open accounts, and end a second of the interval. The iterator yields between
+        parts that take about a millisecond each."""
         # A list of all: accounts open and close between two parts.
         all_followed = list(self._followed.values())
         for begin in range(0, len(all_followed), LOOKS_AT_ONCE):
@@ -164,8 +166,8 @@ class Meter:
         yield from self._interval.end_second()
 
     def take(self, now: float) -> Interval:
-        """Return the sums of the interval that ends now, and begin another. `now`: monotonic
-        seconds."""
+        """Return the sums of the interval, which ends now, and begin another interval. `now`:
+        monotonic seconds."""
         for key in [key for key, known in self._connections.items() if known.settle(now)]:
             connections = self._connections[key]
             sums = self._interval.of(key)

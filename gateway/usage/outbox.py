@@ -1,8 +1,10 @@
-"""Finds the files that must still be sent to topics: this gateway's closed ones without a marker.
+"""Finds the files that must still be sent to topics: the closed files of this gateway that have no
+marker.
 
-A marker is an empty file beside a file that was sent, so that this is known after a crash too. It
-is removed with its file: `files` removes both, and if a pipeline took the file alone, the marker is
-removed here. Files without a marker may be sent again; readers recognize records by their identity.
+A marker is an empty file beside a file that was sent, so the gateway knows even after a crash that
+it was sent. `files` removes a marker together with its file. If a pipeline has taken the file
+alone, this module removes the marker. A file without a marker may be sent twice; readers recognize
+repeated records by their identity.
 
 All functions here block.
 """
@@ -28,7 +30,7 @@ that are made in the same tick of a file system's clock do not change it; NFS ke
 @dataclass(frozen=True, slots=True)
 class Parcel:
     """A closed file that was not sent yet. `stream`: the kind of its records. `name`: the parts of
-    its name."""
+    the file's name."""
 
     path: Path
     stream: str
@@ -36,12 +38,13 @@ class Parcel:
 
     @property
     def records(self) -> int:
-        """Return the number of the file's records, if none was dropped."""
+        """Return how many records the file has, if none of them was dropped."""
         return self.name.last - self.name.first + 1
 
     @property
     def hour(self) -> tuple[str, str]:
-        """Return the day and hour in which the file was closed, as texts in sorting order."""
+        """Return the day and the hour in which the file was closed, as texts whose order is the
+        order of time."""
         return self.path.parent.parent.name, self.path.parent.name
 
 
@@ -55,8 +58,8 @@ class _Hour:
 
 
 class Outbox:
-    """The unsent files of a gateway, those of its workers (`edge-1-w2`) included. `folder`: that of
-    all records. `streams`: kinds of records that are sent."""
+    """The unsent files of a gateway, including those of its workers (`edge-1-w2`). `folder`: the
+    folder of all records. `streams`: the kinds of records that are sent."""
 
     def __init__(self, folder: Path, gateway: str, streams: Iterable[str]) -> None:
         self._folder = folder
@@ -65,9 +68,9 @@ class Outbox:
         self._hours: dict[Path, _Hour] = {}
 
     def waiting(self, now: float) -> list[Parcel]:
-        """Return all files to send: those of each process in the order of its records, and
-        processes by when their first file was closed. `now`: seconds since 1970. Raises
-        `OSError`."""
+        """Return all files to send. The files of one process are in the order of their records. The
+        processes are in the order in which their first files were closed. `now`: seconds since
+        1970. Raises `OSError`."""
         parcels: list[Parcel] = []
         hours: dict[Path, _Hour] = {}
         for stream in self._streams:

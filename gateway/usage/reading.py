@@ -1,7 +1,7 @@
 """Reads all records of a folder, and finds out whether any are missing.
 
-Lines that cannot be read are counted and left out. Records that come twice, as after a file was
-copied, are left out the second time.
+A line that cannot be read is counted and left out. If a record comes twice, for example because a
+file was copied, it is left out the second time.
 """
 
 from __future__ import annotations
@@ -28,8 +28,9 @@ _Record = TypeVar("_Record", bound=Identity)
 
 @dataclass(slots=True)
 class Ledger:
-    """Counts of what was read. `records`: without repeated ones. `unreadable`: lines that cannot be
-    decoded, and truncated files. `repeated`: records that came again."""
+    """Counts what was read. `records`: the number of different records. `unreadable`: the number of
+    lines that cannot be decoded, and of truncated files. `repeated`: the number of records that
+    were there before."""
 
     records: int = 0
     unreadable: int = 0
@@ -37,7 +38,7 @@ class Ledger:
     _seen: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
     def note(self, record: Identity) -> bool:
-        """Note a record; return False if a record of the same identity came before."""
+        """Count a record. Return False if a record of the same identity was there before."""
         seen = self._seen.setdefault((record.gw, record.boot), set())
         if record.seq in seen:
             self.repeated += 1
@@ -47,15 +48,15 @@ class Ledger:
         return True
 
     def missing(self) -> dict[tuple[str, str], int]:
-        """Return the number of missing records by process (`gw`, `boot`): gaps before its last
-        record. Processes without gaps are left out."""
+        """Return the number of missing records by process (`gw`, `boot`): numbers before the
+        process's last record that no record has. Processes without missing records are left out."""
         gaps = {process: max(seen) - len(seen) for process, seen in self._seen.items()}
         return {process: number for process, number in gaps.items() if number}
 
 
 def usage(folder: Path, ledger: Ledger | None = None) -> Iterator[Usage]:
-    """Yield the usage records in a folder, in the order of its files, each once. `folder`: the one
-    that `usage.folder` names. `ledger`: counts what is read."""
+    """Yield each usage record in a folder once, in the order of the files. `folder`: the folder
+    that the setting `usage.folder` names. `ledger`: counts what is read."""
     return _read(folder / "usage", msgspec.json.Decoder(Usage), ledger or Ledger())
 
 
@@ -86,8 +87,8 @@ def _decoded(line: bytes, decoder: msgspec.json.Decoder[_Record], ledger: Ledger
 
 
 def lines_of(path: Path, ledger: Ledger) -> Iterator[bytes]:
-    """Yield the lines of a file; of a truncated file, those before its end. Raises `OSError` if the
-    disk fails. `ledger`: counts truncated files."""
+    """Yield the lines of a file; of a truncated file, only its whole lines. `ledger`: counts
+    truncated files. Raises `OSError` if the disk fails."""
     try:
         with gzip.open(path) as file:
             while line := file.readline(LONGEST_LINE):

@@ -1,7 +1,7 @@
-"""Writes usage records and events: encodes them as lines, and passes the lines to their files.
+"""Writes usage records and events: encodes them as lines, and has the lines written to files.
 
-`Recording` is the one task for all records. It reads the accounts each second, and writes usage
-records at the end of each interval. Records are encoded here, in slices; a thread compresses and
+`Recording` runs one task for all records. The task reads the accounts each second, and makes usage
+records at the end of each interval. It encodes the records in slices; a thread compresses and
 writes them (`writing`).
 """
 
@@ -51,10 +51,10 @@ causes thousands of failures a second, each of 300 bytes."""
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Settings of recording. `gw`: name of this process among all gateways. `interval`: seconds of
-    a record. `closing`: when files are closed. `events`: whether events are recorded. `waiting`:
-    most bytes of records that wait for the disk. `sent`: kinds of records that are sent to topics
-    too."""
+    """Settings of recording. `gw`: the name of this process, which no process of any other gateway
+    has. `interval`: the seconds that a usage record covers. `closing`: when files are closed.
+    `events`: events are recorded too. `waiting`: the most bytes of records that wait for the disk.
+    `sent`: the kinds of records that are sent to topics too."""
 
     folder: Path
     gw: str
@@ -72,7 +72,7 @@ def new_boot() -> str:
 
 def pseudonyms(key: bytes) -> Callable[[str], str]:
     """Return a function that replaces a principal by a keyed hash (BLAKE2b). Processes with the
-    same key make the same names, which cannot be turned back without the key."""
+    same key make the same hashes, and without the key nobody can find the principal of a hash."""
 
     def replace(principal: str) -> str:
         digest = blake2b(principal.encode(errors="replace"), key=key[:64], digest_size=12)
@@ -82,7 +82,7 @@ def pseudonyms(key: bytes) -> Callable[[str], str]:
 
 
 class Lines:
-    """Numbers and encodes the records of one stream, and passes them to its files."""
+    """Numbers and encodes the records of one stream, and has them written to its files."""
 
     def __init__(self, stream: Stream, worker: Worker, figures: StreamFigures) -> None:
         self._stream = stream
@@ -94,11 +94,12 @@ class Lines:
         self._lines = bytearray()
 
     def begin(self) -> None:
-        """Have the thread prepare the files; see `files.Stream.begin`."""
+        """Have the thread of the worker prepare the files; see `files.Stream.begin`."""
         self._worker.put(Work(self._stream.begin))
 
     def add(self, make: Callable[[int], Usage | Event]) -> None:
-        """Add the record that `make` returns for its number in the stream."""
+        """Add a record. `make`: is called with the record's number in the stream, and returns the
+        record."""
         record = make(self._next)
         try:
             line = self._encode(record)
@@ -110,7 +111,7 @@ class Lines:
         self._lines += b"\n"
 
     def flush(self, now: float) -> None:
-        """Pass all added records to the files, and have old files closed. `now`: seconds since
+        """Have all added records written to the files, and old files closed. `now`: seconds since
         1970."""
         lines, self._lines = self._lines, bytearray()
         first, self._first = self._first, self._next
@@ -123,8 +124,8 @@ class Lines:
             dropped()
 
     def finish(self, now: float) -> None:
-        """Pass all added records to the files, and have the open file closed. `now`: seconds since
-        1970."""
+        """Have all added records written to the files, and the open file closed. `now`: seconds
+        since 1970."""
         self.flush(now)
         self._worker.put(Work(partial(self._stream.close, now)))
 
@@ -142,8 +143,9 @@ def _repaired(record: Usage | Event) -> Usage | Event:
 
 
 class Events:
-    """Writes a record of each event, as a `telemetry.witness.Witness`. `most`: events of one
-    interval; further ones are counted in one record."""
+    """Writes a record of each event; it is a `telemetry.witness.Witness`. `most`: the most events
+    of one interval that have records of their own. Further events are only counted, in one record.
+    """
 
     def __init__(
         self,
@@ -194,7 +196,8 @@ class Events:
         )
 
     def end_interval(self) -> None:
-        """End an interval; if events were left out of it, write a record with their number."""
+        """End an interval. If events had no records of their own in it, write one record with their
+        number."""
         suppressed, self._written, self._suppressed = self._suppressed, 0, 0
         if suppressed:
             self._write("suppressed", number=suppressed)
@@ -223,9 +226,9 @@ class Events:
 
 
 class Recording:
-    """Writes the records of a process, as a `telemetry.witness.Witness`. `meter`: must be told of
-    accounts that open and close. `boot`: name of this run, by default a new one. `clock`: monotonic
-    seconds. `wall_clock`: seconds since 1970."""
+    """Writes the records of a process; it is a `telemetry.witness.Witness`. `meter`: must be told
+    of accounts that open and close. `boot`: the name of this run; None: a new name. `clock`:
+    returns monotonic seconds. `wall_clock`: returns seconds since 1970."""
 
     def __init__(
         self,
@@ -256,7 +259,7 @@ class Recording:
         self._began, self._began_at = clock(), wall_clock()
 
     def time(self, histograms: Mapping[str, ListenerLatencies]) -> None:
-        """Write records of latencies too. `histograms`: by listener."""
+        """Write records of latencies too, from now on. `histograms`: by listener."""
         self._latencies = Latencies(histograms)
 
     def _lines(self, stream: str) -> Lines:
@@ -274,13 +277,14 @@ class Recording:
     # -- a witness ---------------------------------------------------------------------------
 
     def opened(self, connection: int, caller: Caller) -> None:
-        """Count an open connection, and write a record of the event if these are recorded."""
+        """Count an open connection. Also write a record of the event, if events are recorded."""
         self._open[connection] = self.meter.connected(caller, self._clock())
         if self._events is not None:
             self._events.opened(connection, caller)
 
     def ended(self, end: Ended) -> None:
-        """Count the end of a connection, and write a record of the event if these are recorded."""
+        """Count the end of a connection. Also write a record of the event, if events are
+        recorded."""
         key = self._open.pop(end.connection, None)
         if key is not None:
             self.meter.disconnected(key, self._clock())
@@ -310,8 +314,8 @@ class Recording:
                 ends_at = self._next_end()
 
     def finish(self) -> None:
-        """Write the records of the last interval, and close the files. Takes milliseconds; with a
-        slow disk, up to `writing.PATIENCE` seconds."""
+        """Write the records of the last interval, and close the files. This takes milliseconds, or
+        with a slow disk up to `writing.PATIENCE` seconds."""
         for _ in self.meter.look():
             pass
         for _ in self._end_interval():

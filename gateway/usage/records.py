@@ -1,7 +1,7 @@
 """The records in files: `Usage` for each key and interval, and `Event` for each single event.
 
-Both are versioned. Readers must accept unknown fields; a field changes its meaning only with
-`VERSION`. `docs/usage.schema.json` is generated from these classes.
+Both kinds of records have a version. Readers must accept unknown fields. The meaning of a field
+changes only if `VERSION` changes. `docs/usage.schema.json` is generated from these classes.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ STREAMS: dict[str, type[Usage | Event]] = {"usage": Usage, "events": Event}
 
 
 class Span(NamedTuple):
-    """An interval of one process; the fields are those of `Usage`."""
+    """An interval of one process. The fields are those of `Usage` with the same names."""
 
     gw: str
     boot: str
@@ -197,8 +197,8 @@ class Span(NamedTuple):
 
 
 def usage_of(key: Key, sums: Sums, span: Span, seq: int) -> Usage:
-    """Return the usage record of one key. `sums`: its use in the interval `span`. `seq`: the
-    record's number."""
+    """Return the usage record of one key. `sums`: what the key used in the interval `span`. `seq`:
+    the record's number."""
     topic = key.topic
     waits = sorted(sums.waits.items(), key=lambda item: (-item[1][1], item[0]))
     throttles = [Wait(rule, times, round(s * 1000)) for rule, (times, s) in waits if times]
@@ -243,8 +243,8 @@ def usage_of(key: Key, sums: Sums, span: Span, seq: int) -> Usage:
 
 
 def latency_of(counted: Counted, span: Span, seq: int) -> Usage:
-    """Return the usage record of a histogram's durations in the interval `span`. `seq`: the
-    record's number."""
+    """Return the usage record of the durations that a histogram counted in the interval `span`.
+    `seq`: the record's number."""
     what: What = counted.what  # type: ignore[assignment]
     return Usage(
         v=VERSION,

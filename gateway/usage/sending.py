@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 
 class UnavailableError(Exception):
-    """A topic cannot be written or read now. The text gives the reason."""
+    """A topic cannot be written or read now. The text of the error gives the reason."""
 
 
 class Row(NamedTuple):
-    """A record to send. `seq`: its number in the stream. `key`: records with the same key stay in
-    order. `time_ms`: milliseconds since 1970. `line`: the record as in its file."""
+    """A record to send. `seq`: its number in the stream. `key`: records with the same key are kept
+    in order. `time_ms`: the record's time, in milliseconds since 1970. `line`: the record as a line
+    of its file."""
 
     seq: int
     key: str
@@ -36,16 +37,18 @@ class Sender(Protocol):
     """A connection that sends records to topics. Methods raise `UnavailableError`."""
 
     def send(self, topic: str, kind: type[Identity], producer: str, rows: Iterable[Row]) -> None:
-        """Send records to a topic, and return when brokers have confirmed all. `kind`: of the
-        records. `producer`: a name that no other process uses; the `seq` of its rows must grow."""
+        """Send records to a topic, and return when brokers have confirmed all of them. `kind`: the
+        kind of the records. `producer`: a producer name that no other process uses; the `seq` of
+        the rows that are sent under this name must increase."""
 
     def close(self) -> None:
-        """Close the connection, without waiting for brokers."""
+        """Close the connection without waiting for brokers to respond."""
 
 
 class Sending:
-    """Sends files, and marks each file that was sent. `topics`: by stream. `connect`: returns a new
-    connection, or raises `UnavailableError`. `report`: takes each report to the gateway."""
+    """Sends files, and marks each file that was sent. `topics`: topic names by stream. `connect`:
+    returns a new connection, or raises `UnavailableError`. `report`: sends a report to the gateway.
+    """
 
     def __init__(
         self,
@@ -62,8 +65,8 @@ class Sending:
         self._reported: Waiting | None = None
 
     def send_all(self, now: float) -> bool:
-        """Send all files of the outbox; return False if one could not be sent. `now`: seconds since
-        1970."""
+        """Send all files of the outbox. Return False if a file could not be sent. `now`: seconds
+        since 1970."""
         try:
             parcels = self._outbox.waiting(now)
             streams = [parcel.stream for parcel in parcels]

@@ -1,8 +1,9 @@
 """The messages between a gateway and its shipper: one JSON object a line, in both directions.
 
-The gateway sends a `Brief` first, then a `Shown` each time that its credential changes, through the
-shipper's standard input, so that no secret is on a command line or in an environment. When that
-input ends, the gateway has ended. The shipper sends reports through its standard output.
+The gateway writes to the shipper's standard input, so that no secret is on a command line or in an
+environment: first a `Brief`, then a `Shown` with its credential, and another `Shown` each time that
+the credential changes. When the input ends, the gateway has ended. The shipper writes reports to
+its standard output.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ LONGEST = 1 << 20
 
 
 class Message(msgspec.Struct, tag=True):
-    """A message between a gateway and its shipper, which is one line."""
+    """A message between a gateway and its shipper. Each message is one line."""
 
 
 class Brief(Message):
-    """Tells the shipper which files to send where. `folder`, `gateway`: the files of this gateway
-    in this folder. `topics`: by stream. `url`: the brokers' service URL. `ca_file`,
-    `certificate_file`, `key_file`: empty without TLS."""
+    """Tells the shipper which files to send to which topics. `folder`, `gateway`: the files of this
+    gateway in this folder. `topics`: topic names by stream. `url`: the service URL of the brokers.
+    `ca_file`, `certificate_file`, `key_file`: empty without TLS."""
 
     folder: str
     gateway: str
@@ -35,15 +36,16 @@ class Brief(Message):
 
 
 class Shown(Message):
-    """Tells the shipper which credential to send to brokers from now on. `method`: of
-    authentication. `data`: the credential in base64."""
+    """Tells the shipper which credential to show to brokers from now on. `method`: the
+    authentication method. `data`: the credential in base64."""
 
     method: str
     data: str
 
     @classmethod
     def of(cls, method: str, data: bytes) -> Shown:
-        """Return the message for a credential; `data` is encoded in base64."""
+        """Return the message for a credential. `data`: the credential, which is encoded in base64
+        here."""
         return cls(method, base64.b64encode(data).decode())
 
     @property
@@ -53,18 +55,18 @@ class Shown(Message):
 
 
 class Finish(Message):
-    """Tells the shipper to send all closed files, and then to end."""
+    """Tells the shipper to send all closed files, and to end after that."""
 
 
 class Sent(Message):
-    """Reports that a file was sent. `records`: how many it had."""
+    """Reports that a file was sent. `records`: how many records the file had."""
 
     stream: str
     records: int
 
 
 class Waiting(Message):
-    """Reports how many files wait to be sent. `files`: their number by stream."""
+    """Reports how many files wait to be sent. `files`: the number of these files by stream."""
 
     files: dict[str, int]
 
@@ -76,7 +78,7 @@ class Away(Message):
 
 
 class Unreadable(Message):
-    """Reports that some records of a file cannot be read. `file`: its path."""
+    """Reports that some records of a file cannot be read. `file`: the path of the file."""
 
     file: str
 

@@ -1,7 +1,7 @@
 """`python -m gateway.usage.shipper`: sends closed files of records to their topics, for a gateway.
 
-The process gets its orders from standard input, and writes reports to standard output (`shipment`).
-When its gateway is killed, the input ends, and so does this process.
+The process reads messages of its gateway from standard input, and writes reports to standard output
+(`shipment`). If the gateway is killed, the input ends, and this process ends too.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ NICENESS = 19
 
 
 class Inbox:
-    """The gateway's last orders, which a thread reads from `source`. `finish`: set when the gateway
-    wants the process to end."""
+    """The latest messages of the gateway, which a thread reads from `source`. `finish`: is set when
+    the gateway tells the process to end."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._source = source
@@ -47,7 +47,8 @@ class Inbox:
         self.finish = threading.Event()
 
     def brief(self) -> Brief:
-        """Return the first order, and start a thread that reads the others."""
+        """Return the first message, the gateway's `Brief`, and start a thread that reads the later
+        messages."""
         line = self._source.readline(LONGEST)
         if not line:
             _end()
@@ -57,8 +58,8 @@ class Inbox:
         return brief
 
     def proof(self) -> Proof:
-        """Return the method and data of the credential for brokers; wait until the gateway has sent
-        one."""
+        """Return the method and the data of the credential for brokers. If the gateway has sent
+        none yet, wait for it."""
         self._shown.wait()
         return self._proof
 
@@ -74,7 +75,7 @@ class Inbox:
 
 
 def main() -> None:
-    """Send files until the gateway orders the end, or ends itself."""
+    """Send files until the gateway tells this process to end, or until the gateway itself ends."""
     os.nice(NICENESS)
     # A supervisor may signal all processes of a service: this one ends when its gateway says so.
     for number in (signal.SIGTERM, signal.SIGINT):

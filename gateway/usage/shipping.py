@@ -1,6 +1,5 @@
-"""The gateway's side of its shipper: starts and restarts it, sends it credentials, reads
-reports.
-"""
+"""The gateway's side of its shipper: starts and restarts the shipper process, sends it credentials,
+and reads its reports."""
 
 from __future__ import annotations
 
@@ -46,7 +45,8 @@ LOOK = 1.0
 
 class Shipping:
     """Runs the shipper of a gateway. `credential`: returns the current credential for brokers.
-    `program`: the shipper's command line. `patience`: seconds for the last files at the end."""
+    `program`: the command line of the shipper. `patience`: the most seconds that the shipper may
+    take to send the last files at the end."""
 
     def __init__(
         self,
@@ -67,8 +67,8 @@ class Shipping:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def during(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Keep a shipper running while `work` runs. Then let it send all closed files, for
-        `patience` seconds at most."""
+        """Keep a shipper running while `work` runs. After `work`, let the shipper send all closed
+        files, for at most `patience` seconds."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run)
             await work()

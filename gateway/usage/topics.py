@@ -1,8 +1,8 @@
 """Reads the records that gateways have sent to topics, as `reading` does from folders.
 
-`usage` and `events` read from the first message that the topic keeps to its last one, and end
-there; `take` reads the messages that a subscription has not acknowledged. All raise
-`UnavailableError` if the brokers do not respond, or refuse.
+`usage` and `events` read all messages that a topic has, from the first to the last one. `take`
+reads the messages that a subscription has not acknowledged. All three raise `UnavailableError` if
+the brokers do not respond, or refuse the request.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ _Record = TypeVar("_Record", bound=Identity)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Credentials and trust towards brokers. `token_file`: None: no token is sent. `ca_file`:
-    trusted authorities; None: those of this machine."""
+    """The credential for brokers, and whom to trust. `token_file`: the file of the token; None: no
+    token is sent. `ca_file`: the file of trusted authorities; None: those that this machine trusts.
+    """
 
     token_file: Path | None = None
     ca_file: Path | None = None
 
     def proof(self) -> Proof:
-        """Return the method and data of the current credential: the token in its file, or `none`.
-        Raises `OSError`."""
+        """Return the method and the data of the current credential: the token in the file, or the
+        method `none` if there is no file. Raises `OSError`."""
         if self.token_file is None:
             return "none", b""
         return "token", self.token_file.read_bytes().strip()
@@ -44,7 +45,7 @@ class Access:
 def usage(
     url: str, topic: str, ledger: Ledger | None = None, access: Access | None = None
 ) -> Iterator[Usage]:
-    """Yield the usage records of a topic, each once. `url`: of the brokers. `ledger`: counts what
+    """Yield each usage record of a topic once. `url`: the URL of the brokers. `ledger`: counts what
     is read."""
     return _read(url, topic, msgspec.json.Decoder(Usage), ledger or Ledger(), access or Access())
 
@@ -60,7 +61,7 @@ def take(
     url: str, topic: str, subscription: str, access: Access | None = None
 ) -> Iterator[list[bytes]]:
     """Yield the payloads of messages that a subscription of a topic has not acknowledged, in
-    batches; see `Client.take`. Raises `OSError` if the token cannot be read."""
+    batches; see `Client.take`. Raises `OSError` if the file of the token cannot be read."""
     client = _client(url, access or Access())
     try:
         yield from client.take(topic, subscription)

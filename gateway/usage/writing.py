@@ -1,7 +1,8 @@
-"""Does work that blocks in a thread, in order: compressing, writing and syncing files.
+"""Has a thread do work that would block the event loop: compressing, writing and syncing files, one
+piece of work after the other.
 
-The thread ends when there is nothing left to do. A process with a second thread pays for it in each
-system call of the event loop, and an interval's records take milliseconds.
+The thread ends when no work is left. It is not kept, because a second thread makes each system call
+of the event loop slower, and writing the records of an interval takes only milliseconds.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ MOST_WAITING = 64 << 20
 
 
 class Work:
-    """One piece of work. `do`: is called in the thread. `size`: bytes that it keeps in memory.
-    `failed`: is called if `do` raises `OSError`."""
+    """One piece of work. `do`: is called in the thread. `size`: how many bytes of memory the work
+    keeps until it is done. `failed`: is called if `do` raises `OSError`."""
 
     __slots__ = ("do", "failed", "size")
 
@@ -38,7 +39,8 @@ class Work:
 
 
 class Worker:
-    """A queue of work, and the thread that does it in order. `most`: bytes that may wait."""
+    """A queue of work, and the thread that does the work in order. `most`: the most bytes that may
+    wait in the queue."""
 
     def __init__(self, most: int = MOST_WAITING) -> None:
         self._most = most
@@ -49,7 +51,8 @@ class Worker:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     def put(self, work: Work) -> bool:
-        """Queue work and return True; if too many bytes wait, return False and do not queue it."""
+        """Queue a piece of work, and return True. If too many bytes wait, do not queue it, and
+        return False."""
         with self._lock:
             if work.size and self._size and self._size + work.size > self._most:
                 return False

@@ -2,9 +2,9 @@
 
 - `tokens`: JSON Web Tokens, with the keys of all issuers
 - `changing`: the key set of one issuer, fetched again and again
-- `passwords`: names and passwords by an htpasswd file
+- `passwords`: names and passwords, verified by an htpasswd file
 - `scram`: passwords that clients prove without showing them
-- `signatures`: what clients sign with their passwords, and tokens that stand for that
+- `signatures`: signatures that clients make with their passwords, and tokens that replace them
 - `users`: the files of users, which change
 """
 
@@ -35,9 +35,9 @@ def fresh_secret() -> bytes:
 
 @dataclass(slots=True)
 class Needs:
-    """What verifiers need from their process, and what they add to it. `tasks`: to run as long as
-    the process does. `issuers`: figures for metrics, by the issuer of tokens. `agent`: those of the
-    policy agent. `secret`: random, the same in all workers of a gateway."""
+    """What verifiers need from their process, and what they add to it. `tasks`: functions to run as
+    long as the process runs. `issuers`: figures for metrics, by the issuer of tokens. `agent`:
+    figures of the policy agent. `secret`: random bytes, the same in all workers of a gateway."""
 
     log: Log
     tasks: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
@@ -62,8 +62,8 @@ _EXTRAS = {
 
 
 def explained(missing: ModuleNotFoundError) -> Exception:
-    """Return the error to raise for a package that cannot be imported: a `ConfigurationError` that
-    names the extra to install, if it is known."""
+    """Return the error to raise if a package cannot be imported. It is a `ConfigurationError` that
+    names the extra to install; if no extra is known for the package, it is `missing` itself."""
     extra = _EXTRAS.get(missing.name or "")
     if extra is None:
         return missing

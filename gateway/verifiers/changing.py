@@ -1,9 +1,9 @@
-"""The keys of an issuer, which changes them while tokens of the old ones are still valid.
+"""The keys of an issuer that changes its keys while tokens of the old keys are still valid.
 
-A key set comes from a file or from the issuer's server. It is fetched again from time to time, and
-at once if a token names a key that it lacks: but never within `SHORTEST_PAUSE` of the last time,
-since anybody can name keys. One task fetches, and all connections that need a key wait for it.
-While fetching fails, the known keys stay in use.
+The issuer's server, or a file, has its key set. The gateway fetches the set again from time to
+time, and at once if a token names a key that the set lacks. As anybody can name any key, the
+gateway never fetches it within `SHORTEST_PAUSE` of the last time. One task fetches the set, and all
+connections that need a key wait for this task. If fetching fails, the known keys are still used.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Fetch = Callable[[], Awaitable[bytes]]
 
 
 class ChangingKeys:
-    """A key set that is fetched again and again. `name`: the issuer's. `fetch`: returns the set,
-    and bounds its own time. `pause`: seconds between two fetches."""
+    """The key set of one issuer, which is fetched again and again. `name`: the issuer's name.
+    `fetch`: returns the set; it must bound its own time. `pause`: seconds between two fetches."""
 
     def __init__(
         self, name: str, fetch: Fetch, figures: IssuerFigures, log: Log, pause: float = PAUSE
@@ -57,16 +57,17 @@ class ChangingKeys:
     # -- see `KeySource` ---------------------------------------------------------------------
 
     def of(self, id: str | None) -> Sequence[TokenKey]:
-        """Return the keys that may verify a token with this key id; a key without an id may verify
-        any."""
+        """Return the keys that may verify a token which names this key id. A key without an id may
+        verify any token."""
         return [key for known, key in self._keys if id is None or known in (None, id)]
 
     def may_gain(self, id: str | None) -> bool:
-        """Return whether no known key could have this id, so that a fetch might bring one."""
+        """Return whether no known key can have this id, so that fetching the set again might
+        help."""
         return not self.of(id)
 
     async def renew(self) -> bool:
-        """Have the keys fetched once more, and wait for that; return whether it succeeded."""
+        """Have the keys fetched again, and wait until that is done; return whether it succeeded."""
         self._requested.set()
         await self._fetched.wait()
         return self._error is None
@@ -74,8 +75,8 @@ class ChangingKeys:
     # -- fetching ----------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Fetch the keys at once, after each pause, and whenever `renew` is called, until
-        cancelled."""
+        """Until cancelled, fetch the keys: at once, after each pause, and whenever `renew` is
+        called."""
         back_off = FIRST_BACK_OFF
         while True:
             earliest = trio.current_time() + SHORTEST_PAUSE

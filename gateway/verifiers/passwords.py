@@ -1,9 +1,10 @@
 """Verifies names and passwords by an htpasswd file (method `basic`).
 
-A slow hash protects a stolen file, and a flood of guesses would use it to keep all other clients
-waiting. So hashes are computed in threads, `AT_ONCE` at a time, and a right password is remembered
-by a keyed hash of it: clients reconnect often, and only their first time is slow. The key is drawn
-by each process and never leaves it. A wrong password is not remembered.
+A slow hash protects the passwords if the file is stolen. But an attacker who guesses many passwords
+could make all other clients wait for these hashes. So hashes are computed in threads, `AT_ONCE` at
+a time. A right password is remembered as a fast keyed hash, so that only a client's first
+connection is slow; clients reconnect often. Each process has a random key for this hash, which
+never leaves the process. A wrong password is not remembered.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ def make_verifier(settings: model.Basic, needs: Needs) -> PasswordVerifier:
 class PasswordVerifier:
     """Verifies passwords by the hashes in a file, which is read again when it changes.
 
-    Raises `ConfigurationError` if the file is wrong at the start; later the last good one counts.
+    Raises `ConfigurationError` if the file is wrong at the start. If it becomes wrong later, its
+    last good content is still used.
     """
 
     def __init__(self, path: Path, log: Log) -> None:
@@ -55,8 +57,8 @@ class PasswordVerifier:
     def verify(
         self, data: bytes, _now_wall: float, _certificate: bytes | None = None
     ) -> Verified | Denial | Unsettled:
-        """Return the principal of `name:password`, a denial, or `Unsettled` if that takes a slow
-        hash."""
+        """Return the principal that `name:password` proves, or a denial; `Unsettled` if a slow hash
+        has to be computed first."""
         users = self._file.current()
         name, colon, password = data.partition(b":")
         if not colon or len(password) > LONGEST_PASSWORD or b"\0" in password:
@@ -70,9 +72,9 @@ class PasswordVerifier:
     async def verify_slowly(
         self, user: str, hash: str | None, password: bytes
     ) -> Verified | Denial:
-        """Compute the slow hash of a password; return the principal, or a denial if it is wrong.
-        For an unknown user the hash of another user is computed, so that the time does not tell
-        which users there are."""
+        """Compute the slow hash of a password; return the principal, or a denial if the password is
+        wrong. If the user is unknown, the hash of another user is computed, so that the time does
+        not reveal which users exist."""
         known = hash or next(iter(self._file.users.values()))
         check = partial(is_right, known, password)
         right = await trio.to_thread.run_sync(check, limiter=self._turns)
@@ -91,7 +93,7 @@ class PasswordVerifier:
 
 
 class Unsettled:
-    """A password whose slow hash is not computed yet."""
+    """A password whose slow hash has not been computed yet."""
 
     def __init__(
         self, verifier: PasswordVerifier, user: str, hash: str | None, password: bytes

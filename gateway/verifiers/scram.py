@@ -1,7 +1,7 @@
 """Verifies passwords that clients prove without showing them (method `scram`).
 
-The protocol's core computes what proves a password, which is fast, from the secret that this
-verifier returns for a name. A client that merely names the method is refused.
+This verifier returns the secret of a user. From it, the protocol core checks the client's proof,
+which is fast. A client that names the method `scram` as if it were a plain credential is refused.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ def make_verifier(settings: model.Scram, needs: Needs) -> ScramVerifier:
 
 
 class ScramVerifier:
-    """Verifies users by the secrets in a file, which is read again when it changes. `key`: makes up
-    secrets of unknown users.
+    """Verifies users by the secrets in a file, which is read again when it changes. `key`: the key
+    by which secrets of unknown users are made up.
 
-    Raises `ConfigurationError` if the file is wrong at the start; later the last good one counts.
+    Raises `ConfigurationError` if the file is wrong at the start. If it becomes wrong later, its
+    last good content is still used.
     """
 
     def __init__(self, path: Path, key: bytes, log: Log) -> None:
@@ -42,18 +43,21 @@ class ScramVerifier:
     def verify(
         self, _data: bytes, _now_wall: float, _certificate: bytes | None = None
     ) -> Verified | Denial:
-        """Return a denial: a credential that one client could show, another one could repeat."""
+        """Return a denial, because by SCRAM there is no credential that a client shows: anybody who
+        sees one could repeat it."""
         return WRONG
 
     def secret(self, user: str, mechanism: str) -> ScramSecret:
-        """Return the secret of a user; of an unknown user a made-up one, which no password fits."""
+        """Return the secret of a user; of an unknown user a made-up secret, which no password
+        fits."""
         users, phantoms = self._file.current()
         made_up = phantoms.secret(user, mechanism)  # always, so that no time tells who is known
         return users.get((user, mechanism), made_up)
 
     def proven(self, secret: ScramSecret, *, right: bool) -> Verified | Denial:
-        """Return the principal of a secret that a client has proved to know (`right`). Return a
-        denial if it has not, or if the file has another secret of the user now."""
+        """Return the principal of a secret, if the client has proved that it knows its password
+        (`right`). Return a denial if it has not, or if the file has another secret for this user by
+        now."""
         users, _ = self._file.current()
         is_known = users.get((secret.user, secret.mechanism)) == secret
         return Verified(secret.user, None) if right and is_known else WRONG

@@ -1,6 +1,6 @@
 """Verifies signatures of TubeMQ's users, and issues tokens that replace them (method `signature`).
 
-`gateway.identity.signature` defines both.
+`gateway.identity.signature` defines signatures and tokens.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ one."""
 
 
 class Known(NamedTuple):
-    """The users of a file. `users`: passwords by name. `by_short`: names by their hash
+    """The users of a file. `users`: passwords by user name. `by_short`: user names by their hash
     (`signature.short`)."""
 
     users: Users
@@ -42,9 +42,10 @@ def make_verifier(settings: model.Signature, needs: Needs) -> SignatureVerifier:
 
 class SignatureVerifier:
     """Verifies signatures by the passwords in a file, which is read again when it changes.
-    `window`: seconds by which the time that a client has signed may differ from the gateway's.
+    `window`: seconds by which the time in a signature may differ from the gateway's time.
 
-    Raises `ConfigurationError` if the file is wrong at the start; later the last good one counts.
+    Raises `ConfigurationError` if the file is wrong at the start. If it becomes wrong later, its
+    last good content is still used.
     """
 
     def __init__(self, path: Path, window: float, log: Log) -> None:
@@ -54,8 +55,8 @@ class SignatureVerifier:
     def verify(
         self, data: bytes, now_wall: float, _certificate: bytes | None = None
     ) -> Verified | Denial:
-        """Return the principal of a signature or a token, or a denial; of a token that is a text,
-        also when it expires. `data`: what the client shows."""
+        """Return the principal that a signature or a token proves, or a denial. If the token is a
+        text, the result also says when it expires. `data`: what the client shows."""
         known = self._file.current()
         if data.startswith(NUMBER_SHOWN):
             return self._by_number(known, data, now_wall)
@@ -85,8 +86,8 @@ class SignatureVerifier:
         return WRONG
 
     def tokens(self, data: bytes, client: str, now_wall: float) -> Tokens | None:
-        """Return new tokens for the client with this id; None if the user is no longer in the file.
-        `data`: the signature or text that the client has shown, and that was accepted."""
+        """Return new tokens for a client; None if its user is no longer in the file. `data`: the
+        signature or text by which the client was accepted. `client`: the client id."""
         shown = signature.read(data.decode(errors="replace"))
         users = self._file.current().users
         if shown is None or shown.user not in users:

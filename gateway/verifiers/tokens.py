@@ -48,8 +48,8 @@ def _source(issuer: model.Issuer, needs: Needs) -> KeySource | list[TokenKey]:
 
 
 def keys_of(issuer: model.Issuer) -> tuple[str, Fetch]:
-    """Return an issuer's name for logs and metrics, and the function that fetches its keys from its
-    server. Raises `ConfigurationError`."""
+    """Return an issuer's name for logs and metrics, and a function that fetches the issuer's keys
+    from its server. Raises `ConfigurationError`."""
     from gateway.remote.fetching import Fetcher  # only if needed, as its HTTP takes 60 ms
 
     fetcher = Fetcher(issuer.ca_file)

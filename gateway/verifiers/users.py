@@ -18,12 +18,12 @@ Users = TypeVar("Users")
 
 
 class UserFile(Generic[Users]):
-    """The users in a file, which is read again when it changes. `what`: how its errors begin.
-    `read`: returns the users in the content of the file, and raises `ConfigurationError` if it is
-    wrong.
+    """The users in a file, which is read again when it changes. `what`: a description of the file,
+    with which the texts of errors begin. `read`: returns the users in the file's content, or raises
+    `ConfigurationError` if the content is wrong.
 
-    Raises `ConfigurationError` if the file is wrong at the start; later the last good one counts.
-    `users`: those of the last look.
+    Raises `ConfigurationError` if the file is wrong at the start. If it becomes wrong later, its
+    last good content is still used. `users`: as of the last check of the file.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class UserFile(Generic[Users]):
         self.users = self._load()
 
     def current(self) -> Users:
-        """Return the users; read the file again first if it has changed."""
+        """Return the users. If the file has changed, it is read again first."""
         now = sign(self._path)
         if now != self._sign:
             self._sign = now

@@ -10,7 +10,7 @@ from gateway.wire.subject import NOBODY, Subject
 
 
 class Action(StrEnum):
-    """The actions to which clients are admitted, and which rules can limit."""
+    """The actions of clients that the gateway admits or denies, and that rules can limit."""
 
     PRODUCE = "produce"
     CONSUME = "consume"
@@ -33,25 +33,28 @@ ENDLESS = 1 << 62
 
 
 class Patience(NamedTuple):
-    """The most messages and bytes of an account that may wait before further frames are refused."""
+    """How many messages and bytes of one account may wait in the gateway. Frames beyond these
+    bounds are refused."""
 
     messages: float
     bytes: float
 
 
 class Waited(NamedTuple):
-    """The number of times that an account waited under one rule, and the seconds in total."""
+    """How often an account waited under one rule, and for how many seconds in total."""
 
     times: int
     seconds: float
 
     def minus(self, earlier: Waited) -> Waited:
-        """Return the waits since an earlier state of the same account."""
+        """Return the waits that were added since `earlier`, an earlier value for the same account
+        and rule."""
         return Waited(self.times - earlier.times, self.seconds - earlier.seconds)
 
 
 class Waits:
-    """The finished waits of one account, or of several, by the id of the rule that caused them."""
+    """The finished waits of one account, or of several accounts, by the id of the rule that made
+    them wait."""
 
     __slots__ = ("_began", "_rule", "by_rule")
 
@@ -61,17 +64,18 @@ class Waits:
         self._began = 0.0
 
     def begin(self, rule: str, now: float) -> None:
-        """Begin a wait for allowance under a rule. `now`: seconds of the monotonic clock."""
+        """Begin to measure a wait that a rule causes. `now`: seconds of the monotonic clock."""
         self._rule, self._began = rule, now
 
     def end(self, now: float) -> None:
-        """End the current wait, if there is one, and count it."""
+        """End the current wait and count it. If no wait is in progress, do nothing. `now`: seconds
+        of the monotonic clock."""
         if self._rule is not None:
             self._add(self._rule, Waited(1, max(0.0, now - self._began)))
             self._rule = None
 
     def add(self, other: Waits) -> None:
-        """Add the finished waits of another account."""
+        """Add the finished waits of another account to these."""
         for rule, waited in other.by_rule.items():
             self._add(rule, waited)
 
@@ -102,7 +106,7 @@ class _Counters:
 
     @property
     def held(self) -> bool:
-        """Return whether no allowance is left, of messages or of bytes."""
+        """Return whether the account's allowance of messages, or that of bytes, is used up."""
         return self.messages >= self.messages_ceiling or self.bytes >= self.bytes_ceiling
 
 
@@ -113,7 +117,7 @@ else:
 
 
 class Burst(NamedTuple):
-    """Messages and bytes that may come at once; `ENDLESS` without a limit."""
+    """How many messages and bytes may pass at once under a limit; `ENDLESS` without a limit."""
 
     messages: int
     bytes: int
@@ -168,13 +172,15 @@ class Account(Counters):
 
     @property
     def topic(self) -> str:
-        """Return the name under which metrics count the topic; empty without a topic."""
+        """Return the name under which metrics count the topic; empty if the account has no
+        topic."""
         topic = self.subject.topic
         return "" if topic is None else topic.name
 
     @property
     def frames(self) -> int:
-        """Return the number of passed frames, which the scanner need not count by itself."""
+        """Return how many frames were forwarded: `messages` less `surplus`, so that scanners need
+        not count frames as well."""
         return self.messages - self.surplus
 
     @property
@@ -184,42 +190,48 @@ class Account(Counters):
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether frames of this account are queued, and none of them may pass now."""
+        """Return whether frames of this account are queued because its allowance is used up."""
         return self.held and self.queued > 0
 
     @property
     def outstanding(self) -> int:
-        """Return the number of in-flight frames: passed to the broker, and without a receipt."""
+        """Return the number of in-flight frames: frames that were forwarded to the broker and have
+        no receipt yet."""
         return self.frames - self.receipts
 
     @property
     def wanted(self) -> int:
-        """Return how many messages a consumer has requested and not received yet."""
+        """Return how many messages a consumer has requested from the broker and not received
+        yet."""
         return max(0, self.asked - self.messages)
 
     def count(self, messages: int) -> None:
-        """Count one frame with this number of messages."""
+        """Count one forwarded frame, and the `messages` in it."""
         self.messages += messages
         self.surplus += messages - 1
 
     def begin_wait(self, rule: str, now: float) -> None:
-        """Begin a wait of this account's frames under a rule. `now`: monotonic seconds."""
+        """Begin to measure a wait of this account's frames that a rule causes. `now`: seconds of
+        the monotonic clock."""
         if self.waits is None:
             self.waits = Waits()
         self.waits.begin(rule, now)
 
     def end_wait(self, now: float) -> None:
-        """End the current wait, if there is one. `now`: monotonic seconds."""
+        """End the current wait and count it. If no wait is in progress, do nothing. `now`: seconds
+        of the monotonic clock."""
         if self.waits is not None:
             self.waits.end(now)
 
     def hold(self) -> None:
-        """Remove the whole allowance: no ceiling stays above its counter. Debt stays."""
+        """Take away the account's unused allowance: a ceiling above its counter is lowered to the
+        counter. Debt is kept."""
         self.messages_ceiling = min(self.messages_ceiling, self.messages)
         self.bytes_ceiling = min(self.bytes_ceiling, self.bytes)
 
     def grant(self, messages: int = ENDLESS, size: int = ENDLESS) -> None:
-        """Raise the ceilings by a number of messages, and by `size` bytes. Debt stays."""
+        """Add `messages` and `size` bytes to the account's allowance. If the account is in debt,
+        the grant reduces the debt first."""
         self.messages_ceiling = _raised(self.messages_ceiling, messages)
         self.bytes_ceiling = _raised(self.bytes_ceiling, size)
 

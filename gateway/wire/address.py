@@ -33,7 +33,7 @@ class Address(NamedTuple):
 
     @property
     def pair(self) -> tuple[str, int]:
-        """Return host and port, as the socket module takes them."""
+        """Return the host and the port, as the socket module takes them."""
         return self.host, self.port
 
     def __str__(self) -> str:
@@ -52,9 +52,9 @@ Schemes = Mapping[str, Scheme]
 
 
 def parse_url(text: str, schemes: Schemes) -> Address:
-    """Return the address of a URL: `scheme://host[:port]` or `scheme://[IPv6 address][:port]`.
+    """Return the address in a URL: `scheme://host[:port]` or `scheme://[IPv6 address][:port]`.
 
-    Raises `ValueError`. Its text does not repeat `text`, which may hold a password.
+    Raises `ValueError`. The error's text does not repeat the URL, which may contain a password.
     """
     name, mark, rest = text.partition("://")
     if not mark:
@@ -68,8 +68,8 @@ def parse_url(text: str, schemes: Schemes) -> Address:
 def parse_address(text: str, default_port: int | None = None) -> Address:
     """Return the address in `host:port` or `[IPv6 address]:port`.
 
-    `default_port`: the port of a text without one; None: a port is required. Raises `ValueError` as
-    `parse_url` does.
+    `default_port`: the port if the text has no port; None: the text must have a port. Raises
+    `ValueError` as `parse_url` does.
     """
     host, port = parse_host_port(text)
     port = default_port if port is None else port
@@ -79,7 +79,8 @@ def parse_address(text: str, default_port: int | None = None) -> Address:
 
 
 def parse_host_port(text: str) -> tuple[str, int | None]:
-    """Return host and port of a text. The host may be empty; the port may be 0, or None: missing.
+    """Return the host and the port in a text. The host may be empty. The port may be 0, and is None
+    if the text has no port.
 
     Raises `ValueError` as `parse_url` does.
     """
@@ -91,7 +92,8 @@ def parse_host_port(text: str) -> tuple[str, int | None]:
 
 
 def split_urls(text: str) -> list[str]:
-    """Split `scheme://a,b:1` into one URL for each host. A host may have a scheme of its own."""
+    """Split `scheme://a,b:1` into one URL for each host. A host with a scheme of its own keeps that
+    scheme."""
     parts = [part.strip() for part in text.strip().split(",")]
     scheme, mark, _ = parts[0].partition("://")
     return [part if "://" in part else f"{scheme}{mark}{part}" for part in parts]

@@ -37,22 +37,24 @@ UNDIALLED = {
 
 
 class Guest(Protocol):
-    """A client whose connection is being opened: the `Client` of each protocol."""
+    """A client whose connection is being opened; each protocol's `Client` is one."""
 
     subject: Subject
     quota: Quota
     slot: Slot | None
 
     def leave(self) -> None:
-        """Give back the connection's slot and its quota of the memory budget."""
+        """Give back what the connection took at its admission: its slot, and its bytes of the
+        memory budget."""
 
 
 def admit(services: Services, guest: Guest, size: int, pair: Opening) -> Opening:
-    """Admit a client, then continue with the opening `pair`; return its outcome, or a `Refused`.
+    """Admit a client, then run `pair`, the rest of the opening. Return the outcome of `pair`, or a
+    `Refused` if the client is not admitted.
 
     Admission takes `size` bytes of the memory budget and a slot for the connection, and waits until
-    rate limits let the client connect. A refused client gives back what it took; the session of an
-    opened pair does so at its end.
+    rate limits let the client connect. If no pair opens, the client gives back the bytes and the
+    slot; the session of an opened pair gives them back at its end.
     """
     if not guest.quota.fits(size):
         return Refused(EndReason.OUT_OF_MEMORY, detail="no room for another connection")
@@ -75,7 +77,8 @@ def admit(services: Services, guest: Guest, size: int, pair: Opening) -> Opening
 
 
 def pace(services: Services, client: Subject) -> Generator[Step, StepResult, Denial | None]:
-    """Wait until rate limits let a client connect. Return None then, or the denial of a rule."""
+    """Wait until rate limits let a client connect, then return None. Return the denial if a rule
+    refuses the client."""
     if Action.CONNECT not in services.paced:
         return None
     wait = services.wait(Action.CONNECT, client)
@@ -90,11 +93,13 @@ def pace(services: Services, client: Subject) -> Generator[Step, StepResult, Den
 
 
 def silent(denial: StepResult) -> Refused:
-    """Return the `Refused` of a client that did not send a frame. `denial`: result of `Receive`."""
+    """Return the `Refused` of a client from which no whole frame came. `denial`: the result of
+    `Receive`."""
     assert isinstance(denial, Denial)
     return Refused(SILENCES.get(denial.refusal, EndReason.CLIENT_CLOSED), detail=denial.text)
 
 
 def undialled(denial: Denial) -> Refused:
-    """Return the `Refused` of a client without a broker. `denial`: result of `Dial`."""
+    """Return the `Refused` of a client for which no broker could be reached. `denial`: the result
+    of `Dial`."""
     return Refused(UNDIALLED.get(denial.refusal, EndReason.NO_BROKER), detail=denial.text)

@@ -33,7 +33,7 @@ class Budget:
         return own <= self.size - self.taken - size
 
     def add(self, address: str, size: int) -> None:
-        """Add `size` bytes, which may be negative, to the count of an address and to `taken`."""
+        """Count `size` bytes for an address, and in `taken`. A negative `size` gives bytes back."""
         self.taken += size
         own = self._of_address.get(address, 0) + size
         if own:
@@ -43,8 +43,8 @@ class Budget:
 
 
 class Quota:
-    """The bytes of a budget that one connection has taken, which count for the holder of its
-    client's address (see `holder`)."""
+    """The bytes of the memory budget that one connection has taken. They count for the holder of
+    its client's address (see `holder`)."""
 
     __slots__ = ("_address", "_budget", "taken")
 
@@ -58,7 +58,8 @@ class Quota:
         return self._budget.fits(self._address, size)
 
     def take(self, size: int) -> None:
-        """Take `size` bytes. Call `fits` first, unless as many bytes were only just given back."""
+        """Take `size` bytes from the budget. Call `fits` first, unless at least as many bytes were
+        given back just before."""
         self.taken += size
         self._budget.add(self._address, size)
 
@@ -67,5 +68,6 @@ class Quota:
         self.take(-size)
 
     def close(self) -> None:
-        """Give all bytes back, because the connection is over."""
+        """Give all bytes of this connection back to the budget, because the connection has
+        ended."""
         self.give_back(self.taken)

@@ -98,7 +98,8 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A refusal. `text` reaches the client, so it holds no broker address and no credential."""
+    """A refusal. Its `text` is sent to the client, so it contains no broker address and no
+    credential."""
 
     refusal: Refusal
     text: str
@@ -106,9 +107,8 @@ class Denial:
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The identity of a client. `verified`: the gateway has checked the credential; otherwise the
-    broker does. `expires_at`: wall-clock time at which the credential expires; None: never.
-    """
+    """The identity of a client. `verified`: the gateway has checked the credential; if False, the
+    broker checks it. `expires_at`: wall-clock time at which the credential expires; None: never."""
 
     name: str
     verified: bool
@@ -149,24 +149,24 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Forward:
-    """Send the stop frame on as it came."""
+    """Forward the stop frame unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Send these bytes on in place of the stop frame."""
+    """Forward these bytes in place of the stop frame."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Drop the stop frame."""
+    """Do not forward the stop frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inject:
-    """Send whole frames of the gateway's own in a direction, at its next frame border."""
+    """Send whole frames that the gateway made, in this direction, at the next frame border."""
 
     direction: Direction
     data: bytes
@@ -174,7 +174,7 @@ class Inject:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Do not read a direction until a time of the monotonic clock."""
+    """Read no bytes of this direction until a time of the monotonic clock."""
 
     direction: Direction
     until: float
@@ -182,15 +182,16 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Postpone:
-    """Offer the stop frame to the session again at a time of the monotonic clock, or at `Resume`.
-    Its direction is not read before."""
+    """Give the stop frame to the session again at a time of the monotonic clock, or earlier at a
+    `Resume`. Until then its direction is not read."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class Resume:
-    """Offer the postponed stop frame of a direction to the session now, if there is one."""
+    """Give the postponed stop frame of this direction to the session now. Without a postponed frame
+    nothing happens."""
 
     direction: Direction
 
@@ -211,7 +212,7 @@ class Later:
     """Call `then(now)` at a time of the monotonic clock.
 
     `then` returns effects, and raises `PeerError` if the client is at fault. The session bounds the
-    memory that it keeps until then.
+    memory that its waiting callbacks take.
     """
 
     until: float
@@ -220,15 +221,15 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class Prolong:
-    """Let the pair live on until a time of the monotonic clock, at which the client's newer
-    credential expires; `math.inf`: without end."""
+    """Move the end of the pair to a time of the monotonic clock, when the client's newer credential
+    expires; `math.inf`: the credential never expires."""
 
     until: float
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """End the pair, after sending `farewell` to the client."""
+    """Send `farewell` to the client, then end the pair."""
 
     reason: EndReason
     farewell: bytes = b""
@@ -240,7 +241,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Queue the stop frame, or `frame` in its place, until the account has allowance."""
+    """Queue the stop frame, or `frame` in its place, until the account has allowance again."""
 
     account: Account
     frame: bytes = b""
@@ -248,8 +249,8 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Send `data`, a synthetic response, to the client once all earlier frames of the account have
-    their receipts."""
+    """Send `data`, a synthetic response, to the client, but only when all earlier frames of the
+    account have their receipts."""
 
     account: Account
     data: bytes
@@ -257,19 +258,21 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Await:
-    """Call `Holding.delivered` at the next grant of allowance to this account."""
+    """Call `Holding.delivered` when this account gets its next grant of allowance."""
 
     account: Account
 
 
 @dataclass(frozen=True, slots=True)
 class Attend:
-    """Call `Holding.delivered` after each delivery to the client, until it returns None."""
+    """Call `Holding.delivered` after each chunk sent to the client, until `delivered` returns
+    None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Discard:
-    """Discard the queue of this account, and stop awaiting allowance for it."""
+    """Discard the queued frames of this account, and no longer wait for a grant of allowance to
+    it."""
 
     account: Account
 
@@ -305,7 +308,7 @@ DROP: Effects = (Drop(),)
 
 
 class Peer(IntEnum):
-    """The peer to which a step of a conversation applies."""
+    """The peer with which a step of a conversation deals."""
 
     CLIENT = 0
     BROKER = 1
@@ -313,14 +316,16 @@ class Peer(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Wait for one frame. Result: its bytes, or a `Denial` (closed, timed out, too large)."""
+    """Wait for one frame. Result: the bytes of the frame; a `Denial` if the peer closed, was too
+    late, or sent too large a frame."""
 
     peer: Peer
 
 
 @dataclass(frozen=True, slots=True)
 class Peek:
-    """Wait for `count` bytes, at most 4096, and leave them unread. Result: these, or a `Denial`."""
+    """Wait for `count` bytes, at most 4096, and leave them unread. Result: these bytes, or a
+    `Denial` as for `Receive`."""
 
     peer: Peer
     count: int
@@ -328,7 +333,7 @@ class Peek:
 
 @dataclass(frozen=True, slots=True)
 class Transmit:
-    """Send bytes. Result: None, even if the peer is gone, which the next `Receive` reports."""
+    """Send bytes. Result: None, even if the peer is gone; the next `Receive` then reports that."""
 
     peer: Peer
     data: bytes
@@ -336,9 +341,9 @@ class Transmit:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Wait `seconds`, or until the conversation's deadline if that is earlier. Result: None.
+    """Wait `seconds`, or until the conversation's deadline if that comes first. Result: None.
 
-    `yields`: meanwhile the opening may be cancelled in favour of newer ones, like an opening whose
+    `yields`: during the wait, newer openings may displace this one, as they displace openings whose
     client is silent.
     """
 
@@ -348,10 +353,10 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Dial:
-    """Connect to a broker; any healthy one if `target` is None. Result: `Dialled` or `Denial`.
+    """Connect to the broker `target`; None: to any healthy broker. Result: `Dialled` or `Denial`.
 
-    `principal`: the client's name, which the PROXY header to the broker may state; None: not known,
-    or stated before.
+    `principal`: the client's name, which the PROXY header to the broker may state; None: the name
+    is not known, or was stated before.
     """
 
     target: Address | None = None
@@ -360,7 +365,8 @@ class Dial:
 
 @dataclass(frozen=True, slots=True)
 class Dialled:
-    """A broker connection. `fresh`: the connection is new; a pooled one has been opened before."""
+    """A broker connection. `fresh`: the connection is new; if False, it comes from a pool, and was
+    opened for an earlier conversation."""
 
     address: Address
     fresh: bool = True
@@ -368,11 +374,11 @@ class Dialled:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Wait for a decision about the client that takes more than memory, such as fetching a key.
-    Result: the result of `response`; a `Denial` at the conversation's deadline.
+    """Wait until a decision about the client is made that needs more than memory, such as the fetch
+    of a key. Result: what `response` returns; a `Denial` at the conversation's deadline.
 
-    `response`: makes the decision. Clients can cause such waits at will, so meanwhile the opening
-    may be cancelled in favour of newer ones, like an opening whose client is silent.
+    `response`: makes the decision. Clients can cause such waits at will, so during the wait newer
+    openings may displace this one, as they displace openings whose client is silent.
     """
 
     response: Callable[[], Awaitable[Principal | Denial | None]]
@@ -384,8 +390,8 @@ StepResult = bytes | Dialled | Principal | Denial | None
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The opening ended without a pair: send `farewell` to the client, then close. `caller`: what
-    is known of the client."""
+    """The opening ended without a pair: `farewell` is sent to the client, then the connection is
+    closed. `caller`: what is known of the client."""
 
     reason: EndReason
     farewell: bytes = b""
@@ -395,7 +401,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The opening ended with a pair. All earlier frames were transmitted already."""
+    """The opening ended with a pair. All frames before its end were transmitted already."""
 
     session: Session
 
@@ -406,7 +412,8 @@ Opening = Generator[Step, StepResult, Opened | Refused]
 def settled(
     response: Principal | Denial | Settle,
 ) -> Generator[Step, StepResult, Principal | Denial]:
-    """Return the principal or denial of a client; wait for it if `response` is a `Settle`."""
+    """Return the principal or the denial of a client. If `response` is a `Settle`, wait for its
+    result and return that."""
     if not isinstance(response, Settle):
         return response
     result = yield response
@@ -420,30 +427,32 @@ masked), its size in bytes, and the decision about it."""
 
 
 class Entry(Protocol):
-    """The entry of a protocol on one listener: it opens connections."""
+    """Opens the connections of one protocol on one listener."""
 
     def frame_length(self, head: bytes | bytearray) -> int:
-        """Return the size of a frame from its first bytes; 0: more bytes are needed."""
+        """Return the size of a frame, in bytes, from its first bytes; 0: more bytes are needed to
+        tell."""
         ...
 
     def open(self, origin: Origin) -> Opening:
-        """Return the opening conversation of one new client connection."""
+        """Return the conversation that opens one new client connection."""
         ...
 
     def refuse(self, denial: Denial) -> bytes:
-        """Return the frame that refuses a connection before anything is read from it."""
+        """Return the frame that refuses a connection from which nothing was read yet."""
         ...
 
     def describe(self, direction: Direction, frame: bytes) -> str:
-        """Return a description of a frame, which may be truncated, with secrets masked."""
+        """Return a text that describes a frame, with secrets masked. The frame may be truncated."""
         ...
 
 
 class Job(Protocol):
-    """A conversation beside an open pair. Its outcome, bytes or a denial, goes to the session.
+    """A conversation that runs beside an open pair. Its outcome, bytes or a denial, is handed to
+    the session.
 
-    `patience`: seconds that the job may take. `failed`: outcome if the conversation fails. `late`:
-    outcome if the conversation takes longer.
+    `patience`: seconds that the job may take. `failed`: the outcome if the conversation fails.
+    `late`: the outcome if the conversation takes longer than `patience`.
     """
 
     @property
@@ -480,48 +489,46 @@ class Scanner(Protocol):
     def stop(self) -> int: ...
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
-        """Return the offset up to which `chunk[start:end]` may go on.
+        """Return the offset up to which the bytes of `chunk[start:end]` may be forwarded.
 
-        Bytes beyond that offset are either a stop frame (`stop` > 0; its end may not have arrived),
-        or a part that is only read whole, such as a header, and that the chunk's end truncates: the
-        caller offers it again with the bytes that follow. A scanner may overwrite bytes that pass,
-        but never changes their number.
+        Behind that offset is either a stop frame (`stop` > 0; its end may not have arrived), or the
+        begin of a part that is only read as a whole, such as a header, and that the chunk's end
+        truncates. The caller scans the begin of such a part again, together with the bytes that
+        follow. A scanner may overwrite bytes that are forwarded, but never changes their number.
 
-        Raises `PeerError` if the bytes violate the protocol. `owed` stays unchanged then, because
-        the plane sends a farewell only at a frame border.
+        Raises `PeerError` if the bytes violate the protocol. `owed` is unchanged then, because the
+        plane sends a farewell only at a frame border.
         """
         ...
 
 
 class Holding(Protocol):
-    """The part of a session that queues frames until they have allowance, for protocols whose
-    clients can wait. Other sessions respond to a frame beyond its limit, or pause the connection.
+    """The part of a session that queues frames until their account has allowance, in protocols
+    whose clients can wait. In other protocols the session responds to a frame beyond its limit at
+    once, or pauses the connection.
 
-    `given_up`: seconds after which a client gives up on a frame that waits; `math.inf`: never.
+    `given_up`: seconds after which a client gives up a frame that waits; `math.inf`: never.
     """
 
     @property
     def given_up(self) -> float: ...
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """Return the offset up to which `chunk[start:end]` holds whole frames that must wait behind
-        the stop frame of this held account. Return `start` without such frames, or if looking for
-        them is not cheap.
-        """
+        """Return the end of the whole frames at `chunk[start:end]` that must wait behind a stop
+        frame of this account, which has no allowance. Return `start` if there are no such frames,
+        or if the search for them would be expensive."""
         ...
 
     def delivered(self, now: float) -> Effects | None:
-        """Return the effects of a delivery to the client or of a grant: requests that may now go to
-        the broker, and a pause of a direction that brings too much. None: no account waits for
-        either event, and none is about to get too much.
-        """
+        """Return what to do after bytes were sent to the client, or after a grant of allowance:
+        requests that may now be sent to the broker, and a pause of a direction that brings too
+        much. None: no account waits for either event, and none is about to get too much."""
         ...
 
     def reset(self, account: Account) -> Effects | None:
-        """Return the effects of the next step of making the client open the producer of this
-        account again; None: no step is left. The producer's queued frames are discarded, and the
-        client sends them again.
-        """
+        """Return the effects of the next step towards making the client open this account's
+        producer again; None: no step is left. The producer's queued frames are discarded, and the
+        client sends them again."""
         ...
 
 
@@ -560,21 +567,23 @@ class Session(Protocol):
     @property
     def moves_at(self) -> float | None:
         """Return the wall-clock time at which the broker ends the pair, because the gateway's own
-        credential expires; the client must be moved before. None: there is no such time."""
+        credential expires: the client must reconnect before that. None: there is no such time."""
         ...
 
     @property
     def may_move(self) -> bool:
-        """Return whether the gateway has a newer credential of its own, so that moving helps."""
+        """Return whether the gateway already has a newer credential of its own: only then does it
+        help to make the client reconnect."""
         ...
 
     def opened(self, now: float) -> Effects:
-        """Return the first effects of the pair. The plane calls this once, before any frame."""
+        """Return the effects with which the pair begins. The plane calls this once, before any
+        frame."""
         ...
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """Return the effects that decide one whole stop frame. Raises `PeerError` if the frame
-        violates the protocol."""
+        """Return what to do with one whole stop frame. Raises `PeerError` if the frame violates the
+        protocol."""
         ...
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
@@ -586,18 +595,21 @@ class Session(Protocol):
 
     def expiring(self, now: float) -> Effects:
         """Return the effects that ask the client for reauthentication, because its credential is
-        about to expire; none if the protocol or the client does not support that."""
+        about to expire. There are no effects if the protocol or the client does not support
+        reauthentication."""
         ...
 
     def leave(self, now: float) -> Effects | None:
-        """Return the effects of the next step of moving the client to another gateway; None: no
-        step is left."""
+        """Return the effects of the next step of moving the client to another gateway; None: all
+        steps were taken."""
         ...
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """Return the frame that tells the client why the plane ends the pair; empty: none."""
+        """Return the frame that tells the client why the plane ends the pair; empty if the client
+        gets no frame."""
         ...
 
     def close(self) -> bool:
-        """Release some accounts of a pair that is over. Call this again while it returns True."""
+        """Release some accounts of a pair that has ended. Return whether accounts are left: call
+        `close` again then."""
         ...

@@ -13,8 +13,9 @@ PREFIX = 64
 
 
 def holder(host: str) -> str:
-    """Return the network of an IPv6 address, the IPv4 address of an IPv4-mapped one
-    (`::ffff:10.0.0.1`), and any other host unchanged."""
+    """Return the host or network whose part of the memory an address uses: for an IPv6 address its
+    network, for an IPv4-mapped one (`::ffff:10.0.0.1`) the IPv4 address, and for any other host the
+    host itself."""
     if ":" not in host:
         return host
     try:

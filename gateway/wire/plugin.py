@@ -49,14 +49,14 @@ class FrameBounds:
     text: int = 4096
 
     def collected_from(self, broker: int) -> int:
-        """Return the bound of a stop frame, in bytes, at a broker that allows frames of `broker`
-        bytes. Whatever the broker allows, one frame gets no more memory than all frames together.
-        """
+        """Return how many bytes of a stop frame may be held in memory if the broker allows frames
+        of `broker` bytes. One frame never gets more memory than all frames of the process may have
+        together."""
         return max(self.collected, min(broker, self.all_collected))
 
     @property
     def largest_message(self) -> int:
-        """Return the largest message, in bytes, whose frame may be held whole."""
+        """Return the bytes of the largest message whose frame may be held in memory as a whole."""
         return max(self.collected, self.all_collected) - FRAME_PADDING
 
 
@@ -145,5 +145,5 @@ class Plugin:
     tells_largest: bool = False
 
     def why_not(self, setting: str) -> str:
-        """Return why a setting has no meaning in this protocol, and what to do instead."""
+        """Return why a setting has no meaning in this protocol, and what a user does instead."""
         return self.instead.get(setting, f"{self.name} has nothing of the kind; leave it out")

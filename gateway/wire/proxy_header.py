@@ -100,7 +100,7 @@ _UNSPECIFIED = LINE + b"UNKNOWN"
 
 
 class HeaderError(PeerError):
-    """Bytes that are not a header of the PROXY protocol, or a malformed one."""
+    """The bytes are no header of the PROXY protocol, or a malformed header."""
 
 
 class Value(NamedTuple):
@@ -112,9 +112,8 @@ class Value(NamedTuple):
 
 class Header(NamedTuple):
     """A decoded header. `source`: the client's address. `destination`: the address that the client
-    connected to. Both None: the connection's own addresses count. `values`: the TLVs, without
-    checksum and padding.
-    """
+    connected to. If both are None, the addresses of the connection itself apply. `values`: the
+    TLVs, without checksum and padding."""
 
     source: Address | None = None
     destination: Address | None = None
@@ -128,8 +127,8 @@ _SAYS_NOTHING = Header()
 
 
 def size_of(head: bytes | bytearray) -> int:
-    """Return the size of a header in bytes, from its first bytes. 0: more bytes are needed, and all
-    bytes so far belong to the header. Raises `HeaderError`."""
+    """Return the size of a header in bytes, from the first bytes of a connection. Return 0 if more
+    bytes are needed to tell; all bytes so far belong to the header then. Raises `HeaderError`."""
     if SIGNATURE.startswith(head[: len(SIGNATURE)]):
         return _size_of_binary(head)
     if LINE.startswith(head[: len(LINE)]):
@@ -244,8 +243,8 @@ def _is_intact(header: bytes, at: int, length: int) -> bool:
 
 
 def load() -> None:
-    """Import the module that checksums need before any connection: a connection that has the last
-    file descriptor could not."""
+    """Import the module that computes checksums, before the first connection: an import later would
+    fail if a connection has taken the process's last file descriptor."""
     import crc32c  # noqa: F401
 
 
@@ -254,9 +253,9 @@ def load() -> None:
 
 class Tls(NamedTuple):
     """The TLS session of a client. `version`: such as `TLSv1.3`. `certificate`: the client has
-    shown a certificate, which was verified. `now`: it did so on this connection, not on an earlier
-    one whose session it resumed. `common_name`: of the certificate.
-    """
+    shown a certificate, and it was verified. `now`: the certificate was shown on this connection,
+    not on an earlier connection whose session was resumed. `common_name`: the name in the
+    certificate."""
 
     version: str
     certificate: bool = False
@@ -265,7 +264,7 @@ class Tls(NamedTuple):
 
     @property
     def value(self) -> Value:
-        """Return the TLV that describes the session (section 2.2.6)."""
+        """Return the TLV that describes this TLS session (section 2.2.6)."""
         flags = _WITH_TLS
         if self.certificate:
             flags |= _CERTIFICATE_BEFORE | (_CERTIFICATE_NOW if self.now else 0)
@@ -282,8 +281,9 @@ LOCAL_HEADER = _FIXED.pack(SIGNATURE, LOCAL, 0, 0)
 
 
 def made(header: Header) -> bytes:
-    """Encode a header in version 2; `LOCAL_HEADER` without addresses. TLVs that would make it
-    longer than `LONGEST` are left out whole, because a truncated name would be another name."""
+    """Encode a header in version 2; without addresses this is `LOCAL_HEADER`. A TLV that would make
+    the header longer than `LONGEST` is left out as a whole, because a truncated name would be
+    another name."""
     if header.source is None or header.destination is None:
         return LOCAL_HEADER
     family, addresses = _packed(header.source, header.destination)

@@ -13,8 +13,8 @@ _UNKNOWN = Denial(Refusal.NOT_READY, "whether this client may do this is not kno
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """See `contract.Job`. `asks`: functions that each ask the policy agent one question, and keep
-    the decision in memory for a while."""
+    """The `contract.Job` that asks the policy agent. `asks`: functions that each ask the agent one
+    question, and keep its decision in memory for a while."""
 
     asks: tuple[Callable[[], Awaitable[None]], ...]
 

@@ -23,8 +23,8 @@ Kafka's brokers ask for 4,096 to 16,384."""
 
 
 class ScramKeys(NamedTuple):
-    """The keys of a password (RFC 5802 section 3): ClientKey, which is enough to log in, StoredKey
-    and ServerKey."""
+    """The keys that SCRAM derives from a password (RFC 5802 section 3): ClientKey, which is enough
+    to log in, StoredKey and ServerKey."""
 
     client: bytes
     stored: bytes
@@ -35,10 +35,10 @@ class ScramKeys(NamedTuple):
 
 
 def scram_keys(mechanism: str, password: bytes, salt: bytes, iterations: int) -> ScramKeys:
-    """Return the keys of a password. This takes 0.6 to 1.3 µs for each iteration.
+    """Return SCRAM's keys for a password. This takes 0.6 to 1.3 µs for each iteration.
 
-    The password is taken as it is, without SASLprep: Kafka's brokers and clients do not prepare it
-    either.
+    The password is used unchanged, without SASLprep: Kafka's brokers and clients do not prepare
+    passwords either.
     """
     hash = SCRAM_HASHES[mechanism]
     salted = hashlib.pbkdf2_hmac(hash, password, salt, iterations)
@@ -50,7 +50,7 @@ def scram_keys(mechanism: str, password: bytes, salt: bytes, iterations: int) ->
 @dataclass(frozen=True, slots=True)
 class ScramSecret:
     """A user's secret for one SCRAM mechanism: enough to verify a client that has the password, not
-    enough to log in. The secret of an unknown user is made up, and looks the same."""
+    enough to log in. For an unknown user the secret is made up, and looks like any other."""
 
     user: str
     mechanism: str

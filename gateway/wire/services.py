@@ -15,24 +15,24 @@ from gateway.wire.subject import Caller, Subject, TopicName
 
 
 class Again(NamedTuple):
-    """The result of `Services.wait` if it is not known yet: call it again after `seconds`. Nothing
-    is counted until then. `since`: time of the first call, by the clock of `Services`.
-    """
+    """The result of `Services.wait` while the wait is not known yet: call `wait` again after
+    `seconds`. Nothing is counted until then. `since`: time of the first call, by the clock of
+    `Services`."""
 
     seconds: float
     since: float
 
 
 class Undecided(NamedTuple):
-    """An authorization that is not decided in memory. `ask`: asks the policy agent; after that
-    `Services.forbid` knows the decision for a while."""
+    """An authorization that cannot be decided from memory. `ask`: asks the policy agent;
+    `Services.forbid` then knows the agent's decision for a while."""
 
     ask: Callable[[], Awaitable[None]]
 
 
 class Tokens(NamedTuple):
-    """Tokens that a client may show in place of a signature: a text, and a number for requests that
-    have no room for a text."""
+    """Tokens that a client may show later in place of a signature: one is a text, the other a
+    number, for requests that have no field for a text."""
 
     text: str
     number: int
@@ -44,10 +44,10 @@ the id of the client follow."""
 
 
 class Slot(Protocol):
-    """One of the connections that a client, or an address, may have at a time."""
+    """The right to one connection, of the number that a client or an address may have at a time."""
 
     def leave(self) -> None:
-        """Give the slot back."""
+        """Give the slot back, so that another connection can have it."""
         ...
 
 
@@ -60,10 +60,11 @@ class LookupOutcome(StrEnum):
 
 
 class LookupTimes(NamedTuple):
-    """The times of a lookup's request and response, in seconds; the same if no broker was asked.
+    """When a lookup's request came and its response was sent, in seconds; both are equal if no
+    broker was asked.
 
-    `subject`: its client and topic. `proven`: a broker knows the topic, so that the client has not
-    invented its tenant.
+    `subject`: the client and the topic. `proven`: a broker knows the topic, so the client has not
+    invented the topic's tenant.
     """
 
     subject: Subject
@@ -73,51 +74,54 @@ class LookupTimes(NamedTuple):
 
 
 class Services(Protocol):
-    """The methods of identity, policy and brokers that sessions call. All return at once, from
+    """What protocol sessions ask of identity, policy and brokers. All methods return at once, from
     memory; slow work is a `Job`."""
 
     def authenticate(
         self, credential: Credential, certificate: bytes | None = None
     ) -> Principal | Denial | Settle:
-        """Return the principal of a credential, and perhaps of a TLS certificate (DER); a `Denial`
-        if the client is refused; a `Settle` if the decision takes longer."""
+        """Return the principal of a credential, or of a credential and a TLS certificate (DER).
+        Return a `Denial` if the client is refused, and a `Settle` if the decision needs more
+        time."""
         ...
 
     @property
     def methods(self) -> Collection[str]:
-        """Return the methods by which the gateway verifies clients; none if brokers verify them."""
+        """Return the methods by which the gateway verifies clients; empty if brokers verify
+        clients."""
         ...
 
     def scram(self, user: str, mechanism: str) -> ScramSecret:
-        """Return the secret that verifies a user by a SCRAM mechanism; of an unknown user, one that
-        is made up. Call this only if `scram` is one of `methods`."""
+        """Return the secret by which a user is verified with a SCRAM mechanism; for an unknown
+        user, a made-up secret. Call this only if `scram` is one of `methods`."""
         ...
 
     def scram_ended(self, secret: ScramSecret, *, right: bool) -> Principal | Denial:
-        """Return the principal of a client after SCRAM, or a denial, and count either. `right`: the
-        client's proof fits the secret, which `scram` returned."""
+        """Return the principal of a client after SCRAM, or a denial, and count the success or
+        failure. `right`: the client's proof fits the secret that `scram` returned."""
         ...
 
     def tokens(self, credential: Credential, client: str) -> Tokens | None:
         """Return new tokens for the client with this id, whose credential of the method `signature`
-        was accepted; None if the user is gone since."""
+        was accepted; None if the user was removed meanwhile."""
         ...
 
     def complete(self, caller: Caller) -> Caller:
-        """Return the caller with the names of its listener and cluster added."""
+        """Return the caller with the names of its listener and its cluster filled in."""
         ...
 
     def left(self, principal: Principal) -> float:
-        """Return the seconds until a principal's credential expires; `math.inf`: never."""
+        """Return in how many seconds a principal's credential expires; `math.inf`: never."""
         ...
 
     def credential(self, principal: str | None = None) -> Credential | Denial:
-        """Return the credential for brokers: the gateway's own, or the one kept for `principal`."""
+        """Return the credential that brokers get: the gateway's own, or the one that is configured
+        for `principal`."""
         ...
 
     @property
     def paced(self) -> Collection[Action]:
-        """Return the actions that rules limit by rate; call `wait` before each of these."""
+        """Return the actions whose rate rules limit. Before each such action, call `wait`."""
         ...
 
     @property
@@ -126,109 +130,115 @@ class Services(Protocol):
         ...
 
     def setback(self, host: str) -> float:
-        """Count a failed authentication of an address; return the seconds to delay its response."""
+        """Count a failed authentication from an address. Return by how many seconds to delay the
+        response."""
         ...
 
     def slot(self, subject: Subject) -> Slot | Denial:
-        """Return a slot for an authenticated client's connection; a denial if all are taken."""
+        """Return a slot for an authenticated client's connection; a denial if the client has no
+        free slot."""
         ...
 
     @property
     def guarded(self) -> bool:
-        """Return whether requests of clients have to be authorized."""
+        """Return whether clients' requests have to be authorized: whether rules or a policy agent
+        grant rights."""
         ...
 
     def forbid(self, right: Right, subject: Subject) -> Denial | Undecided | None:
-        """Authorize a client's use of a topic. Return None if it is allowed; `Undecided` if the
-        policy agent must be asked; otherwise the denial, which is counted."""
+        """Authorize a client's use of a topic. Return None if the use is allowed, and `Undecided`
+        if the policy agent must be asked; otherwise return the denial, which is counted."""
         ...
 
     def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
-        """Return a function that tells whether a client has the right on a topic, for use with many
-        topics. Nothing is counted."""
+        """Return a function that says of any topic whether the client has the right on it, for use
+        with many topics. The function counts nothing."""
         ...
 
     def forbid_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
-        """Authorize a client on all topics of a namespace. Return None if it has the right on each;
-        otherwise the denial, which is counted. `place`: any topic of the namespace."""
+        """Authorize a client for all topics of a namespace. Return None if it has the right on
+        every topic; otherwise the denial, which is counted. `place`: any topic of the namespace."""
         ...
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None
     ) -> float | Again | Denial:
-        """Count an action under the rate limits. Return the seconds after which the subject may do
+        """Count an action under the rate limits. Return after how many seconds the subject may do
         it; `Again` if that is not known yet; a denial if the wait would be too long.
 
-        `again`: the `Again` of the last call for the same action.
+        `again`: what the last call for this action returned, if that was an `Again`.
         """
         ...
 
     def admit(self, action: Action, subject: Subject, *, again: bool = False) -> Account | Denial:
-        """Open an account under the subject's limits; return it, or a denial.
+        """Open an account under the subject's limits, and return it; return a denial if the action
+        is refused.
 
-        `again`: the producer or consumer was open before, and the broker may still have it.
+        `again`: the producer or consumer was open before, and the broker may not have closed it
+        yet.
         """
         ...
 
     def wants(self, account: Account) -> bool:
-        """Return whether a frame of this account, which has no allowance, may pass after all. If
-        not, the frame and all frames behind it wait for a grant."""
+        """Return whether a frame of this account may be forwarded although the account has no
+        allowance. If False, that frame and all frames behind it wait for a grant."""
         ...
 
     def is_in_debt(self, account: Account) -> bool:
-        """Return whether a limit of this account, or the account's share of a limit, is in debt by
-        more than a second of its rate, so that no frame should pass without allowance. This call
-        does not make the account wait."""
+        """Return whether a limit of this account, or the account's share of a limit, owes more than
+        a second of its rate, so that no frame should be forwarded without allowance. This call does
+        not make the account wait."""
         ...
 
     def due_in(self, account: Account) -> float:
-        """Return about how many seconds pass until this account has allowance; 0: it has some."""
+        """Return in about how many seconds this account gets allowance; 0: it has some now."""
         ...
 
     def burst(self, account: Account) -> Burst:
-        """Return the messages and bytes that may come at once under the account's limits while no
-        other account uses them; less if many accounts share a limit, because all their bursts
-        together must not exceed the debt that the limit allows."""
+        """Return how many messages and bytes may pass at once under the account's limits while no
+        other account uses these limits. If many accounts share a limit the burst is smaller,
+        because all their bursts together must not exceed the debt that the limit allows."""
         ...
 
     def release(self, account: Account) -> None:
-        """Close the account of a producer or consumer that is gone; its counts stay."""
+        """Close the account of a producer or consumer that no longer exists. Metrics keep its
+        counts."""
         ...
 
     def advertise(self, broker: Address) -> Address | Denial:
-        """Return the advertised address, which stands for a broker towards clients."""
+        """Return the address that clients get in place of a broker's address."""
         ...
 
     def advertise_node(self, node: int, broker: Address) -> Address:
-        """Return the address at which clients reach the broker with this id, and remember the
-        broker's own address; for protocols whose brokers have ids."""
+        """Remember the address of the broker with this id, and return the address at which clients
+        reach this broker; for protocols whose brokers have ids."""
         ...
 
     def reached(self, origin: Origin) -> int | None:
-        """Return the id of the broker that a client wants, by the address and the TLS server name
-        that it connected to; None: any broker."""
+        """Return the id of the broker that a client wants, judged by the address that it connected
+        to and by its TLS server name; None: any broker."""
         ...
 
     def broker(self, node: int) -> Address | None:
-        """Return the address of the broker with this id; None: not known yet."""
+        """Return the address of the broker with this id; None: the address is not known yet."""
         ...
 
     def alias(self, broker: Address) -> Address | Denial:
-        """Return an alias of a broker: an address that no client knows yet. For a gateway that
-        drains."""
+        """Return an alias of a broker: an advertised address that no client knows yet. A gateway
+        that drains sends it to clients, so that they open a new connection."""
         ...
 
     def migrated(self, broker: Address) -> Address | Denial:
-        """Return the gateway's address for another cluster, to which a topic migrated. `broker`:
-        the other cluster's broker, as the migration names it."""
+        """Return the address of the gateway in front of another cluster, to which a topic migrated.
+        `broker`: a broker of that cluster, as the migration command names it."""
         ...
 
     def open(self, name: str) -> Address | Denial:
-        """Return the address of the broker behind an advertised name or an alias."""
+        """Return the address of the broker that an advertised name or an alias stands for."""
         ...
 
     def clean(self, text: str) -> str:
-        """Return a text without the broker addresses in it."""
+        """Return a text with all broker addresses removed."""
         ...
 
     @property
@@ -237,34 +247,35 @@ class Services(Protocol):
         ...
 
     def latencies(self, subject: Subject, *, proven: bool) -> Latencies:
-        """Return the object that counts the durations of a client with a topic, by tenant.
+        """Return the object that counts latencies of a client with a topic, by tenant.
 
-        `proven`: a broker knows the topic, so that the client has not invented its tenant.
+        `proven`: a broker knows the topic, so the client has not invented the topic's tenant.
         """
         ...
 
     def looked_up(self, outcome: LookupOutcome, times: LookupTimes | None = None) -> None:
-        """Count the outcome of a lookup, and its duration if `times` is given and `timed` holds."""
+        """Count the outcome of a lookup, and also its duration if `times` is given and latencies
+        are measured (`timed`)."""
         ...
 
     def answered_by_error(self, request: str, code: int) -> None:
-        """Count a broker's response that is an error. `request`: the kind of request, as the
-        protocol names it; `code`: the protocol's number of the error."""
+        """Count a broker's response that is an error. `request`: the kind of request, in the
+        protocol's words; `code`: the protocol's error code."""
         ...
 
     def ends(self, topic: TopicName) -> dict[int, int]:
-        """Return the end offsets of a topic's partitions, by partition. Sessions write into this
-        dict the end that a broker names; for protocols whose partitions have offsets."""
+        """Return a dict of the end offsets of a topic's partitions, by partition. Sessions write
+        each end that a broker states into it; for protocols whose partitions have offsets."""
         ...
 
     def committed(self, group: str, topic: TopicName, partition: int, offset: int) -> None:
-        """Keep the offset that a group has committed for a partition."""
+        """Remember the offset that a group has committed for a partition."""
         ...
 
     def deleted(self, group: str) -> None:
-        """Forget a deleted group and its offsets."""
+        """Forget a deleted group and the offsets that it committed."""
         ...
 
     def redirected(self) -> None:
-        """Count a lookup response that redirects to another broker."""
+        """Count a broker's lookup response that redirects the client to another broker."""
         ...

@@ -54,30 +54,30 @@ Draw = Callable[[int], int]
 
 
 class Durations(Protocol):
-    """Counts durations of one kind."""
+    """A histogram of one kind of duration."""
 
     def add(self, seconds: float, number: int = 1) -> None:
-        """Count `number` equal durations."""
+        """Count a duration of `seconds`, `number` times."""
 
 
 class Slowest(Protocol):
-    """Remembers the slowest sends. Sends of less than `floor` seconds are not among them before the
-    time `until`, by the plane's clock."""
+    """Remembers the slowest sends. Until the time `until`, by the plane's clock, a send of less
+    than `floor` seconds cannot be among them."""
 
     floor: float
     until: float
 
     def note(self, account: Account, seconds: float, now: float) -> None:
-        """Remember a send if it is among the slowest."""
+        """Remember a send of `seconds` if it is one of the slowest."""
 
 
 class Latencies(Protocol):
-    """The durations that are counted for the client of one account.
+    """The histograms of one account's client.
 
-    `send`: from a frame of a producer to its receipt. `own`: the part of it in the gateway, until
-    the frame is on its way to the broker. `first_message`: from the request that opens a consumer
-    to its first message. `lookup`: from a lookup request to its response. `slow`: the slowest
-    sends.
+    `send`: from a producer's frame to its receipt. `own`: the part of `send` that the gateway
+    takes, until the frame is on its way to the broker. `first_message`: from the request that opens
+    a consumer to the consumer's first message. `lookup`: from a lookup request to its response.
+    `slow`: the slowest sends.
     """
 
     @property
@@ -97,8 +97,8 @@ class Latencies(Protocol):
 
 
 class Sampler:
-    """Draws at random the chunks of a process that are timed. `skips`: how many chunks are not
-    timed before the next timed one; the plane decrements it for each chunk that it moves."""
+    """Draws at random which chunks of a process are timed. `skips`: how many chunks come before the
+    next timed one; the plane subtracts 1 for each chunk that it moves."""
 
     __slots__ = ("_began", "_chunks", "_draw", "_mean", "_stride", "skips")
 
@@ -111,7 +111,8 @@ class Sampler:
         self._chunks = 0
 
     def sample(self, now: float) -> int:
-        """Return how many chunks the chunk timed now stands for, and draw the next timed chunk."""
+        """Draw at random which chunk is timed next. Return how many chunks the one that is timed
+        now represents in the counts."""
         stood_for = self._stride
         self._chunks += stood_for
         if now - self._began >= WINDOW:
@@ -140,7 +141,7 @@ class _Sends:
         self.under_way: tuple[tuple[int, float, int], ...] = ()
 
     def settle(self, now: float) -> None:
-        """Count the durations of timed frames that have their receipts."""
+        """Count the durations of those timed frames whose receipts have come."""
         receipts, slow = self.account.receipts, self.latencies.slow
         settled = 0
         for frame, came, number in self.under_way:
@@ -155,10 +156,11 @@ class _Sends:
 
 
 class Watched(Protocol):
-    """A connection that can call its stopwatch after chunks to the client."""
+    """A connection that can call its stopwatch after chunks that it sends to the client."""
 
     def listen(self) -> None:
-        """Call `Stopwatch.delivered` after each chunk to the client, until it returns False."""
+        """From now on call `Stopwatch.delivered` after each chunk sent to the client, until
+        `delivered` returns False."""
 
 
 class _Unwatched:
@@ -174,9 +176,9 @@ _UNWATCHED = _Unwatched()
 class Stopwatch:
     """Measures the latencies of one connection.
 
-    The plane sets `watched`, calls `begin` before a timed chunk goes to the broker and `moved`
-    after it, `delivered` after chunks to the client, and `stop` at the end. The session calls
-    `opened`, `subscribed` and `closed`. All times are of one clock.
+    The plane sets `watched`. It calls `begin` before it sends a timed chunk to the broker, `moved`
+    after that, `delivered` after it sent a chunk to the client, and `stop` at the end. The session
+    calls `opened`, `subscribed` and `closed`. All times are of one clock.
     """
 
     __slots__ = ("_awaited", "_draw", "_opened", "_sends", "watched")
@@ -191,11 +193,12 @@ class Stopwatch:
 
     @property
     def under_way(self) -> int:
-        """Return the number of timed in-flight frames."""
+        """Return how many timed frames have no receipt yet."""
         return sum(len(producer.under_way) for producer in self._sends)
 
     def opened(self, account: Account, latencies: Latencies) -> None:
-        """Time a newly opened producer. If there are too many, draw at random which are timed."""
+        """Time the sends of a newly opened producer. Of too many producers, those that are timed
+        are drawn at random."""
         self._opened += 1
         sends = self._sends
         place = len(sends) if len(sends) < PRODUCERS else self._draw(self._opened)
@@ -204,30 +207,31 @@ class Stopwatch:
             self._sends = (*sends[:place], own, *sends[place + 1 :])
 
     def subscribed(self, account: Account, latencies: Callable[[], Latencies], now: float) -> None:
-        """Begin to await the first message of a consumer that the client opens at the time `now`.
-        `latencies`: called once the message has come."""
+        """Measure how long a consumer, which the client opens at the time `now`, waits for its
+        first message. `latencies`: called when that message has come; returns where to count."""
         if len(self._awaited) < CONSUMERS:
             self._awaited = (*self._awaited, (account, now, latencies))
             self.watched.listen()
 
     def closed(self, account: Account) -> None:
-        """Stop timing a producer or consumer, because it is closed."""
+        """Time this producer or consumer no longer, because it is closed."""
         self._sends = tuple(producer for producer in self._sends if producer.account is not account)
         self._awaited = tuple(consumer for consumer in self._awaited if consumer[0] is not account)
 
     def stop(self) -> None:
-        """Stop calling `watched`, because the connection is over."""
+        """Call the connection (`watched`) no longer, because it has ended."""
         self.watched = _UNWATCHED
 
     def begin(self) -> None:
-        """Note how many frames of each producer passed before a timed chunk."""
+        """Note how many frames each producer has sent so far, before a timed chunk is forwarded."""
         for producer in self._sends:
             producer.seen = producer.account.frames
 
     def moved(self, came: float, now: float, stands_for: int) -> None:
-        """Time one frame of each producer in a timed chunk that is now on its way to the broker.
+        """Begin to time one frame of each producer that has frames in a timed chunk. The chunk is
+        now on its way to the broker.
 
-        `came`: time of the chunk's arrival. `stands_for`: see `Sampler.sample`.
+        `came`: when the chunk arrived. `stands_for`: see `Sampler.sample`.
         """
         for producer in self._sends:
             frames = producer.account.frames
@@ -241,8 +245,8 @@ class Stopwatch:
                 self.watched.listen()
 
     def delivered(self, now: float) -> bool:
-        """Count the receipts and first messages of a chunk that is now on its way to the client.
-        Return whether more of them are awaited."""
+        """Count the latencies of receipts and first messages in a chunk that is now on its way to
+        the client. Return whether further receipts or first messages are awaited."""
         awaits = False
         for producer in self._sends:
             if producer.under_way:

@@ -24,7 +24,7 @@ class TopicName(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the name under which this topic or partition is counted."""
+        """Return the name under which metrics and limits count this topic or partition."""
         return self.partition or self.whole
 
 
@@ -61,7 +61,8 @@ class Subject(NamedTuple):
     subscription: str | None = None
 
     def about(self, topic: TopicName, subscription: str | None = None) -> Subject:
-        """Return a subject of the same client with a topic, and with a consumer's subscription."""
+        """Return the subject of this client together with a topic, and for a consumer with its
+        subscription."""
         return Subject(self.caller, topic, subscription)
 
     @property

@@ -34,7 +34,7 @@ LONGEST = 64 * 1024
 
 
 class TracedScanner:
-    """A wrapper of a scanner that traces passing frames."""
+    """A scanner around another scanner; it writes the frames that are forwarded to the trace."""
 
     def __init__(self, inner: Scanner, direction: Direction, trace: Trace, entry: Entry) -> None:
         self._inner = inner
@@ -71,7 +71,7 @@ class TracedScanner:
 
 
 class TracedSession:
-    """A wrapper of a session that traces its decisions about stop frames."""
+    """A session around another session; it writes the decisions about stop frames to the trace."""
 
     def __init__(self, inner: Session, trace: Trace, entry: Entry) -> None:
         self._inner = inner
@@ -155,7 +155,8 @@ class TracedSession:
         return self._holding.given_up
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """See `contract.Holding`. Claim no frame, so that each is decided and traced by itself."""
+        """See `contract.Holding`. Return `start`, so that each frame is decided and traced by
+        itself."""
         return start
 
     def delivered(self, now: float) -> Effects | None:
@@ -213,5 +214,5 @@ class TracedSession:
 
 
 def decision(effects: Effects) -> str:
-    """Return the names of effects, such as `drop + inject`."""
+    """Return the names of effects as one text, such as `drop + inject`."""
     return " + ".join(type(effect).__name__.lower() for effect in effects)

@@ -23,7 +23,8 @@ otherwise idle worker."""
 
 
 class Answers:
-    """Asks all workers at once. If a worker does not answer in time, its previous metrics count."""
+    """Answers requests of the parent's admin listener by asking all workers at once. For a worker
+    that does not answer in time, its previous metrics are used."""
 
     def __init__(
         self,
@@ -42,7 +43,8 @@ class Answers:
         )
 
     def routes(self) -> Routes:
-        """Return the handlers by path; see `gateway.admin.routes`."""
+        """Return the handlers of the admin listener's requests, by path; see
+        `gateway.admin.routes`."""
         return {
             "/startupz": self.started,
             "/livez": alive,
@@ -52,11 +54,13 @@ class Answers:
         }
 
     def started(self) -> Answer:
-        """Return 200 once any worker has accepted connections."""
+        """Return the response to a startup probe: 200 once any worker has begun to accept
+        connections."""
         return readiness([] if self._crew.listened.is_set() else [STARTING])
 
     async def ready(self) -> Answer:
-        """Return 200 as long as any worker is ready."""
+        """Return the response to a readiness probe: 200 as long as any worker is ready and the
+        gateway does not drain."""
         if self._is_draining():
             return readiness(["draining"])
         answers = await self._crew.ask("unready", PROBE_PATIENCE)
@@ -67,12 +71,13 @@ class Answers:
         return readiness(list(each) or ["no worker is ready"])
 
     async def metrics(self) -> Answer:
-        """Return the metrics of all workers and of this process, merged as those of one process."""
+        """Return the metrics of all workers and of this process, added up as if they were one
+        process."""
         texts = await self._expositions(METRICS)
         return exposed(merge([[chunk.decode() for chunk in self._metrics.chunks()], *texts]))
 
     async def topics(self) -> Answer:
-        """Return the merged metrics of topics of all workers."""
+        """Return the metrics of topics, added up over all workers."""
         return exposed(merge(await self._expositions(TOPICS)))
 
     async def _expositions(self, path: str) -> list[list[str]]:

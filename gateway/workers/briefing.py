@@ -22,9 +22,9 @@ from gateway.verifiers import fresh_secret
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """The content of the first message to a worker. `worker`: the worker's number, from 1 to
-    `workers`. `descriptors`: of listening sockets, by listener. `seals`, `secret`: see
-    `Inherited`."""
+    """What a worker is told in the first message. `worker`: the worker's number, from 1 to
+    `workers`. `descriptors`: file descriptors of listening sockets, by listener. `seals`, `secret`:
+    see `Inherited`."""
 
     worker: int
     workers: int
@@ -35,18 +35,19 @@ class Briefing:
     secret: bytes = field(default_factory=fresh_secret, repr=False)
 
     def inherited(self) -> Inherited:
-        """Return the inherited sockets and secrets. Call this once, in the worker."""
+        """Return the sockets and secrets that the worker inherits. Call this once, in the
+        worker."""
         sockets = {name: list(map(_socket, numbers)) for name, numbers in self.descriptors.items()}
         return Inherited(sockets, self.seals, self.worker, self.workers, self.secret)
 
 
 def encode(briefing: Briefing) -> str:
-    """Encode a briefing as text for the channel."""
+    """Return a briefing as text, for a message on the channel."""
     return base64.b64encode(pickle.dumps(briefing)).decode()
 
 
 def decode(text: Any) -> Briefing:
-    """Decode the text of `encode`."""
+    """Return the briefing that `encode` has encoded."""
     briefing = pickle.loads(base64.b64decode(text))  # noqa: S301 - see above
     assert isinstance(briefing, Briefing)
     return briefing

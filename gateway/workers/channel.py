@@ -34,7 +34,7 @@ _GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class AnswerError(InternalError):
-    """The other end failed to answer, and logged a traceback."""
+    """The process at the other end failed to answer; it has logged the traceback."""
 
 
 class _Question:
@@ -53,8 +53,8 @@ class _Question:
 
 
 class Channel:
-    """One end of the channel between parent and worker. `handlers`: answer the other end's
-    questions, by subject."""
+    """One end of the channel between parent and worker. `handlers`: functions that answer the
+    questions of the other end, by subject."""
 
     def __init__(self, stream: trio.abc.Stream, handlers: Mapping[str, Handler]) -> None:
         self._stream = stream
@@ -66,7 +66,7 @@ class Channel:
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
     async def run(self) -> None:
-        """Send and receive messages until the other end is gone."""
+        """Send and receive messages until the process at the other end is gone."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, nursery.cancel_scope)
@@ -80,10 +80,10 @@ class Channel:
             await trio.aclose_forcefully(self._stream)
 
     async def ask(self, subject: str, value: Any = None) -> list[Any]:
-        """Put a question to the other end, and return all parts of the answer.
+        """Put a question to the process at the other end. Return all parts of its answer.
 
-        Raises `trio.BrokenResourceError` if the other end is gone, `AnswerError` if it failed, and
-        `InternalError` if the question is too large. Other questions continue.
+        Raises `trio.BrokenResourceError` if that process is gone, `AnswerError` if it failed to
+        answer, and `InternalError` if the question is too large. Other questions are not affected.
         """
         number, question = next(self._numbers), _Question()
         self._open[number] = question
@@ -149,7 +149,8 @@ class Channel:
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """Return a message as bytes for the stream. Raises `InternalError` if it is too large."""
+    """Return a message as bytes for the stream. Raises `InternalError` if the message is too
+    large."""
     text = json.dumps(message).encode()
     if len(text) > LARGEST:
         raise InternalError(f"a message of {len(text)} bytes; at most {LARGEST}")
@@ -157,8 +158,8 @@ def encode(message: Mapping[str, Any]) -> bytes:
 
 
 def decode(received: bytearray) -> Iterator[Mapping[str, Any]]:
-    """Remove the complete messages from a buffer, and yield them. Raises `InternalError` if one is
-    too large."""
+    """Remove the complete messages from the head of a buffer, and yield them. Raises
+    `InternalError` if a message is too large."""
     while len(received) >= _HEAD:
         size = int.from_bytes(received[:_HEAD])
         if size > LARGEST:

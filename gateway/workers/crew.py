@@ -21,10 +21,10 @@ from gateway.workers.channel import AnswerError, Channel, Handler
 
 @dataclass(slots=True)
 class Worker:
-    """One worker slot, and the process in it, if any.
+    """One numbered worker, and its present process, if it has one.
 
-    `life`: number of processes that had the slot before. `listens`: the process has reported that
-    it accepts connections. `mistake`: what the process reported as wrong in the configuration.
+    `life`: number of processes that this worker had before. `listens`: the process has reported
+    that it accepts connections. `mistake`: what the process reported as wrong in the configuration.
     """
 
     number: int
@@ -37,10 +37,9 @@ class Worker:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How to start a worker. `command`: the program; the channel's descriptor is appended.
-    `descriptors`: other descriptors to inherit. `handlers`: returns the handlers for one worker's
-    questions.
-    """
+    """How a worker is started. `command`: the program; the descriptor of the channel is appended.
+    `descriptors`: other descriptors that the worker inherits. `handlers`: returns the functions
+    that answer the questions of one worker, by the worker's number."""
 
     command: Sequence[str]
     descriptors: Sequence[int]
@@ -48,11 +47,12 @@ class Start:
 
 
 class Crew:
-    """All workers of one gateway.
+    """All worker processes of one gateway.
 
-    A worker that ends without being told to is restarted, with a delay that grows while it keeps
-    ending. A worker that finds a mistake in the configuration at its first start ends all.
-    `listened`: set once a worker has accepted clients. `ended`: set once the last process is gone.
+    A worker that ends without being told to is restarted, after a delay that grows while restarted
+    workers keep ending. If a worker finds a mistake in the configuration at its first start, all
+    workers end. `listened`: set once a worker has accepted clients. `ended`: set once the last
+    process has ended.
     """
 
     def __init__(self, size: int, start: Start) -> None:
@@ -67,20 +67,22 @@ class Crew:
 
     @property
     def running(self) -> int:
-        """Return the number of worker processes."""
+        """Return how many worker processes run now."""
         return sum(worker.process is not None for worker in self._workers)
 
     @property
     def lives(self) -> dict[int, int]:
-        """Return the current or next life of each slot (see `Worker`), by worker number."""
+        """Return, by worker number, how many processes each worker had before its present or next
+        one."""
         return {worker.number: worker.life for worker in self._workers}
 
     # -- life --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Keep all slots filled until `stop`, and return when the last process has ended.
+        """Start all workers, and restart those that end, until `stop`. Return when the last process
+        has ended.
 
-        Raises `ConfigurationError` with the mistake that a worker found.
+        Raises `ConfigurationError` with the mistake that a worker found in the configuration.
         """
         async with trio.open_nursery() as nursery:
             for worker in self._workers:
@@ -95,8 +97,8 @@ class Crew:
         self.signal(signal.SIGTERM)
 
     def signal(self, number: signal.Signals, *, listening: bool = False) -> None:
-        """Send a signal to all workers, or only to `listening` ones: others may not handle it
-        yet."""
+        """Send a signal to all workers. `listening`: only to workers that accept connections,
+        because the others may not handle the signal yet."""
         for worker in self._workers:
             if worker.process is not None and (worker.listens or not listening):
                 worker.process.send_signal(number)
@@ -186,8 +188,8 @@ class Crew:
     # -- questions ---------------------------------------------------------------------------
 
     async def ask(self, subject: str, patience: float, value: Any = None) -> dict[int, list[Any]]:
-        """Put a question to all listening workers. Return the parts of each answer that came within
-        `patience` seconds, by worker number."""
+        """Put a question to all workers that accept connections. Return the parts of each answer
+        that came within `patience` seconds, by worker number."""
         answers: dict[int, list[Any]] = {}
         listening = [
             worker for worker in self._workers if worker.listens and worker.channel is not None

@@ -36,7 +36,8 @@ class _MergedFamily:
 
     @property
     def counts(self) -> bool:
-        """Return true if the family is a counter, as the buckets of a histogram are."""
+        """Return whether this family of metrics is a counter. The buckets of a histogram are
+        counters too."""
         ends = " counter\n", " histogram\n"
         return any(line.endswith(ends) for line in self.head if line[2:6] == "TYPE")
 
@@ -61,11 +62,11 @@ class _MergedFamily:
 
 
 def merge(expositions: Iterable[Iterable[str]], *, counters: bool = False) -> Iterator[bytes]:
-    """Yield the merged text of several expositions, each a text in parts cut anywhere; or only
-    their `counters`.
+    """Yield the text of several processes' metrics merged into one; with `counters`, only the
+    counters in it. Each exposition is a text in parts, which may be cut anywhere.
 
-    Other tasks may run between two chunks, some of which are empty. A part of a thousand lines
-    takes half a millisecond.
+    Other tasks may run between two yielded chunks, some of which are empty. Merging a part of a
+    thousand lines takes half a millisecond.
     """
     families: dict[str, _MergedFamily] = {}
     for parts in expositions:
@@ -97,7 +98,7 @@ def _family(line: str, families: dict[str, _MergedFamily]) -> _MergedFamily:
 
 
 class Life(NamedTuple):
-    """One process in one worker slot. `life`: number of processes that had the slot before."""
+    """One process of one worker. `life`: number of processes that this worker had before."""
 
     worker: int
     life: int
@@ -116,11 +117,12 @@ class MetricsHistory:
         self._ended: list[str] = []
 
     def record(self, texts: Mapping[Life, list[str]]) -> None:
-        """Replace the last metrics of some processes."""
+        """Store the newest metrics of some processes, in place of their earlier ones."""
         self._last.update(texts)
 
     def retire(self, living: frozenset[Life]) -> Iterator[None]:
-        """Add up, step by step, the counters of the processes that are not among the `living`."""
+        """Add the counters of processes that have ended to the counters of earlier ones, a slice
+        between two yields. `living`: the processes that have not ended."""
         for life in self._last.keys() - living:
             counted = []
             for chunk in merge([self._ended, self._last[life]], counters=True):
@@ -130,6 +132,6 @@ class MetricsHistory:
             del self._last[life]
 
     def expositions(self) -> list[list[str]]:
-        """Return the expositions to merge: the counters of ended processes, and the last metrics of
-        the others."""
+        """Return the texts to merge: the counters of ended processes, and the last metrics of each
+        other process."""
         return [self._ended, *self._last.values()]

@@ -54,7 +54,8 @@ _SECRET = 32
 
 
 def run(configuration: model.Configuration, size: int, *, trace: bool = False) -> int:
-    """Serve with `size` workers until a signal stops them. Return the exit status.
+    """Run the gateway with `size` worker processes, until a signal stops it. Return the exit
+    status.
 
     Raises `ConfigurationError` if the configuration cannot be put in force.
     """
@@ -98,7 +99,7 @@ class Parent:
         self._draining = False
 
     async def serve(self) -> None:
-        """Serve until SIGTERM or SIGINT, and return when all workers have ended."""
+        """Serve until SIGTERM or SIGINT. Return when all workers have ended."""
         async with (
             received(*STOP) as signals,
             trio.open_nursery() as outer,

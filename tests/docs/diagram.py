@@ -1,7 +1,7 @@
 """`python -m tests.docs.diagram`: draws the packages and their imports into docs/architecture.md.
 
 The layers are those of the import contract in pyproject.toml, the arrows are direct imports, and
-each line of the table is the first one of a package's docstring. An arrow that follows from others
+each line of the list is the first one of a package's docstring. An arrow that follows from others
 is left out. A test holds the page to the code.
 """
 
@@ -66,16 +66,18 @@ def purpose(package: str) -> str:
 
 
 def drawn() -> str:
-    """Return the diagram and the table, as they stand in the page."""
+    """Return the diagram and the list of packages, as they stand in the page."""
     rows, edges = layers(), imports()
     lines = ["```mermaid", "flowchart TB"]
     for number, row in enumerate(rows):
-        lines.append(f'    subgraph L{number}[" "]')
+        lines.append(f'    subgraph L{number}["&nbsp;"]')
         lines += [f"        {name}[{name.strip('_')}]" for name in sorted(row)]
         lines.append("    end")
-    lines += [f"    {one} --> {other}" for one in sorted(edges) for other in sorted(edges[one])]
-    lines += ["```", "", "| package | what it does |", "|---|---|"]
-    lines += [f"| `{name}` | {purpose(name)} |" for row in rows for name in sorted(row)]
+    lines += [
+        f"    {one} --> {' & '.join(sorted(edges[one]))}" for one in sorted(edges) if edges[one]
+    ]
+    lines += ["```", ""]
+    lines += [f"- `{name}`: {purpose(name)}" for row in rows for name in sorted(row)]
     return "\n".join(lines)
 
 

@@ -23,23 +23,22 @@ HEAD = f"""\
 <!-- generated: make metrics, from tests/docs/errors.py -->
 # Errors and their remedies
 
-All mistakes of a file are reported at once, each on a line of its own: file, line, place, what is
-wrong; what would be right:
+All mistakes of a file are reported at once, each on a line of its own. A line has the file, the
+line number, the place, what is wrong, and what would be right:
 
 ```text
 {EXAMPLE}
 ```
 
-- `(the value comes from NAME)` names an environment variable: look there, not in the file.
-- Files of keys, certificates and passwords are read once the configuration itself is right; the
-  first mistake in them is reported, with the name of the file.
-- Messages are on standard error. `gateway run`, `check`, `init` and `rules` then exit with 2, and
-  nothing was served. A job of the pipeline that fails after its start exits with 1, and readers of
-  the tables see nothing of it.
-- Whether brokers, names, credentials and ports work, only [`gateway doctor`](doctor.md) can tell.
+- After `(the value comes from NAME)`, correct the environment variable NAME, not the file.
+- Files of keys, certificates and passwords are read once the configuration itself is right; only
+  the first mistake in them is reported, with the name of the file.
+- Messages are on standard error. `gateway run`, `check`, `init` and `rules` then exit with status
+  2 and have served no client.
+- Only [`gateway doctor`](doctor.md) tests whether brokers, names, credentials and ports work.
 
-Below are messages whose cause or remedy takes more words, by how they begin after the place; `…`
-stands for what differs. All others say themselves what is right;
+The tables below explain messages whose cause or remedy takes more words. They show how a message
+begins after its place; `…` stands for any text. All other messages say what is right;
 [every setting](configuration.md#every-setting) has its values and bounds.
 """
 
@@ -67,16 +66,12 @@ class Section(NamedTuple):
 FILE = (
     Remedy(
         "gateway.yaml: holds characters that YAML does not allow",
-        "`cat -v gateway.yaml` shows them as `^A`; they often come from copying.",
+        "`cat -v gateway.yaml` shows these characters as `^A`. They often come from copied text.",
     ),
     Remedy(
         "gateway.yaml: cannot be checked",
-        "A child process reads the file. It was killed, mostly because memory was short, or "
-        "standard error says above what failed.",
-    ),
-    Remedy(
-        "gateway.yaml: hides rules or workers by escapes",
-        r'A key is written like `"work\x65rs"`.',
+        "The child process that reads the file was killed, mostly because memory was short, or has "
+        "failed: its error is above this message.",
     ),
     Remedy(
         "is not YAML: …",
@@ -89,58 +84,48 @@ FILE = (
     ),
     Remedy(
         "uses the environment variable …, which is not set",
-        "Set it where the gateway starts: `env` of the container, `Environment=` of the systemd "
-        "unit.",
+        "Set the variable where the gateway starts: `env` of the container, `Environment=` of the "
+        "systemd unit.",
     ),
     Remedy(
         "has a ${ that is not a variable",
         "A brace is not closed, the name has other characters than letters, digits and `_`, or the "
-        "default holds another variable. `$${` is a dollar and a brace.",
+        "default contains another variable. Write `$${` for a literal `${`.",
     ),
 )
 
 VALUES = (
     Remedy(
         "is not in a folder that exists",
-        "The gateway makes the audit file, but not its folder.",
+        "The gateway creates the audit file, but not the folder of that file.",
     ),
     Remedy(
         "is no folder, nor in one",
-        "The gateway makes the folder of usage records, but not the folder around it.",
-    ),
-    Remedy(
-        "is no whole name of a topic that is kept",
-        "Records go to a persistent topic, named without the number of a partition.",
-    ),
-    Remedy(
-        "is in the tenant of the brokers' own topics",
-        "Brokers keep their own state in the tenant `pulsar`.",
+        "The gateway creates the folder of usage records, but not its parent folder.",
     ),
     Remedy(
         "is not a URL of HTTP",
-        "Collectors take OTLP over HTTP on port 4318 as a rule; the gateway does not send it over "
-        "gRPC (4317).",
+        "The gateway sends OTLP over HTTP, usually to port 4318, and not over gRPC (port 4317).",
     ),
     Remedy(
         "is not secured by TLS",
-        "Only a server on this machine may have `http`: others could answer in its place.",
+        "`http` is allowed only for a server on this machine: elsewhere an attacker could respond "
+        "in its place.",
     ),
     Remedy(
         "contains a user or password; https://host/path",
-        "URLs show in logs. For tokens the gateway sends `client_id` and `client_secret_file`.",
+        "URLs appear in logs. To fetch tokens the gateway sends `client_id` and the secret in "
+        "`client_secret_file`.",
     ),
     Remedy(
         "leave too little memory for the rest; lower",
-        "Or leave `collected`, `handshakes` and `held` out: their defaults divide `buffered`.",
+        "You can also remove `collected`, `handshakes` and `held`: their defaults are parts of "
+        "`buffered`.",
     ),
     Remedy(
         "has options, which are not supported",
-        "Delete what follows `?` or `#`; [settings of the store](configuration.md#store) replace "
-        "some options.",
-    ),
-    Remedy(
-        "is missing; a user needs a password",
-        "Or delete `username`, where the store does not authenticate.",
+        "Delete the part of the URL from `?` or `#` on; [settings of the "
+        "store](configuration.md#store) replace some options.",
     ),
 )
 
@@ -151,35 +136,29 @@ LISTENERS_AND_CLUSTERS = (
         "the gateway.",
     ),
     Remedy(
-        "has a range that cannot be",
-        "Each id takes a port; for more than 1000 brokers use `names`.",
-    ),
-    Remedy("has more ids than ports", "The port of the last id would be above 65535."),
-    Remedy(
         "moves clients to gateways that cannot open this one's names",
-        "`connection_age` is for gateways behind one address, which share "
-        "[seal keys](configuration.md#names-and-seal-keys). For a single gateway delete it.",
+        "`connection_age` needs several gateways behind one address that share "
+        "[seal keys](configuration.md#names-and-seal-keys). For a single gateway delete the "
+        "setting.",
     ),
     Remedy(
         "lets nobody do anything",
-        "`access: closed` and `shadow` need rules that say "
+        "With `access: closed` or `shadow`, write rules that say "
         "[who may do what](rules.md#who-may-do-what).",
     ),
     Remedy(
-        "lets commands pass that are not known",
-        "A later version's command could name a topic on which the client has no right.",
-    ),
-    Remedy(
         "has a scheme that is not known; pulsar://",
-        "`http://` is Pulsar's admin service: name `brokerServicePort`, usually 6650.",
+        "`http://` is the URL of Pulsar's admin service: use the port `brokerServicePort`, usually "
+        "6650.",
     ),
     Remedy(
         "has the same broker twice",
-        "A URL without a port has the protocol's own: `pulsar://a` is `pulsar://a:6650`.",
+        "A URL without a port means the protocol's default port: `pulsar://a` is "
+        "`pulsar://a:6650`.",
     ),
     Remedy(
         "has no effect: gateways for kafka are reached as brokers are",
-        "List the gateway behind this one in `brokers`, and its ports in `targets`.",
+        "List the gateway that this gateway connects to in `brokers`, and its ports in `targets`.",
     ),
     Remedy(
         "has no effect: no listener of the cluster verifies clients",
@@ -191,192 +170,183 @@ LISTENERS_AND_CLUSTERS = (
 TLS = (
     Remedy(
         "has no effect: no broker's URL says TLS",
-        "Name the brokers' port with TLS too, usually 6651, of Kafka 9093.",
+        "Also use the brokers' port with TLS, usually 6651, or 9093 for Kafka.",
     ),
     Remedy(
         "… holds no certificate in PEM form",
-        "The file is another one, perhaps the key, or in DER form: "
-        "`openssl x509 -inform der -in FILE -out FILE.pem`.",
+        "The setting names another file, perhaps the key, or the file is in DER form: "
+        "`openssl x509 -inform der -in FILE -out FILE.pem` converts it.",
     ),
     Remedy(
         "The key file … holds no private key in PEM form",
-        "The file is another one, perhaps the certificate, or in DER form: "
-        "`openssl pkey -inform der -in FILE -out FILE.pem`.",
+        "The setting names another file, perhaps the certificate, or the file is in DER form: "
+        "`openssl pkey -inform der -in FILE -out FILE.pem` converts it.",
     ),
     Remedy(
         "The file of revoked certificates … holds no list in PEM form",
-        "Perhaps it is in DER form: `openssl crl -inform der -in FILE -out FILE.pem`.",
+        "If the file is in DER form, `openssl crl -inform der -in FILE -out FILE.pem` converts it.",
     ),
     Remedy(
         "OpenSSL cannot use the certificate in … with the key in …",
-        "A file is cut short, or TLS cannot use a key of this kind.",
+        "One of the files is truncated, or TLS cannot use keys of this kind.",
     ),
     Remedy(
         "The names in the certificate file … cannot be read",
-        "The certificate breaks the standard, for example by a name that is not ASCII.",
+        "The certificate violates the standard, for example by a host name that is not ASCII.",
     ),
 )
 
 IDENTITY = (
     Remedy(
         "would let anybody be one of them, with anonymous",
-        "A client without a credential must not count as a trusted proxy: give proxies a listener "
-        "of their own.",
+        "Clients without a credential would count as trusted proxies: give proxies a listener of "
+        "their own.",
     ),
     Remedy(
         "is missing; verifying needs a key",
-        "Or verify clients in another way, such as `tls` or `basic`, or set `mode: pass-through`.",
+        "If clients have no tokens, verify clients in another way, such as `tls` or `basic`, or "
+        "set `mode: pass-through`.",
     ),
     Remedy(
         "is not offered to clients without TLS",
-        "By PLAIN everybody on the way could read the password; "
-        "[SCRAM](configuration.md#passwords-that-are-not-shown) does not show it.",
+        "PLAIN without TLS shows the password to everybody on the network path; "
+        "[SCRAM](configuration.md#passwords-that-are-not-shown) does not send it.",
     ),
     Remedy(
         "is the same as of …; tokens must tell their issuers apart",
-        "Two of `issuers` have the same `issuer`, or both none. Write what their tokens have as "
-        "`iss`.",
+        "Two entries of `issuers` have the same `issuer`, or both have none. Set each `issuer` to "
+        "the claim `iss` of its tokens.",
     ),
     Remedy(
         "cannot be discovered: …",
-        "`discovery` takes the keys from below the URL in `issuer`, which is also what tokens have "
-        "as `iss`.",
+        "`discovery` fetches keys from below the URL in `issuer`, which is also the claim `iss` of "
+        "tokens.",
     ),
     Remedy(
         "has no effect: each of issuers has its own",
-        "Write the setting below each of `issuers`; beside them it is for a key beside them.",
+        "Write the setting into each entry of `issuers`. Outside the entries it applies only to a "
+        "key that is outside them too.",
     ),
     Remedy(
         "names the group …, which match does not have",
-        "Put the part of the name that is meant in brackets in `match`.",
+        "In the regular expression `match`, put the part of the name that the group means in "
+        "brackets.",
     ),
     Remedy(
         "does not fit the kind of key",
-        "`HS…` goes with a secret, all others with a public key.",
+        "The algorithms `HS…` need a secret, all other algorithms a public key.",
     ),
     Remedy(
         "A token key (…) fits none of the algorithms",
-        "An elliptic curve needs `ES…`, RSA `RS…` or `PS…`, Ed25519 `EdDSA`; a secret must be as "
-        "long as the hash, for `HS384` 48 bytes, for `HS512` 64.",
+        "An elliptic curve needs `ES…`, an RSA key `RS…` or `PS…`, an Ed25519 key `EdDSA`. A "
+        "secret must be as long as the hash: 48 bytes for `HS384`, 64 bytes for `HS512`.",
     ),
 )
 
 KEYS = (
     Remedy(
         "The token secret file … holds … bytes",
-        "Tokens signed with the short secret must be made again too.",
+        "Tokens that were signed with the short secret must be issued again too.",
     ),
     Remedy("… begins with data:;base64,", "`base64 -w0 KEY` writes a key on one line."),
     Remedy(
         "The token public key file … holds a private key",
-        "That key can make tokens: remove it from the gateway's machine.",
+        "A private key can sign tokens: remove it from the gateway's machine.",
     ),
     Remedy(
         "The key set file … holds no JSON Web Key Set",
-        'An issuer publishes `{"keys": [...]}`; a single key needs this frame. A key in PEM form '
-        "is a `public_key_file`.",
+        'A key set is `{"keys": [...]}`, also around a single key. Name a key in PEM form by '
+        "`public_key_file`.",
     ),
     Remedy(
         "The key set file … holds no key that verifies signatures",
-        "Usable keys are RSA of at least 2048 bits, P-256, P-384, P-521 and Ed25519; secrets and "
-        "keys marked for encryption are skipped.",
+        "The gateway uses RSA keys of at least 2048 bits and keys of P-256, P-384, P-521 and "
+        "Ed25519. It ignores secrets, and keys marked for encryption.",
     ),
     Remedy(
         "The credentials file …",
-        "A line is `name:mechanism:iterations:salt:stored key:server key`; "
-        "[a command makes it](configuration.md#passwords-that-are-not-shown).",
+        "A line must be `name:mechanism:iterations:salt:stored key:server key`, as "
+        "[this command](configuration.md#passwords-that-are-not-shown) writes it.",
     ),
     Remedy(
         "The passwords file … for the connection to the brokers",
-        'A principal is written as `alice: {username: alice-at-kafka, password: "of alice"}`.',
-    ),
-    Remedy(
-        "The key file … for sealed broker names",
-        "All gateways behind one address need the same key.",
+        'A principal has an entry like `alice: {username: alice-at-kafka, password: "of alice"}`.',
     ),
     Remedy(
         "The console's token file …",
-        r"`head -c 24 /dev/urandom \| base64 > console.token` makes one.",
+        r"`head -c 24 /dev/urandom \| base64 > console.token` makes a valid file.",
     ),
     Remedy(
         "The pseudonym key file …",
-        "`head -c 32 /dev/urandom > pseudonym.key` makes one. With a short key names could be "
-        "guessed.",
+        "`head -c 32 /dev/urandom > pseudonym.key` makes a valid file. With a short key attackers "
+        "could guess names.",
     ),
 )
 
 START = (
     Remedy(
         "cannot listen on …: address already in use",
-        "`ss -ltnp` names the program, often another gateway or a broker.",
+        "`ss -ltnp` shows the program that uses the port, often another gateway or a broker.",
     ),
     Remedy(
         "cannot listen on …: permission denied",
-        "Ports below 1024 need a capability: `AmbientCapabilities=CAP_NET_BIND_SERVICE` in "
+        "Ports below 1024 need a capability, `AmbientCapabilities=CAP_NET_BIND_SERVICE` in "
         "systemd, `NET_BIND_SERVICE` in a container.",
     ),
     Remedy(
         "cannot …: too many open files",
-        "Allow two for each of `limits.connections`, and 1,000 more: `LimitNOFILE=` in systemd.",
+        "Allow twice as many files as `limits.connections`, and 1,000 more (`LimitNOFILE=` in "
+        "systemd).",
     ),
 )
 
 RULES = (
     Remedy(
         "rules: has no files of rules in it",
-        "Of a folder only `*.yaml` and `*.yml` are read, without its subfolders.",
+        "In a folder of rules only `*.yaml` and `*.yml` are read, and no subfolder.",
     ),
-    Remedy("is not a rate of bytes", "Bytes need their unit: `100B/s`."),
     Remedy(
         "cannot limit … by …, which is not known then",
-        "A connection has no topic yet, and only consumers have a subscription.",
-    ),
-    Remedy(
-        "is not a moment",
-        "A time has `Z` or its offset: `2026-12-24T18:00:00+02:00`.",
+        "A new connection has no topic yet, and only consumers have a subscription.",
     ),
     Remedy(
         "names a topic as no client may name one",
-        "A part is missing, or a slash too many. A pattern has `*`.",
+        "The name lacks a part or has a slash too many. A pattern for topics has `*`.",
     ),
 )
 
 PIPELINE = (
     Remedy(
         "…: there is no such folder, or no right to see it",
-        "Name the folder in which gateways have `usage` and `events`, not one of these two. The "
+        "Name the folder that contains the folders `usage` and `events`, not one of these two. The "
         "user must have the right to enter all folders above it.",
     ),
     Remedy(
         "…://…: cannot be read: …",
-        "`ConsumerBusy`: another run uses the subscription. `AuthorizationError`: the token's role "
-        "needs the right to consume.",
+        "After `ConsumerBusy`, wait for the other run that uses the subscription. After "
+        "`AuthorizationError`, give the token's role the right to consume.",
     ),
     Remedy(
         "Spark has run out of memory",
-        "Give `--memory` twice as much, up to three quarters of the machine's.",
+        "Double `--memory`, up to three quarters of the machine's memory.",
     ),
     Remedy(
         "Spark's process was killed",
-        "`dmesg`, or the state of the container, says whether memory was short. `--memory` bounds "
-        "Java's heap; the process takes half a gigabyte more.",
+        "`dmesg` or the state of the container says whether memory was short. The process needs "
+        "half a gigabyte more than `--memory`, which bounds Java's heap.",
     ),
     Remedy(
         "…: has vanished while it was read",
-        "Perhaps a gateway removed it, because `usage.disk` is too small.",
+        "Perhaps a gateway removed the file, because `usage.disk` is too small.",
     ),
     Remedy(
         "Spark has no …, which this URL needs",
-        "For `s3a://` see [where jobs run](pipeline.md#where-jobs-run).",
-    ),
-    Remedy(
-        "another run watches these tables",
-        "Start runs of `neighbours --watch` by `flock`.",
+        "[Where jobs run](pipeline.md#where-jobs-run) names the package for `s3a://`.",
     ),
     Remedy(
         "--month …: its days before … are gone",
-        "`retain` with `--even-unbilled` removed sums of a month that was not closed; the rest is "
-        "no bill. Ingest the records into new tables, if they are still there.",
+        "`retain --even-unbilled` removed days of a month that was not closed; the remaining days "
+        "make no bill. If the records still exist, ingest them into new tables.",
     ),
 )
 
@@ -388,7 +358,7 @@ SECTIONS = (
     Section("Identity", IDENTITY),
     Section("Files of keys and passwords", KEYS),
     Section("Start", START),
-    Section("Rules", RULES, "Other mistakes of a [rule file](rules.md) read as those above."),
+    Section("Rules", RULES, "Other messages about a [rule file](rules.md) are like those above."),
     Section("The pipeline", PIPELINE),
 )
 

@@ -7,7 +7,7 @@ on the page once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
@@ -47,12 +47,14 @@ def tables() -> str:
 def _traffic() -> Iterator[str]:
     yield "### Traffic"
     yield ""
-    yield "| `OF` | Labels | At |"
+    yield "In these names `OF` stands for one of:"
+    yield ""
+    yield "| `OF` | Labels | Path |"
     yield "|---|---|---|"
     for of, traffic in _TRAFFIC.items():
         family = traffic.producers
-        at = "`/metrics/topics`." if of == "topic" else "`/metrics`."
-        yield f"| `{of}` | {_codes(family.labels)} | {at}{_needed(family)} |"
+        path = "`/metrics/topics`." if of == "topic" else "`/metrics`."
+        yield f"| `{of}` | {_labels(family.labels)} | {path}{_needed(family)} |"
     yield ""
     yield from _table(map(_row_of_all, _ALIKE.values()))
 
@@ -62,7 +64,7 @@ def _row_of_all(families: list[Family]) -> str:
     family = families[0]
     name = family.exposed.replace("_tenant_", "_OF_", 1)
     labels = family.labels[len(TENANT.producers.labels) :]
-    return f"| `{name}` | {_codes(labels)} | {_meaning(family)}{_needed(family)} |"
+    return f"| {_labelled(name, labels)} | {_meaning(family)}{_needed(family)} |"
 
 
 def _section(section: Section) -> Iterator[str]:
@@ -74,19 +76,28 @@ def _section(section: Section) -> Iterator[str]:
     if section.needs:
         yield f"Only with {section.needs}."
         yield ""
-    yield from _table(_row(family, section) for family in own)
+    yield from _table(_row(it, section) for it in own if not _is_usual(it))
+    usual = ", ".join(f"`{it.exposed}`{_MARKS[it.merge]}" for it in own if _is_usual(it))
+    if usual:
+        yield f"Prometheus' usual metrics of a process: {usual}."
+        yield ""
+
+
+def _is_usual(family: Family) -> bool:
+    """Return whether all clients of Prometheus have this metric, so that its name says enough."""
+    return family.name.startswith("process_")
 
 
 def _table(rows: Iterable[str]) -> Iterator[str]:
-    yield "| Metric | Labels | Meaning |"
-    yield "|---|---|---|"
+    yield "| Metric and labels | Meaning |"
+    yield "|---|---|"
     yield from rows
     yield ""
 
 
 def _row(family: Family, section: Section) -> str:
     needed = "" if family.needs == section.needs else _needed(family)
-    return f"| `{family.exposed}` | {_codes(family.labels)} | {_meaning(family)}{needed} |"
+    return f"| {_labelled(family.exposed, family.labels)} | {_meaning(family)}{needed} |"
 
 
 def _meaning(family: Family) -> str:
@@ -98,8 +109,13 @@ def _needed(family: Family) -> str:
     return f" Only with {family.needs}." if family.needs else ""
 
 
-def _codes(labels: Iterable[str]) -> str:
-    return ", ".join(f"`{label}`" for label in labels)
+def _labelled(name: str, labels: Sequence[str]) -> str:
+    """Return a metric's name, and behind it the names of its labels, if it has any."""
+    return f"`{name}` {_labels(labels)}" if labels else f"`{name}`"
+
+
+def _labels(names: Iterable[str]) -> str:
+    return f"`{{{','.join(names)}}}`"
 
 
 def written(page: str) -> str:

@@ -33,6 +33,9 @@ BEGIN, END = "<!-- generated: make metrics -->", "<!-- generated until here -->"
 FILE = "The file"
 """The heading of the settings that are in no other part."""
 
+FEW = 3
+"""Most settings of a part that is shown as a list. Parts with more settings are shown as tables."""
+
 _SUFFIXES: Mapping[Any, str] = {tuple: "[]", Mapping: ".<name>"}
 
 _MAPPING = {
@@ -291,15 +294,18 @@ def _again(section: Section, before: Section) -> Iterator[str]:
 
 
 def _table(section: Section) -> Iterator[str]:
+    """Yield the settings of a part, as a table or as a list."""
     text = _first_paragraph(section.part)
     if not section.said.startswith(text.rstrip(".")):
         yield linked(text)
         yield ""
-    yield "| Setting | Value | Meaning |"
-    yield "|---|---|---|"
-    for it in section.settings:
-        value, meaning = value_of(it, section.path), linked(it.meaning)
-        yield f"| `{it.name}` | {value} | {meaning} |"
+    rows = [(it.name, value_of(it, section.path), linked(it.meaning)) for it in section.settings]
+    if len(rows) <= FEW:
+        yield from (f"- `{name}` ({value}): {meaning}" for name, value, meaning in rows)
+    else:
+        yield "| Setting | Value | Meaning |"
+        yield "|---|---|---|"
+        yield from (f"| `{name}` | {value} | {meaning} |" for name, value, meaning in rows)
     yield ""
 
 
@@ -331,15 +337,18 @@ _COMMENTED = re.compile(r"^( *)# (  )?((?:credential|token_file):.*)$", re.MULTI
 
 
 def variables() -> str:
-    """Return the table of the variables that files of `gateway init` have."""
+    """Return the list of the variables that files of `gateway init` have, by the uses whose files
+    have them."""
     files: dict[tuple[str, str], list[str]] = {}
     for use in init.USES:
         for tls in (False, True):
             text = _COMMENTED.sub(r"\1\2\3", init.template(use, tls=tls))
             for found in _variables(yaml.safe_load(text)):
                 files.setdefault(found, []).append(use if not tls else f"{use} --tls")
-    rows = (f"| `{name}` | `{path}` | {_uses(uses)} |" for (name, path), uses in files.items())
-    return "\n".join(("| Variable | Setting | Only in files of |", "|---|---|---|", *rows))
+    by_uses: dict[str, list[str]] = {}
+    for (name, path), uses in files.items():
+        by_uses.setdefault(_uses(uses), []).append(f"`{name}` (`{path}`)")
+    return "\n".join(f"- {uses or 'all'}: {', '.join(them)}" for uses, them in by_uses.items())
 
 
 def _variables(value: object, path: str = "") -> Iterator[tuple[str, str]]:

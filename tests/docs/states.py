@@ -75,39 +75,39 @@ _WHEN = {
 
 _TEXT = "rewrite its text"
 _VIOLATION = "violation"
-_CLOSED = "rewrite URLs; the incarnation is over"
-_LISTS = "remove hashes, and topics without a right"
+_CLOSED = "rewrite URLs; the incarnation has ended"
+_LISTS = "remove hashes, and topics that the client may not look up"
 _BY_MODE = "[by mode](pulsar.md#identity)"
 
 WHAT: Mapping[Direction, Mapping[int, str]] = {
     TO_BROKER: {
         Kind.CONNECT: _VIOLATION,
         Kind.MESSAGE: _VIOLATION,
-        Kind.PRODUCER: "admit an account, begin an incarnation",
-        Kind.SUBSCRIBE: "likewise; refused by ERROR and CLOSE_CONSUMER",
-        Kind.SEND: "; hold above a limit, drop unless its producer is open",
-        Kind.FLOW: "pass permits on; drop before SUCCESS",
-        Kind.UNSUBSCRIBE: "the response may end the incarnation",
-        Kind.CLOSE_PRODUCER: "the response ends the incarnation; hold behind held SENDs",
-        Kind.CLOSE_CONSUMER: "the response may end the incarnation",
-        Kind.LOOKUP: "keep for a redirect",
-        Kind.PARTITIONED_METADATA: "authorize; delay as a lookup",
+        Kind.PRODUCER: "open an account and an incarnation, or refuse",
+        Kind.SUBSCRIBE: "as PRODUCER; refuse by ERROR and CLOSE_CONSUMER",
+        Kind.SEND: "; hold above a limit, drop if its producer is not open",
+        Kind.FLOW: "forward the permits that limits allow; drop before SUCCESS",
+        Kind.UNSUBSCRIBE: "the broker's response may end the incarnation",
+        Kind.CLOSE_PRODUCER: "hold behind held SENDs; the broker's response ends the incarnation",
+        Kind.CLOSE_CONSUMER: "the broker's response may end the incarnation",
+        Kind.LOOKUP: "keep a copy for redirects",
+        Kind.PARTITIONED_METADATA: "authorize; delay above the rate limit of lookups",
         Kind.AUTH_RESPONSE: _BY_MODE,
-        Kind.END_TXN: "drop once all else has left",
-        **dict.fromkeys(pulsar.LIST_REQUESTS, "remove hashes; refuse for tenant `pulsar`"),
+        Kind.END_TXN: "drop once all producers and consumers have left",
+        **dict.fromkeys(pulsar.LIST_REQUESTS, "remove hashes; refuse lists of tenant `pulsar`"),
     },
     TO_CLIENT: {
         Kind.CONNECTED: _VIOLATION,
         Kind.SEND: _VIOLATION,
         Kind.PRODUCER_SUCCESS: "the producer is open, or queued",
-        Kind.SUCCESS: "a consumer is open, or an incarnation over",
-        Kind.ERROR: f"{_TEXT}; an incarnation or lookup is over",
+        Kind.SUCCESS: "a consumer is open, or an incarnation has ended",
+        Kind.ERROR: f"{_TEXT}; an incarnation or lookup may have ended",
         Kind.MESSAGE: "",
         Kind.SEND_RECEIPT: "",
         Kind.SEND_ERROR: f"{_TEXT}; counts as a receipt",
         Kind.CLOSE_PRODUCER: _CLOSED,
         Kind.CLOSE_CONSUMER: _CLOSED,
-        Kind.TOPIC_MIGRATED: "name the gateway of that cluster, or drop",
+        Kind.TOPIC_MIGRATED: "name the gateway of the new cluster; without one drop",
         Kind.LOOKUP_RESPONSE: "Connect: rewrite URLs; Redirect: drop, start; Failed: rewrite text",
         Kind.AUTH_CHALLENGE: _BY_MODE,
         Kind.END_TXN_RESPONSE: _TEXT,
@@ -119,9 +119,10 @@ WHAT: Mapping[Direction, Mapping[int, str]] = {
 
 def _commands(direction: Direction) -> str:
     rows = COMMANDS.rows[direction].values()
-    head = "to the broker" if direction is TO_BROKER else "to the client"
     told = _grouped((row.kind.name, (_WHEN[row.stops] + _what(row),)) for row in rows)
-    return _table((head, "the session"), ((names, *cells) for names, cells in told))
+    lines = [f"- {names}: {what}\n" for names, (what,) in told]
+    head = "To the broker" if direction is TO_BROKER else "To the client"
+    return "".join((f"{head}:\n\n", *lines))
 
 
 def _what(row: Row) -> str:
@@ -192,19 +193,19 @@ def _bounds() -> str:
     delayed = f"{bounds.delayed:,}, {_size(bounds.delayed_bytes)}"
     rows = (
         ("producers and consumers", f"{bounds.handles:,}", too_many),
-        ("their names", _size(bounds.handle_names), too_many),
-        ("requests in flight about one of them", f"{UNANSWERED}", too_many),
-        ("lookups in flight", f"{bounds.lookups:,}, {_size(bounds.lookup_bytes)}", too_many),
+        ("names of producers and consumers", _size(bounds.handle_names), too_many),
+        ("in-flight requests about one producer or consumer", f"{UNANSWERED}", too_many),
+        ("in-flight lookups", f"{bounds.lookups:,}, {_size(bounds.lookup_bytes)}", too_many),
         ("delayed requests", delayed, waits),
         ("topics of one command that need rights", f"{pulsar.MOST_NAMED}", too_many),
         ("redirects of a lookup", f"{HOPS}, {LONGEST_CHASE:g} s", "ServiceNotReady"),
-        ("redirected lookups at once", f"{JOBS_AT_ONCE}", "others wait"),
-        ("side connections", f"{MAX_CONNECTIONS}", "unused ones close"),
+        ("redirected lookups at once", f"{JOBS_AT_ONCE}", "other lookups wait"),
+        ("side connections", f"{MAX_CONNECTIONS}", "unused connections close"),
         ("frames of a broker until CONNECTED", f"{bounds.rounds}", "AuthenticationError"),
         ("command of MESSAGE, SEND_RECEIPT", _size(COMMAND_BOUND), "violation"),
         (f"fields of a topic list above {_size(CHECKED_FROM)}", f"{MOST_LISTED:,}", "violation"),
-        ("metadata of a compared SEND", _size(MOST_METADATA), "violation"),
-        ("metadata in which a MESSAGE has its count", _size(LARGE), "counts as one"),
+        ("metadata of a SEND whose count is compared", _size(MOST_METADATA), "violation"),
+        ("metadata searched for the count of a MESSAGE", _size(LARGE), "counts as one message"),
         ("addresses in a command", f"{MOST_ADDRESSES:,}, {MOST_BROKERS} brokers", "violation"),
     )
     return _table(("of one connection", "bound", "beyond it"), rows)

@@ -26,21 +26,22 @@ if TYPE_CHECKING:
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "pipeline-tables.md"
 
 SECTIONS: Mapping[tuple[str, ...], str] = {
-    ("usage",): "What one key used in one interval.",
-    ("events",): "A single event of a client.",
-    ("stored",): "What a cluster stores of one topic, at the time of a snapshot.",
-    ("quarantine",): "A line that is no record. Its day is that of the folder of its file.",
-    ("files",): "A file that was taken. It has no day.",
-    ("hourly", "daily"): "What one key used in an hour, or a day: sums; the most of one record of "
+    ("usage",): "What one [key](usage.md#what-a-record-says) used in one interval.",
+    ("events",): "One event of a client.",
+    ("stored",): "What a cluster stored of one topic at the time of a snapshot.",
+    ("quarantine",): "A line that is not a record. Its day is the one in the path of its file.",
+    ("files",): "A file that was read. This table has no column `day`.",
+    ("hourly", "daily"): "What one key used in an hour, or in a day. Numbers are sums; "
     + ", ".join(f"`{it}`" for it in PEAKS)
-    + ".",
+    + " are the highest value in one record.",
     ("latency_hourly", "latency_daily"): "How long clients of a tenant waited.",
-    ("completeness",): "The numbers of records of a gateway's process.",
+    ("completeness",): "The numbers (`seq`) of the records of a gateway's process.",
     ("stored_daily",): "What was stored of a topic.",
-    ("neighbours", "alerts"): "An incident in which one tenant grew and others suffered; `alerts` "
-    "are in `tables/watch`. Its day is that of its start.",
-    ("abuse",): "An attack on credentials, or what only looks like one, on the day of its start.",
-    ("watched_runs",): "A batch of new files of `neighbours --watch`, in `tables/watch`.",
+    ("neighbours", "alerts"): "An incident: the traffic of one tenant, the culprit, grew and other "
+    "tenants suffered. Its day is that of its start. `alerts` are in `tables/watch`.",
+    ("abuse",): "An attack on credentials, or a mistake that looks like an attack. Its day is that "
+    "of its start.",
+    ("watched_runs",): "A batch of files that `neighbours --watch` read, in `tables/watch`.",
 }
 """By tables: what a row is. Of two tables one has all columns of the other one."""
 
@@ -51,16 +52,16 @@ STRUCTURES = {"throttles": Wait, "ledgers": Ledger, "cursors": Cursor}
 """By column: what is in its list."""
 
 _INCIDENT = {
-    "culprit": "the tenant that grew",
-    "start_ms": "begin",
-    "end_ms": "end, exclusive",
-    "slots": "slots in which it grew while others suffered",
+    "culprit": "the tenant whose traffic grew",
+    "start_ms": "begin of the incident",
+    "end_ms": "end of the incident, exclusive",
+    "slots": "slots in which the culprit grew while others suffered",
     "victims": "tenants that suffered",
-    "share": "its mean share of the traffic, from 0 to 1",
-    "z": "most standard deviations above its usual rate",
-    "growth": "mean factor of its usual rate",
-    "slower": "highest factor of a victim's latency; null if not known",
-    "held_ms": "for which rules held the victims",
+    "share": "the culprit's mean share of the traffic, from 0 to 1",
+    "z": "most standard deviations above the culprit's usual rate",
+    "growth": "the culprit's mean rate divided by its usual rate",
+    "slower": "highest of a victim's latency divided by its usual latency; null if not known",
+    "held_ms": "milliseconds for which rules throttled the victims",
 }
 
 
@@ -86,70 +87,70 @@ OWN: Mapping[str, Mapping[str, str]] = {
     },
     "quarantine": {
         "stream": "`usage`, `events` or `stored`",
-        "path": "of its file",
-        "reason": "why it is no record",
-        "line": "its first 2,000 characters",
+        "path": "path of the line's file",
+        "reason": "why the line is not a record",
+        "line": "first 2,000 characters of the line",
     },
     "files": {
         "stream": "`usage`, `events` or `stored`",
-        "path": "where it is",
-        "size": "bytes",
-        "records": "records that were read",
-        "quarantined": "lines that are no records",
-        "missing": "numbers of its name that it lacks",
+        "path": "path of the file",
+        "size": "bytes of the file",
+        "records": "records in the file",
+        "quarantined": "lines in the file that are not records",
+        "missing": "records that the file lacks, by the numbers in its name",
     },
     "hourly": {
         "networks": "different client networks",
-        "records": "records summed up",
+        "records": "records that were summed up",
         "hour_ms": "begin of the hour",
     },
     "latency_hourly": {
-        "p50_s": "half of the durations are below so many seconds",
-        "p95_s": "95 % are",
-        "p99_s": "99 % are",
+        "p50_s": "seconds; half of the durations are shorter",
+        "p95_s": "seconds; 95 % of the durations are shorter",
+        "p99_s": "seconds; 99 % of the durations are shorter",
         "hour_ms": "begin of the hour",
     },
     "completeness": {
         "stream": "`usage` or `events`",
-        "first_seq": "lowest number",
-        "last_seq": "highest number",
-        "records": "how many there are; the others between are missing",
+        "first_seq": "lowest number of a record",
+        "last_seq": "highest number of a record",
+        "records": "records that are there; others between these numbers are missing",
     },
     "stored_daily": {
         "byte_hours": "bytes times hours; 10^9 are a GB-hour",
-        "bytes_most": "of one snapshot",
-        "bytes_last": "of the last snapshot",
+        "bytes_most": "most bytes in one snapshot",
+        "bytes_last": "bytes in the last snapshot",
     },
     "neighbours": _INCIDENT,
     "alerts": {
         **_INCIDENT,
-        "told_ms": "first reported",
-        "first_run": "batch that it was first reported after",
-        "last_run": "batch that it was reported after in this form",
+        "told_ms": "when the incident was first reported",
+        "first_run": "batch after which it was first reported",
+        "last_run": "batch after which it was reported in this form",
     },
     "abuse": {
         "kind": "[what was seen](pipeline.md#noisy-neighbours-and-attacks)",
-        "principal": "null if several, or none",
-        "network": "null if several",
-        "start_ms": "first event",
-        "end_ms": "just after the last event",
-        "failures": "failed authentications",
-        "principals": "different ones that were tried",
-        "networks": "different ones",
+        "principal": "null if several, or none is known",
+        "network": "network of the clients; null if several",
+        "start_ms": "time of the first event",
+        "end_ms": "time just after the last event",
+        "failures": "number of failed authentications",
+        "principals": "different principals that were tried",
+        "networks": "different networks",
         "usual": "usual number of networks of the principal in a day",
-        "is_attack": "false: a mistake",
+        "is_attack": "false for a mistake",
     },
     "watched_runs": {
         "run": "number of the batch",
-        "batch": "its number in Spark",
-        "at_ms": "when it was taken",
+        "batch": "number of the batch in Spark",
+        "at_ms": "when the batch was read",
         "records": "records used",
         "late": "records too late to be used",
-        "repeated": "records that had come before",
-        "bad": "lines that are no records",
-        "alerts": "alerts that are new, or grew",
+        "repeated": "records that were read before",
+        "bad": "lines that are not records",
+        "alerts": "alerts that are new or have grown",
         "newest_ms": "end of the newest record so far",
-        "slot_ms": "length of slots",
+        "slot_ms": "length of a slot",
     },
 }
 """By table: what its columns mean that no record has, or that mean something else there."""
@@ -157,15 +158,14 @@ OWN: Mapping[str, Mapping[str, str]] = {
 HEAD = """\
 # Tables of the pipeline
 
-Written by `make metrics` from the code; [the pipeline](pipeline.md#tables) says how tables are
-kept. Python programs see the same by `Lake(spark, "tables").read("daily").printSchema()`.
+[The pipeline](pipeline.md#tables) says how tables are kept. `make metrics` writes this page.
 
-- Lists by type are of [fields of records](usage.md#what-a-record-says):
-  [`usage.schema.json`](usage.schema.json) says what they mean.
-- Names that end in `_ms` are milliseconds, those of a time since 1970 UTC.
-- What does not apply is 0 or null.
-- The last column is `day` string: `YYYY-MM-DD` in UTC, by the record's own time unless it is said
-  otherwise.
+- Columns listed by type are [fields of records](usage.md#what-a-record-says), which
+  [`usage.schema.json`](usage.schema.json) describes.
+- Columns ending in `_ms` are milliseconds; if they are times, since 1970 UTC.
+- A value that does not apply is 0 or null.
+- The last column is `day` string, `YYYY-MM-DD` in UTC: the day of the record's own time, unless the
+  section says otherwise.
 """
 
 

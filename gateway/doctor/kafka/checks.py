@@ -1,4 +1,4 @@
-"""Checks one Kafka broker: its API versions, and the brokers in its metadata; see
+"""Checks one Kafka broker: its API versions, and the brokers that its metadata lists; see
 `gateway.doctor.checks`."""
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ ADVERTISED_BY = "advertised.listeners in server.properties"
 
 
 async def identify(network: Network, address: Address, secure: Secure | None) -> Spoken | None:
-    """See `checks.Checks`."""
+    """Return which protocol the peer at an IP address speaks; see `checks.Checks`."""
     return spoken_of((await _ask(network, secure, address)).answer, SPOKEN)
 
 
 async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
-    """See `checks.Checks`."""
+    """Check one Kafka broker at each of its IP addresses; see `checks.Checks`."""
     secure = plan.secure(broker)
     timed = await run_all([partial(_ask, plan.network, secure, address) for address in addresses])
     answered = list(zip(addresses, timed, strict=True))

@@ -1,7 +1,7 @@
 """The doctor's requests to a Kafka broker: ApiVersions, then Metadata.
 
-A broker responds to ApiVersions from any client. One that requires SASL closes the connection at
-Metadata.
+A broker responds to ApiVersions even if the client is not authenticated. If the broker requires
+SASL, it closes the connection when Metadata comes.
 
 Source: the protocol guide of Apache Kafka; KIP-35 for ApiVersions, KIP-152 for requests before
 SASL.
@@ -44,7 +44,7 @@ _COUNT = struct.Struct(">i")
 
 
 class Versions(NamedTuple):
-    """The range of versions of an API that a broker knows, both ends included."""
+    """The versions of an API that a broker supports: the first and the last one."""
 
     least: int
     most: int
@@ -53,8 +53,8 @@ class Versions(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Broker:
     """The responses of a broker. `versions`: by API key. `metadata`: the addresses of all brokers,
-    by id; a `Stranger` if there was no such response: `CLOSED` where the broker requires SASL
-    first."""
+    by id. If there was no Metadata response, it is a `Stranger` in place of them: `CLOSED` if the
+    broker requires SASL first."""
 
     versions: Mapping[int, Versions]
     metadata: Mapping[int, Address] | Stranger
@@ -64,7 +64,8 @@ Answer = Broker | Stranger | Unreached
 
 
 def frame_length(head: bytearray) -> int:
-    """See `contract.Entry`. A negative size counts as one that is too large."""
+    """Return the size of a frame from its first bytes; 0: more bytes are needed. A negative size is
+    read as a size that is too large. See `contract.Entry`."""
     return int.from_bytes(head[: SIZE.size]) + SIZE.size if len(head) >= SIZE.size else 0
 
 
@@ -92,7 +93,7 @@ QUESTION: Question[Broker] = Question(greet, frame_length, LARGEST_ANSWER)
 
 
 def known_api(key: int) -> Api:
-    """Return the schema of an API that the gateway certainly knows."""
+    """Return the API with this key. The gateway must know it."""
     known = api(key)
     assert known is not None
     return known
@@ -105,7 +106,7 @@ def _request(key: int, version: int, body: bytes = b"") -> bytes:
 
 
 def read_versions(frame: bytes) -> dict[int, Versions]:
-    """Return the ranges of versions in a response to ApiVersions 0, by API key. Raises
+    """Return the versions of each API in a response to ApiVersions 0, by API key. Raises
     `PeerError`."""
     known = known_api(API_VERSIONS)
     start = _body(known, 0, frame)
@@ -116,8 +117,8 @@ def read_versions(frame: bytes) -> dict[int, Versions]:
 
 
 def read_brokers(frame: bytes) -> dict[int, Address]:
-    """Return the addresses of brokers in a response to Metadata, by id, `MOST_IDS` at most. Raises
-    `PeerError`."""
+    """Return the addresses of brokers in a response to Metadata, by broker id; at most `MOST_IDS`
+    of them. Raises `PeerError`."""
     known = known_api(METADATA)
     start = _body(known, METADATA_VERSION, frame)
     brokers = nodes(known.response, METADATA_VERSION, frame, start)

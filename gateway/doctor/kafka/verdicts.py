@@ -1,4 +1,4 @@
-"""Turns responses of Kafka brokers into findings and advice."""
+"""Makes findings and advice from the responses of Kafka brokers."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ SHOWN = (PRODUCE, FETCH, METADATA)
 def judge_broker(
     check: str, broker: Address, answer: Broker | Stranger | Unreached, seconds: float
 ) -> Finding:
-    """Return the finding for one address of a broker: a Kafka broker responds there, or why none
-    does. `broker`: as the configuration names it. `seconds`: the time to connect."""
+    """Return the finding about one address of a broker: a Kafka broker responds there, or why none
+    does. `broker`: the broker as the configuration names it. `seconds`: how long it took to
+    connect."""
     if isinstance(answer, Unreached):
         return judge_unreached(check, broker, answer.code)
     if isinstance(answer, Stranger):
@@ -79,7 +80,7 @@ def _brokers(broker: Address, *, tls: bool) -> str:
 
 
 def judge_metadata(check: str, metadata: Mapping[int, Address] | Stranger) -> Finding:
-    """Return the finding for the brokers that a broker's metadata lists. `metadata`: see
+    """Return the finding about the brokers that a broker's metadata lists. `metadata`: see
     `Broker`."""
     if metadata is Stranger.CLOSED:
         return skip(

@@ -1,5 +1,6 @@
 """The doctor's checks of Pulsar brokers.
 
-- *without I/O*: `hello` (one CONNECT and its response), `verdicts` (responses become findings)
-- over the network: `asking` (one CONNECT at an address), `lookups`, `checks` (all of them)
+- without I/O: `hello` (one CONNECT and its response), `verdicts` (makes findings from responses)
+- over the network: `asking` (sends one CONNECT to an address), `lookups`, `checks` (makes all
+  checks)
 """

@@ -1,4 +1,4 @@
-"""Sends one CONNECT to an address."""
+"""Sends one CONNECT to an address, and returns the outcome."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ LARGEST_ANSWER = 64 * 1024
 async def ask(
     network: Network, address: Address, probe: Probe, secure: Secure | None = None
 ) -> TimedAnswer[Accepted | Rejected]:
-    """Send one CONNECT to an IP literal, and return the outcome. `secure`: TLS of the connection;
-    None: without TLS. A peer that should speak TLS and does not gets no credential."""
+    """Send one CONNECT to an address whose host is an IP literal, and return the outcome. `secure`:
+    the TLS of the connection; None: no TLS. If the peer should speak TLS and does not, no
+    credential is sent to it."""
     plain = _question(anonymous())
     return await asking.ask(network, address, _question(probe), plain, secure)
 

@@ -1,4 +1,5 @@
-"""Checks one Pulsar broker: CONNECT, access, lookups; see `gateway.doctor.checks`."""
+"""Checks one Pulsar broker: its response to CONNECT, the access that it gives, and lookups; see
+`gateway.doctor.checks`."""
 
 from __future__ import annotations
 
@@ -36,13 +37,13 @@ class _AddressResult:
 
 
 async def identify(network: Network, address: Address, secure: Secure | None) -> Spoken | None:
-    """See `checks.Checks`."""
+    """Return which protocol the peer at an IP address speaks; see `checks.Checks`."""
     timed = await ask(network, address, hello.anonymous(), secure)
     return spoken_of(timed.answer, SPOKEN)
 
 
 async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
-    """See `checks.Checks`."""
+    """Check one Pulsar broker at each of its IP addresses; see `checks.Checks`."""
     answered = await run_all(
         [partial(_ask_address, plan, broker, address) for address in addresses]
     )

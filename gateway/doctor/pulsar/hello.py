@@ -1,6 +1,7 @@
 """One CONNECT and its response: the frames to send, and the meaning of each response.
 
-The commands are the gateway's own, on behalf of a client that does not exist.
+The commands are those that the gateway itself would send, on behalf of a client that does not
+exist.
 """
 
 from __future__ import annotations
@@ -68,8 +69,9 @@ _read_length = Struct(">I").unpack_from
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A broker's CONNECTED. `server`, `protocol`: its versions. `largest`: bytes of the largest
-    message; 0 if the broker does not say."""
+    """A broker's response CONNECTED. `server`, `protocol`: the versions of the broker and of its
+    protocol. `largest`: bytes of the largest message that the broker accepts; 0 if it does not say.
+    """
 
     server: str
     protocol: int
@@ -78,8 +80,8 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A broker's ERROR. `code`: a `ServerError`; None if this gateway does not know the code.
-    `text`: printable."""
+    """A broker's response ERROR. `code`: a `ServerError`; None if this gateway does not know the
+    code. `text`: the broker's message, without control characters."""
 
     code: int | None
     text: str
@@ -93,37 +95,38 @@ Answer = Accepted | Rejected | Stranger | Unreached | Insecure
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """One way to send CONNECT: as the gateway would for `client` at `listener`."""
+    """One way to send CONNECT: as the gateway would send it for `client` at `listener`."""
 
     listener: ListenerContext
     client: Client
 
     def greeting(self) -> bytes:
-        """Return the frame of CONNECT."""
+        """Return the CONNECT frame."""
         frame = self.client.greeting(self.listener)
         assert isinstance(frame, bytes)  # it is denied only without a credential
         return frame
 
     def proof(self) -> Credential | None:
-        """Return the credential for the response to a challenge; None without a credential."""
+        """Return the credential with which to respond to a broker's challenge; None if there is
+        none."""
         proof = self.client.proof(self.listener, opened=False)
         return None if isinstance(proof, Denial) or proof.method == "none" else proof
 
 
 def anonymous(*, tls: bool = False) -> Probe:
-    """Return the probe of a client without a credential, in pass-through mode. `tls`: lookups
-    follow brokers' URLs with TLS."""
+    """Return the probe that is a client without a credential, in pass-through mode. `tls`: lookups
+    use the brokers' URLs with TLS."""
     return _probe(Mode.PASS_THROUGH, NoCredential(), _NOBODY, tls=tls)
 
 
 def alone(own: StoredCredential) -> Probe:
-    """Return the probe with the gateway's credential, on the gateway's own behalf."""
+    """Return the probe that shows the gateway's credential, and acts for the gateway itself."""
     return _probe(Mode.PASS_THROUGH, own, own.current())
 
 
 def speaking_for(own: StoredCredential, *, tls: bool = False) -> Probe:
-    """Return the probe with the gateway's credential, on behalf of a verified client. `tls`: see
-    `anonymous`."""
+    """Return the probe that shows the gateway's credential, and acts for a verified client. `tls`:
+    see `anonymous`."""
     return _probe(Mode.VERIFY, own, _NOBODY, tls=tls)
 
 
@@ -149,14 +152,16 @@ def _probe(
 
 
 def frame_length(head: bytes | bytearray) -> int:
-    """See `contract.Entry`."""
+    """Return the size of a frame from its first bytes; 0: more bytes are needed. See
+    `contract.Entry`."""
     return _read_length(head)[0] + 4 if len(head) >= 4 else 0
 
 
 def greet(
     probe: Probe,
 ) -> Generator[Step, StepResult, Accepted | Rejected | Stranger | Unreached]:
-    """Send CONNECT, respond to challenges, and return the outcome. Raises `PeerError`."""
+    """Send CONNECT, respond to the broker's challenges, and return the outcome. Raises
+    `PeerError`."""
     dialled = yield Dial()
     if not isinstance(dialled, Dialled):
         return Unreached(None)
@@ -190,9 +195,10 @@ def _read_answer(command: BaseCommand, kind: int) -> Accepted | Rejected | Stran
 
 
 def printable(text: str | bytes) -> str:
-    """Return a peer's text for a terminal: short, on one line, without control characters.
+    """Return a peer's text in a form for terminals: short, on one line, and without control
+    characters.
 
-    Protobuf returns bytes if a string is not UTF-8.
+    The text may be bytes, because protobuf returns bytes if a string is not UTF-8.
     """
     decoded = text.decode(errors="replace") if isinstance(text, bytes) else text
     shown = "".join(letter if letter.isprintable() else " " for letter in decoded[:_LONGEST_TEXT])

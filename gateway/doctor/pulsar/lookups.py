@@ -1,6 +1,8 @@
-"""Checks where brokers direct clients: looks a few topics up like the gateway, following redirects.
+"""Checks to which brokers lookups direct clients: looks some topics up as the gateway does, and
+follows redirects.
 
-A lookup creates no topic. Like any client's, it may make a broker load the topic's bundle.
+A lookup creates no topic. Like a client's lookup, it may make a broker load the bundle of the
+topic.
 """
 
 from __future__ import annotations
@@ -46,9 +48,10 @@ _NOWHERE = Denial(Refusal.NOT_READY, "no broker is named in the answer")
 class LookupResults:
     """The results of the lookups that begin at one broker.
 
-    `owners`: brokers that serve the topics. `hops`: brokers that redirects lead to, of which
-    `targets` does not allow those in `forbidden`. `tls_only`: URLs of brokers that have TLS alone,
-    while the gateway speaks none to brokers. `refusals`: the lookups that failed.
+    `owners`: the brokers that serve the topics. `hops`: the brokers to which redirects lead.
+    `forbidden`: those of the `hops` that the setting `targets` does not allow. `tls_only`: the URLs
+    of brokers that only speak TLS, if the gateway uses no TLS to brokers. `refusals`: the lookups
+    that failed.
     """
 
     owners: set[Address] = field(default_factory=set)
@@ -59,13 +62,13 @@ class LookupResults:
 
     @property
     def addresses(self) -> set[Address]:
-        """Return all addresses that responses named."""
+        """Return the addresses of all brokers that responses have named."""
         return self.owners | self.hops
 
 
 class TopicLookups:
-    """The lookups that begin at one broker. `named`: its address in the configuration. `ip`: the IP
-    address to dial."""
+    """The lookups that begin at one broker. `named`: the broker's address in the configuration.
+    `ip`: the IP address at which it is dialled."""
 
     def __init__(
         self, plan: Plan, probe: Probe, targets: TargetList, named: Address, ip: str
@@ -80,8 +83,8 @@ class TopicLookups:
         self._results = LookupResults()
 
     async def run(self) -> LookupResults:
-        """Look all topics up in sequence, within the timeout of one step, and return the
-        results."""
+        """Look the topics up one after the other, and return the results. All lookups together take
+        at most the timeout of one step."""
         try:
             with trio.move_on_after(self._network.timeout) as scope:
                 for topic in TOPICS:
@@ -176,8 +179,8 @@ class TopicLookups:
 def judge(
     check: str, results: LookupResults, role: str | None = None, *, tls: bool = False
 ) -> Finding:
-    """Return the finding for the lookups at one broker. `role`: the gateway's role there; None
-    without one. `tls`: the broker is dialled with TLS."""
+    """Return the finding about the lookups at one broker. `role`: the gateway's role at this
+    broker; None if it has none. `tls`: the broker is dialled with TLS."""
     if results.tls_only:
         return fail(
             check,

@@ -1,4 +1,4 @@
-"""Turns responses to CONNECT into findings and advice."""
+"""Makes findings and advice from responses to CONNECT."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswers:
-    """The outcomes of each kind of CONNECT at one broker; None if that kind was not sent.
+    """The outcome of each kind of CONNECT at one broker; None: this kind was not sent.
 
-    `anonymous`: without a credential. `alone`: with the gateway's credential, for itself.
-    `proxied`: with the gateway's credential, on behalf of a client.
+    `anonymous`: CONNECT without a credential. `alone`: with the gateway's credential, for the
+    gateway itself. `proxied`: with the gateway's credential, on behalf of a client.
     """
 
     anonymous: Answer
@@ -34,7 +34,8 @@ class BrokerAnswers:
 
     @property
     def best(self) -> Answer:
-        """Return the outcome that says most about the peer."""
+        """Return the outcome that says most about the peer: that of a CONNECT that was accepted, if
+        there is one."""
         given = [
             answer for answer in (self.proxied, self.alone, self.anonymous) if answer is not None
         ]
@@ -47,8 +48,9 @@ class BrokerAnswers:
 def judge_broker(
     check: str, broker: Address, answer: Accepted | Rejected | Stranger | Unreached, seconds: float
 ) -> Finding:
-    """Return the finding for one address of a broker: a Pulsar broker responds there, or why none
-    does. `broker`: as the configuration names it. `seconds`: the time to connect."""
+    """Return the finding about one address of a broker: a Pulsar broker responds there, or why none
+    does. `broker`: the broker as the configuration names it. `seconds`: how long it took to
+    connect."""
     match answer:
         case Accepted(server, protocol, largest):
             size = f", messages up to {largest / MIB:.3g} MiB" if largest else ""
@@ -66,8 +68,8 @@ def judge_broker(
 
 
 def judge_size(check: str, answer: Answer, largest: int | None) -> Finding | None:
-    """Return a warning if the broker takes larger messages than the gateway may hold whole; None
-    otherwise. `largest`: see `Plan`."""
+    """Return a warning if the broker accepts messages that are larger than those that the gateway
+    may hold whole; otherwise None. `largest`: see `Plan`."""
     if largest is None or not isinstance(answer, Accepted) or answer.largest <= largest:
         return None
     return warn(
@@ -79,7 +81,7 @@ def judge_size(check: str, answer: Answer, largest: int | None) -> Finding | Non
 
 
 def describe(error: Rejected) -> str:
-    """Return a broker's ERROR in words."""
+    """Return a broker's ERROR as words for people."""
     names: dict[int | None, str] = {value: name for name, value in ServerError.items()}
     names[None] = "an error that is not known here"
     name = names.get(error.code, f"error {error.code}")
@@ -127,7 +129,8 @@ def _judge_peer(check: str, broker: Address, peer: Stranger) -> Finding:
 
 
 def judge_pass_through(check: str, answers: BrokerAnswers) -> Finding | None:
-    """Return the finding for clients in pass-through mode; None if no broker responded."""
+    """Return the finding about clients that authenticate at the broker themselves (pass-through
+    mode); None if no broker responded."""
     match answers.anonymous:
         case Accepted():
             return ok(check, "lets everybody in, without a credential")
@@ -140,11 +143,11 @@ def judge_pass_through(check: str, answers: BrokerAnswers) -> Finding | None:
 def judge_verified(
     check: str, answers: BrokerAnswers, role: str | None, *, forward: bool
 ) -> Finding | None:
-    """Return the finding for the gateway's connections on behalf of verified clients; None if not
-    tried.
+    """Return the finding about connections that the gateway makes on behalf of verified clients;
+    None if no such connection was tried.
 
-    `role`: of the gateway's credential; None if it states none. `forward`: clients' tokens are
-    forwarded.
+    `role`: the role of the gateway's credential; None if the credential states none. `forward`: the
+    tokens of clients are forwarded to the broker.
     """
     named = f'the role "{role}"' if role else "the gateway's role"
     match answers.proxied:

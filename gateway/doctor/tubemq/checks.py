@@ -1,5 +1,5 @@
-"""Checks one master of TubeMQ: the doctor asks whether it is active, and where brokers are. See
-`gateway.doctor.checks` for the functions that each protocol has."""
+"""Checks one master of TubeMQ: asks it whether it is the active one, and where brokers are.
+`gateway.doctor.checks` documents the functions that each protocol has."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ADVERTISED_BY = "brokerIp and brokerPort in the master's configuration of a brok
 
 
 async def identify(network: Network, address: Address, secure: Secure | None) -> Spoken | None:
-    """See `checks.Checks`."""
+    """Return which protocol the peer at an IP address speaks; see `checks.Checks`."""
     return spoken_of((await _ask(network, secure, address)).answer, SPOKEN)
 
 
 async def examine_broker(plan: Plan, broker: Address, addresses: Sequence[Address]) -> Examined:
-    """See `checks.Checks`."""
+    """Check one master of TubeMQ at each of its IP addresses; see `checks.Checks`."""
     secure = plan.secure(broker)
     timed = await run_all([partial(_ask, plan.network, secure, address) for address in addresses])
     answered = list(zip(addresses, timed, strict=True))
@@ -63,7 +63,8 @@ def _connected(
 def judge_master(
     check: str, broker: Address, answer: Master | Stranger | Unreached, seconds: float
 ) -> Finding:
-    """Return the finding for one address of a master: a master responds there, or why none does."""
+    """Return the finding about one address of a master: a master responds there, or why none does.
+    `broker`: the master, as the configuration names it. `seconds`: how long it took to connect."""
     if isinstance(answer, Unreached):
         return judge_unreached(check, broker, answer.code)
     if isinstance(answer, Stranger):
@@ -83,7 +84,7 @@ def judge_master(
 
 
 def judge_brokers(check: str, brokers: Mapping[int, Address]) -> Finding:
-    """Return the finding for the brokers that the active master lists."""
+    """Return the finding about the brokers that the active master lists."""
     if not brokers:
         return warn(
             check,

@@ -1,4 +1,5 @@
-"""The doctor's requests to a master of TubeMQ: whether it is active, and where brokers are."""
+"""The doctor's requests to a master of TubeMQ: whether the master is the active one, and where
+brokers are."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ LARGEST_ANSWER = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Master:
-    """The responses of a master. `role`: its state; the peer may be no master after all. `brokers`:
+    """The responses of a master. `role`: active, standby, or no master at all. `brokers`: the
     addresses of brokers, by id; empty unless the master is active."""
 
     role: Role
@@ -31,9 +32,9 @@ class Master:
 
 
 def greet(*, tls: bool) -> Generator[Step, StepResult, Master | Stranger | Unreached]:
-    """Ask a master whether it is active, and the active master where brokers are; return the
-    responses. Raises `PeerError` if the peer does not speak TubeMQ's protocol. `tls`: the
-    connection has TLS."""
+    """Ask a master whether it is active and, if it is, where brokers are; return the responses.
+    `tls`: the connection has TLS. Raises `PeerError` if the peer does not speak TubeMQ's protocol.
+    """
     if not isinstance((yield Dial()), Dialled):
         return Unreached(None)
     outcome = yield from role()
@@ -45,5 +46,5 @@ def greet(*, tls: bool) -> Generator[Step, StepResult, Master | Stranger | Unrea
 
 
 def question(*, tls: bool) -> Question[Master]:
-    """Return the question to a master. `tls`: the connection has TLS."""
+    """Return these requests as a `Question`. `tls`: the connection has TLS."""
     return Question(partial(greet, tls=tls), length, LARGEST_ANSWER)

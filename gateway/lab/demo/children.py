@@ -29,11 +29,11 @@ _LONGEST_LINE = 1_000_000
 
 
 class ChildError(Exception):
-    """A child ended by itself or failed. The text is written for a person."""
+    """A child process ended by itself, or failed. The error's text is for the user."""
 
 
 class Child:
-    """One child process. `name`: how messages call the process, such as `the gateway`."""
+    """One child process. `name`: what messages call the process, such as `the gateway`."""
 
     def __init__(self, name: str, process: trio.Process, log: Path) -> None:
         self.name = name
@@ -42,13 +42,13 @@ class Child:
         self._unread = b""
 
     def require_running(self) -> None:
-        """Raise `ChildError` if the process has ended."""
+        """Raise `ChildError` if the process has already ended."""
         status = self._process.poll()
         if status is not None:
             raise self.failure(f"ended by itself with status {status}")
 
     def failure(self, what: str) -> ChildError:
-        """Return an error whose text is `what` and the child's last lines of output."""
+        """Return an error whose text is `what`, followed by the last lines that the child wrote."""
         return ChildError(f"{self.name} {what}; its last lines:\n{self._tail()}")
 
     async def read_line(self) -> bytes:
@@ -67,18 +67,20 @@ class Child:
         return line
 
     async def close_input(self) -> None:
-        """Close the child's standard input: the sign for the child to finish."""
+        """Close the child's standard input, which tells the child to finish."""
         assert self._process.stdin is not None
         await self._process.stdin.aclose()
 
     async def wait(self, seconds: float) -> int | None:
-        """Return the exit status; None if the child does not end within `seconds`."""
+        """Wait until the child ends, and return its exit status; None if it does not end within
+        `seconds`."""
         with trio.move_on_after(seconds):
             return await self._process.wait()
         return None
 
     async def stop(self, seconds: float) -> int | None:
-        """Send SIGTERM; return the exit status, or None if the child is killed after `seconds`."""
+        """Send SIGTERM to the child and return its exit status. If it has not ended after
+        `seconds`, kill it and return None."""
         if self._process.poll() is None:
             self._process.terminate()
             with trio.move_on_after(seconds):
@@ -99,10 +101,10 @@ class Child:
 async def running(
     name: str, command: Sequence[str], log: Path, *, piped: bool = False
 ) -> AsyncIterator[Child]:
-    """Start a child process, and stop it when the context exits.
+    """Start a child process, and stop it at the end of the context.
 
-    `log`: the file that gets its output. `piped`: the caller reads its standard output and holds
-    its standard input.
+    `log`: the file to which the child's output is written. `piped`: the caller reads the child's
+    standard output, and holds its standard input open.
     """
     pipe = subprocess.PIPE if piped else None
     with log.open("ab") as file:

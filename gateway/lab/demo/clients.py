@@ -31,7 +31,7 @@ class OpenError(Exception):
 
 
 class FlowLoad(ABC):
-    """The clients of one topic, and their counts. Methods raise the errors of the client
+    """The clients of one topic, and what they count. Methods raise the errors of the client
     library."""
 
     def __init__(self, flow: Flow, run: bytes) -> None:
@@ -43,16 +43,17 @@ class FlowLoad(ABC):
 
     @abstractmethod
     def open(self) -> None:
-        """Open the consumers before the producer, so that no message lacks a consumer."""
+        """Open the consumers, then the producer, so that no message is sent before it has a
+        consumer."""
 
     @abstractmethod
     def close(self) -> None:
-        """Close all clients; no subscription stays at the broker."""
+        """Close all clients, and leave no subscription at the broker."""
 
     @abstractmethod
     def tasks(self, ending: threading.Event, ended: threading.Event) -> list[Callable[[], None]]:
-        """Return functions to run in threads: they send until `ending` and receive until
-        `ended`."""
+        """Return functions to be run in threads. They send messages until `ending` is set, and
+        receive until `ended` is set."""
 
     def _send_due(self, ending: threading.Event, send: Callable[[bytes], None]) -> None:
         """Send the messages that are due, until `ending`."""
@@ -70,7 +71,7 @@ class FlowLoad(ABC):
 
     @property
     def is_answered(self) -> bool:
-        """Return whether sending is over, and each message sent has a receipt or an error."""
+        """Return whether sending is over, and each sent message has got a receipt or an error."""
         with self._lock:
             return not self._is_sending and self._tally.is_answered
 
@@ -85,16 +86,18 @@ class FlowLoad(ABC):
 
 
 class Library(Protocol):
-    """A client library that connects to one service URL.
+    """A client library, used with one service URL.
 
-    `error`: the class of its exceptions. `needs`: what brokers must have for topics to open.
+    `error`: the class of its exceptions. `needs`: what brokers must have so that topics can be
+    opened.
     """
 
     error: type[Exception]
     needs: str
 
     def load(self, flow: Flow, run: bytes) -> FlowLoad:
-        """Return the clients of a topic, not yet open. `run`: the id of this run, for payloads."""
+        """Return the clients of one topic, which are not open yet. `run`: the id of this run, which
+        each message contains."""
 
     def close(self) -> None:
-        """Close what the clients of all topics share. Raises `error`."""
+        """Close what the clients of different topics share. Raises `error`."""

@@ -35,7 +35,7 @@ def run(
     picture: Path | None,
     protocol: str = PULSAR,
 ) -> int:
-    """Run the demonstration; return 0 if messages made the round trip and all counts agree, else 1.
+    """Run the demonstration. Return 0 if messages were received and all counts agree, else 1.
 
     Raises `ConfigurationError` if a package is missing, a port in use, or a broker unreachable.
     """

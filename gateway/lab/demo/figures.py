@@ -37,7 +37,8 @@ _FIELDS: Mapping[tuple[str, str | None], str] = {
 
 @dataclass(slots=True)
 class GatewayCounts:
-    """The gateway's counts of one topic since it started, and its open producers and consumers."""
+    """What the gateway counted for one topic since the gateway's start, and the topic's open
+    producers and consumers."""
 
     messages_in: int = 0
     messages_out: int = 0
@@ -49,8 +50,9 @@ class GatewayCounts:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One scrape of the gateway's metrics. `at`: its time. `topics`: counts by topic.
-    `connections`: open ones. `broken`: connections that neither the client nor a drain ended."""
+    """What one scrape of the gateway's metrics said. `at`: time of the scrape. `topics`: counts by
+    topic. `connections`: number of open connections. `broken`: number of connections that neither
+    the client nor a drain ended."""
 
     at: float
     topics: Mapping[str, GatewayCounts]
@@ -60,7 +62,8 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """One topic or a total: messages and bytes per second, and open producers and consumers."""
+    """Messages and bytes per second, and open producers and consumers, of one topic or of several
+    together."""
 
     messages_in: float = 0.0
     messages_out: float = 0.0
@@ -71,10 +74,10 @@ class Rates:
 
 
 class Witness:
-    """Remembers topics that moved between brokers, or that other clients used.
+    """Remembers which topics moved to another broker, and which topics other clients used.
 
     `owners`: the broker of each topic at the last observation. `moved`: topics that changed their
-    broker. `visited`: topics with more producers or consumers than the demonstration's.
+    broker. `visited`: topics that had more producers or consumers than the demonstration's.
     """
 
     def __init__(self, flows: Sequence[Flow] = FLOWS) -> None:
@@ -84,7 +87,9 @@ class Witness:
         self.visited: set[str] = set()
 
     def observe(self, snapshot: Snapshot, owners: Mapping[str, str]) -> None:
-        """Note the gateway's counts, and the broker of each topic (empty if unknown)."""
+        """Compare a new snapshot and the topics' present brokers with the earlier ones, and
+        remember topics that moved or that other clients use. `owners`: the broker of each topic;
+        empty if unknown."""
         self.moved |= {topic for topic, owner in self.owners.items() if owners.get(topic) != owner}
         self.owners = owners
         self.visited |= {flow.topic for flow in self._flows if _has_visitors(flow, snapshot)}
@@ -96,19 +101,20 @@ def _has_visitors(flow: Flow, snapshot: Snapshot) -> bool:
 
 
 def read(exposition: str, at: float) -> Snapshot:
-    """Return a snapshot of metrics in Prometheus text, scraped at the time `at`."""
+    """Return the snapshot that metrics in Prometheus text contain. `at`: when they were scraped."""
     families = text_string_to_metric_families(exposition)
     samples = [sample for family in families for sample in family.samples]
     return Snapshot(at, _topics(samples), _connections(samples), _broken(samples))
 
 
 def without_partition(topic: str) -> str:
-    """Return the topic without the number of a partition."""
+    """Return a topic's name without the number of a partition."""
     return _PARTITION.sub("", topic)
 
 
 def rates(before: Snapshot, after: Snapshot) -> dict[str, Rates]:
-    """Return the rates between two scrapes by topic, without idle topics that nobody uses."""
+    """Return the rates of each topic between two scrapes. A topic is left out if nothing passed and
+    no producer or consumer is open."""
     seconds = max(after.at - before.at, 1e-3)  # two scrapes at once must not divide by zero
     by_topic = {
         topic: _rate(before.topics.get(topic, GatewayCounts()), now, seconds)
@@ -118,7 +124,7 @@ def rates(before: Snapshot, after: Snapshot) -> dict[str, Rates]:
 
 
 def total(parts: Iterable[Rates]) -> Rates:
-    """Return the sum of the rates of several topics."""
+    """Return the sum of several topics' rates."""
     parts = list(parts)
     return Rates(
         **{field.name: sum(getattr(part, field.name) for part in parts) for field in fields(Rates)}

@@ -37,7 +37,7 @@ class Load:
         self._threads: list[threading.Thread] = []
 
     def open(self) -> None:
-        """Open all producers and consumers. Raises `OpenError`."""
+        """Open the producers and consumers of all topics. Raises `OpenError`."""
         for flow in self._flows:
             try:
                 flow.open()
@@ -57,7 +57,8 @@ class Load:
             thread.start()
 
     def finish(self) -> dict[str, ClientCounts]:
-        """Stop sending, wait for messages in flight, and return the counts by topic."""
+        """Stop sending, wait until messages on their way are received, and return the counts by
+        topic."""
         self._ending.set()
         for ready in (lambda flow: flow.is_answered, lambda flow: flow.is_complete):
             deadline = time.monotonic() + SETTLE_SECONDS
@@ -69,7 +70,8 @@ class Load:
         return {flow.flow.topic: flow.counts() for flow in self._flows}
 
     def close(self) -> None:
-        """Close all clients; ignore lost connections, since all is counted."""
+        """Close all clients. Lost connections are ignored, because all messages are counted by
+        then."""
         with suppress(self._library.error):
             for flow in self._flows:
                 flow.close()
@@ -78,7 +80,7 @@ class Load:
 
 
 def library_of(url: str) -> Library:
-    """Return the client library for the scheme of a service URL. Imports no other library."""
+    """Return the client library for the scheme of a service URL. Only this library is imported."""
     if url.startswith(f"{KAFKA}://"):
         from gateway.lab.demo.kafka_clients import KafkaLibrary
 
@@ -89,7 +91,7 @@ def library_of(url: str) -> Library:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the clients against the service URL in `arguments`; return the exit status."""
+    """Run the clients with the service URL that is the only argument. Return the exit status."""
     reports = _take_stdout()
     (url,) = arguments
     load = Load(library_of(url), FLOWS_OF[url.partition("://")[0]])

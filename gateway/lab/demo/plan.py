@@ -43,7 +43,8 @@ class Flow:
     limit: int = 0
 
     def due(self, elapsed: float) -> int:
-        """Return the total number of messages to be sent `elapsed` seconds after the start."""
+        """Return how many messages should have been sent, in all, `elapsed` seconds after the
+        start."""
         return int(self.rate * self._busy_seconds(elapsed))
 
     def _busy_seconds(self, elapsed: float) -> float:
@@ -54,12 +55,13 @@ class Flow:
 
     @property
     def producers(self) -> int:
-        """Return the number of producers at brokers: one per partition."""
+        """Return the number of producers that brokers see: one for each partition."""
         return self.partitions or 1
 
     @property
     def subscribers(self) -> int:
-        """Return the number of consumers at brokers: each consumer has one per partition."""
+        """Return the number of consumers that brokers see: each consumer has one for each
+        partition."""
         return self.consumers * (self.partitions or 1)
 
 
@@ -88,17 +90,18 @@ MOVABLE = FLOWS[1].topic
 
 
 def tenants(flows: tuple[Flow, ...] = FLOWS) -> list[str]:
-    """Return the tenants of the flows, in their order."""
+    """Return the tenants of the flows' topics, in the order of the flows."""
     return list(dict.fromkeys(short_name(flow.topic).split("/")[0] for flow in flows))
 
 
 def namespaces(flows: tuple[Flow, ...] = FLOWS) -> list[str]:
-    """Return the namespaces of the flows as `tenant/namespace`, in their order."""
+    """Return the namespaces of the flows' topics as `tenant/namespace`, in the order of the
+    flows."""
     return list(dict.fromkeys(short_name(flow.topic).rpartition("/")[0] for flow in flows))
 
 
 def short_name(topic: str) -> str:
-    """Return a topic's name without its scheme: `tenant/namespace/topic`, of Kafka `topic`."""
+    """Return a topic's name without its scheme: `tenant/namespace/topic`; for Kafka `topic`."""
     return topic.removeprefix(SCHEME)
 
 

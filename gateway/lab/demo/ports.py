@@ -22,7 +22,8 @@ VARIABLE = "GATEWAY_DEMO_PORTS"
 
 
 class Ports(NamedTuple):
-    """The gateway's listener, its admin listener, its console, and the Pulsar sandbox's control."""
+    """The ports of the gateway's listener, its admin listener and its console, and of the Pulsar
+    sandbox's control."""
 
     clients: int = 6650
     admin: int = 8080
@@ -31,7 +32,8 @@ class Ports(NamedTuple):
 
     @property
     def kafka_brokers(self) -> tuple[int, ...]:
-        """Return the gateway's ports for the Kafka brokers: those that follow `clients`."""
+        """Return the gateway's ports that stand for the Kafka brokers: those that follow
+        `clients`."""
         return tuple(range(self.clients + 1, self.clients + 1 + KAFKA_BROKERS))
 
 
@@ -40,7 +42,8 @@ DEFAULTS = {PULSAR: Ports(), KAFKA: Ports(clients=9092)}
 
 
 def read_ports(environment: Mapping[str, str], protocol: str = PULSAR) -> Ports:
-    """Return the default ports, or those of `GATEWAY_DEMO_PORTS`. Raises `ConfigurationError`."""
+    """Return the ports in `GATEWAY_DEMO_PORTS`, or the default ports if that is not set. Raises
+    `ConfigurationError`."""
     text = environment.get(VARIABLE)
     if not text:
         return DEFAULTS[protocol]
@@ -65,7 +68,7 @@ def read_ports(environment: Mapping[str, str], protocol: str = PULSAR) -> Ports:
 
 
 def brokers(urls: str) -> tuple[Address, ...]:
-    """Return the addresses in `pulsar://host:port[,host:port]`, each once. Raises
+    """Return the addresses in `pulsar://host:port[,host:port]`, without repetitions. Raises
     `ConfigurationError`."""
     try:
         return tuple({parse_url(url, SCHEMES): None for url in split_urls(urls)})
@@ -76,7 +79,7 @@ def brokers(urls: str) -> tuple[Address, ...]:
 
 
 def require_free(ports: tuple[int, ...]) -> None:
-    """Raise a `ConfigurationError` that names the first port in use."""
+    """Raise a `ConfigurationError` if one of these ports is in use; its text names the port."""
     for port in ports:
         try:
             socket.create_server((HOST, port)).close()

@@ -74,7 +74,8 @@ class PulsarLoad(FlowLoad):
         )
 
     def close(self) -> None:
-        """Close all clients and unsubscribe, so that a permanent cluster keeps nothing."""
+        """Close all clients and remove their subscription, so that brokers that outlive the
+        demonstration keep nothing of it."""
         self._producer.close()
         *others, last = self._consumers
         for consumer in others:

@@ -23,7 +23,8 @@ _FONT_FACE = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 
 
 class Screen(Protocol):
-    """Shows tables in a `with` block. `span`: seconds that the rates of one table should cover."""
+    """Shows tables, within a `with` block. `span`: seconds over which the rates of one table should
+    be measured."""
 
     span: int
 
@@ -41,7 +42,7 @@ class Screen(Protocol):
 
 
 def console() -> Console:
-    """Return a console on standard output, with escape codes only if it is a terminal."""
+    """Return a console on standard output. It writes escape codes only if that is a terminal."""
     terminal = sys.stdout.isatty()
     return Console(
         force_terminal=terminal, width=None if terminal else WIDTH, highlight=False, soft_wrap=False
@@ -49,7 +50,8 @@ def console() -> Console:
 
 
 def screen(console: Console) -> Screen:
-    """Return a screen that redraws if the console can, else one that prints plain text."""
+    """Return a screen that redraws the table in place; if the console cannot do so, a screen that
+    prints plain text."""
     redraws = console.is_terminal and not console.is_dumb_terminal
     return LiveScreen(console) if redraws else PlainScreen(console)
 
@@ -74,7 +76,7 @@ class LiveScreen:
 
 
 class PlainScreen:
-    """Prints a table every `PLAIN_EVERY` seconds, and always the last one."""
+    """Prints a table every `PLAIN_EVERY` seconds, and in any case the last table."""
 
     span = PLAIN_EVERY
 
@@ -91,7 +93,8 @@ class PlainScreen:
             self._console.print(self._unprinted)
 
     def show(self, table: RenderableType) -> None:
-        """Print a table if it is due, otherwise keep it as the last one."""
+        """Print a table if the next one is due; otherwise remember it, because it may be the
+        last."""
         self._shown += 1
         self._unprinted = table
         if self._shown % PLAIN_EVERY == 0:

@@ -35,9 +35,9 @@ SCRAPE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The user's options. `seconds`: how long clients send; None: until a signal. `brokers`: a
-    service URL; None: a sandbox. `picture`: a file for the last table. `protocol`: what brokers and
-    clients speak."""
+    """The user's options. `seconds`: how long clients send; None: until a signal. `brokers`: the
+    service URL of brokers; None: a sandbox is started. `picture`: a file for a picture of the last
+    table. `protocol`: what brokers and clients speak."""
 
     ports: Ports
     seconds: float | None = None
@@ -47,9 +47,10 @@ class Settings:
 
 
 async def perform(settings: Settings) -> int:
-    """Run the demonstration to its end; return the exit status.
+    """Run the demonstration to its end, and return the exit status.
 
-    Raises `ChildError` if a child ended by itself, `ConfigurationError` if nothing can start.
+    Raises `ChildError` if a child process ended by itself, `ConfigurationError` if the
+    demonstration cannot start.
     """
     status = 1  # if a second signal ends the demonstration
     demo = _Demo(settings)
@@ -84,11 +85,11 @@ class _Demo:
         self._last: RenderableType | None = None
 
     def say(self, text: str) -> None:
-        """Print a step for the user."""
+        """Print what the demonstration does next."""
         self._console.print(f"== {text}", markup=False, style="dim")
 
     async def perform(self) -> int:
-        """Run the demonstration to its end; return the exit status."""
+        """Run the demonstration to its end, and return the exit status."""
         settings, ports = self._settings, self._settings.ports
         started = stage.brokers(settings.brokers, ports, settings.protocol)
         async with started as upstream, AsyncExitStack() as children:

@@ -52,8 +52,8 @@ _OK = 200
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """The brokers behind the gateway. `control`: the port of a Pulsar sandbox's control. `cluster`:
-    that of a Kafka sandbox. Each is None for other brokers."""
+    """The brokers behind the gateway. `control`: port of the HTTP control of a Pulsar sandbox.
+    `cluster`: the brokers of a Kafka sandbox. Both are None if the brokers are no sandbox."""
 
     service_url: str
     control: int | None = None
@@ -71,8 +71,8 @@ class Upstream:
 def brokers(
     given: str | None, ports: Ports, protocol: str
 ) -> AbstractAsyncContextManager[Upstream]:
-    """Yield the brokers at the URL `given`, or without one a sandbox, which runs as long as the
-    context."""
+    """Return a context whose value is the brokers at the URL `given`. If `given` is None, a sandbox
+    runs during the context."""
     if given is not None:
         return nullcontext(Upstream(given))
     return _kafka_sandbox() if protocol == KAFKA else _pulsar_sandbox(ports)
@@ -114,9 +114,10 @@ async def _pulsar_sandbox(ports: Ports) -> AsyncIterator[Upstream]:
 
 @asynccontextmanager
 async def gateway(upstream: Upstream, ports: Ports, folder: Path) -> AsyncIterator[Child]:
-    """Run the gateway as a child process; it is ready when the context is entered.
+    """Run the gateway as a child process during the context, which begins when the gateway is
+    ready.
 
-    Raises `ChildError` if it does not become ready.
+    Raises `ChildError` if the gateway does not become ready.
     """
     file = folder / "gateway.yaml"
     file.write_text(yaml.safe_dump(configuration(upstream, ports), sort_keys=False))
@@ -129,24 +130,26 @@ async def gateway(upstream: Upstream, ports: Ports, folder: Path) -> AsyncIterat
 
 
 def clients(upstream: Upstream, ports: Ports, folder: Path) -> AbstractAsyncContextManager[Child]:
-    """Run the demonstration's clients, whose reports `read_report` reads."""
+    """Run the demonstration's clients as a child process during the context. `read_report` reads
+    their reports."""
     url = f"{upstream.protocol}://{HOST}:{ports.clients}"
     command = [sys.executable, "-m", "gateway.lab.demo.load", url]
     return running("the client process", command, folder / "clients.log", piped=True)
 
 
 async def read_report(child: Child, name: str, seconds: float) -> Any:
-    """Return the value of the clients' next report, which is called `name`. Raises `ChildError` if
-    it does not come within `seconds`."""
+    """Return the value of the next report that the clients' process writes. `name`: the expected
+    report. Raises `ChildError` if it does not come within `seconds`."""
     with trio.move_on_after(seconds):
         return json.loads(await child.read_line())[name]
     raise child.failure(f"did not say {name!r} within {seconds:.0f} s")
 
 
 async def owners(upstream: Upstream) -> dict[str, str]:
-    """Return the broker of each topic by its number from 1 on: `2`, or `1 2 1` of three partitions.
+    """Return the number of each topic's broker, from 1 on, such as `2`; for a topic of three
+    partitions, such as `1 2 1`.
 
-    Empty if the brokers are not a sandbox.
+    The result is empty if the brokers are no sandbox.
     """
     if upstream.cluster is not None:
         return leaders(upstream.cluster)
@@ -158,8 +161,8 @@ async def owners(upstream: Upstream) -> dict[str, str]:
 
 
 def owner_numbers(topics: Mapping[str, Any], service_url: str) -> dict[str, str]:
-    """Return the broker of each topic, as `owners` does. `topics`: what a sandbox's control says of
-    them. `service_url`: lists the brokers in the order of their numbers."""
+    """Return the number of each topic's broker, as `owners` does. `topics`: what a sandbox's
+    control says about topics. `service_url`: lists the brokers in the order of their numbers."""
     hosts = service_url.removeprefix("pulsar://").split(",")
     numbers = {f"pulsar://{host}": str(number) for number, host in enumerate(hosts, start=1)}
     by_topic: dict[str, list[str]] = defaultdict(list)
@@ -169,7 +172,8 @@ def owner_numbers(topics: Mapping[str, Any], service_url: str) -> dict[str, str]
 
 
 def leaders(cluster: KafkaCluster) -> dict[str, str]:
-    """Return the leaders of each topic's partitions by their node ids: `1 2` of two partitions."""
+    """Return the node ids of the leaders of each topic's partitions, such as `1 2` for two
+    partitions."""
     return {
         name: " ".join(str(partition.leader) for partition in topic.partitions)
         for name, topic in cluster.topics.items()
@@ -177,7 +181,8 @@ def leaders(cluster: KafkaCluster) -> dict[str, str]:
 
 
 async def request(method: str, port: int, path: str) -> tuple[int, str]:
-    """Send an HTTP request to a server on loopback; return status and text. Raises `OSError`."""
+    """Send an HTTP request to a server on this machine. Return the response's status and text.
+    Raises `OSError`."""
     return await trio.to_thread.run_sync(_send_request, method, port, path, abandon_on_cancel=True)
 
 
@@ -241,7 +246,7 @@ def configuration(upstream: Upstream, ports: Ports) -> dict[str, Any]:
 
 
 def rules() -> dict[str, Any]:
-    """Return the content of the file of rules: the limits of Kafka's flows."""
+    """Return the content of the gateway's file of rules: the limits of the Kafka flows."""
     limited = [
         {
             "id": flow.topic,

@@ -18,7 +18,7 @@ from gateway.lab.demo.tally import ClientCounts
 
 
 class Verdict(StrEnum):
-    """Result of comparing the counts of one topic."""
+    """The result of comparing the clients' counts of one topic with the gateway's."""
 
     EQUAL = "equal"
     REPEATED = "repeats"
@@ -43,7 +43,7 @@ NOTES = {
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow:
-    """One topic: the clients' counts, the gateway's, and the verdict."""
+    """The clients' counts of one topic, the gateway's counts, and the result of comparing them."""
 
     topic: str
     counts: ClientCounts
@@ -57,7 +57,7 @@ def compare(
     moved: Collection[str] = (),
     visited: Collection[str] = (),
 ) -> list[SummaryRow]:
-    """Compare the clients' counts with the gateway's last ones; return a row per topic.
+    """Compare the clients' counts with the gateway's last counts. Return a row for each topic.
 
     `moved`: topics that changed their broker. `visited`: topics that other clients used too.
     """
@@ -76,7 +76,8 @@ def verdict_of(
     """Return the result of comparing the clients' counts of one topic with the gateway's.
 
     `disturbed`: the topic moved, or a connection was lost. Clients then resend messages without a
-    receipt, and brokers redeliver unacknowledged ones: more may pass, never less.
+    receipt, and brokers redeliver unacknowledged ones, so the gateway may count more messages than
+    the clients, never fewer.
     """
     if counts.lost:
         return Verdict.LOST
@@ -93,12 +94,12 @@ def verdict_of(
 
 
 def all_good(rows: Sequence[SummaryRow]) -> bool:
-    """Return whether messages made the round trip and both sides counted the same."""
+    """Return whether messages were received, and the verdict on every topic is one of `GOOD`."""
     return _round_trips(rows) > 0 and all(row.verdict in GOOD for row in rows)
 
 
 def conclusion(rows: Sequence[SummaryRow]) -> str:
-    """Return the result of all topics as one line of text."""
+    """Return one line of text that sums up the results of all topics."""
     if not _round_trips(rows):
         return "No message made the round trip."
     bad = [short_name(row.topic) for row in rows if row.verdict not in GOOD]
@@ -109,7 +110,7 @@ def conclusion(rows: Sequence[SummaryRow]) -> str:
 
 
 def render(rows: Sequence[SummaryRow]) -> RenderableType:
-    """Return the final table and its conclusion."""
+    """Return the final table, followed by the conclusion."""
     table = Table(
         box=box.SIMPLE_HEAD, width=WIDTH, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0)
     )

@@ -29,11 +29,12 @@ _FOREIGN_STYLE = "yellow"
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Contents of the live table at one moment.
+    """What the live table shows at one moment.
 
     `expected`: the demonstration's topics in their order; other topics follow. `owners`: the broker
-    of each topic, if known. `passed`: messages in and out since the start. `limits`: messages a
-    second that a rule lets a topic's producers send. `protocol`: what a user's own client speaks.
+    of each topic, if known. `passed`: messages to and from brokers since the start. `limits`:
+    messages a second that a rule allows a topic's producers. `protocol`: what a client of the user
+    speaks.
     """
 
     seconds: float

@@ -20,12 +20,13 @@ RUN_SIZE = 8
 
 
 def payload(run: bytes, number: int, size: int) -> bytes:
-    """Return a message's payload of `size` bytes, or more if its header is longer."""
+    """Return the payload of message `number`: `size` bytes, or more if the header in it is
+    longer."""
     return _HEAD.pack(run, number).ljust(size, b".")
 
 
 def number_of(run: bytes, data: bytes) -> int | None:
-    """Return the number of a message of this run; None for any other message."""
+    """Return the number in a message's payload, if the message is from this run, else None."""
     if len(data) < _HEAD.size:
         return None
     owner, number = _HEAD.unpack_from(data)
@@ -34,7 +35,7 @@ def number_of(run: bytes, data: bytes) -> int | None:
 
 @dataclass(slots=True)
 class SequenceSet:
-    """A set of numbers from 0 on that arrive almost in order."""
+    """A set of whole numbers from 0 on, which are added almost in order."""
 
     below: int = 0
     """All numbers below it were added or given up."""
@@ -48,7 +49,7 @@ class SequenceSet:
         return self.below - self.missing + len(self.ahead)
 
     def add(self, number: int) -> bool:
-        """Add a number; return whether it is new."""
+        """Add a number. Return whether the set did not have it yet."""
         if number < self.below or number in self.ahead:
             return False
         self.ahead.add(number)
@@ -64,7 +65,7 @@ class SequenceSet:
 
 @dataclass(frozen=True, slots=True)
 class ClientCounts:
-    """The clients' counts of one topic.
+    """What the clients counted for one topic.
 
     `received`: all deliveries. `distinct`: messages of this run that arrived at least once.
     `foreign`: deliveries of other senders' messages. `moved`: the topic continued in another
@@ -81,17 +82,18 @@ class ClientCounts:
 
     @property
     def lost(self) -> int:
-        """Return the number of messages that the broker acknowledged and no consumer received."""
+        """Return how many messages have the broker's receipt and reached no consumer."""
         return max(0, self.acknowledged - self.distinct)
 
     @property
     def doubled(self) -> int:
-        """Return the number of repeated deliveries."""
+        """Return how many deliveries were repetitions of an earlier one."""
         return self.received - self.distinct - self.foreign
 
 
 class Tally:
-    """The running count of one topic. It is not thread-safe: its owner locks."""
+    """What the clients have counted so far for one topic. It is not thread-safe: the object that
+    owns it holds a lock."""
 
     def __init__(self, run: bytes) -> None:
         self._run = run
@@ -105,13 +107,14 @@ class Tally:
         self._moved = False
 
     def acknowledge(self, partition: int, ledger: int) -> None:
-        """Count a message's receipt, with the position at which the broker stored it."""
+        """Count the broker's receipt for one message. `ledger`: where the broker stored the
+        message; if earlier messages of the partition are in another ledger, the topic has moved."""
         self.acknowledged += 1
         if self._ledgers.setdefault(partition, ledger) != ledger:
             self._moved = True
 
     def receive(self, data: bytes) -> None:
-        """Count a delivered message."""
+        """Count a message that a consumer received. `data`: its payload."""
         self._received += 1
         number = number_of(self._run, data)
         if number is None:
@@ -121,16 +124,16 @@ class Tally:
 
     @property
     def is_answered(self) -> bool:
-        """Return whether every sent message has a receipt or an error."""
+        """Return whether every sent message has got a receipt or an error."""
         return self.acknowledged + self.failed == self.sent
 
     @property
     def is_complete(self) -> bool:
-        """Return whether every message with a receipt was received."""
+        """Return whether every message with a receipt has reached a consumer."""
         return self._numbers.count >= self.acknowledged
 
     def counts(self) -> ClientCounts:
-        """Return the current counts."""
+        """Return what was counted so far."""
         return ClientCounts(
             sent=self.sent,
             acknowledged=self.acknowledged,

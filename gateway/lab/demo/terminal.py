@@ -16,7 +16,8 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def foreground(environment: Mapping[str, str]) -> Iterator[None]:
-    """Receive the terminal's signals alone, if make is the parent and owns the terminal."""
+    """During the context this process alone gets the terminal's signals, if make started it and
+    owns the terminal."""
     before = _take_foreground() if "MAKELEVEL" in environment else None
     try:
         yield

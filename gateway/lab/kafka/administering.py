@@ -45,7 +45,7 @@ _STRING = 2
 
 
 async def create_topics(session: KafkaSession, request: Request) -> Struct:
-    """Create topics. A name that the request has twice is refused."""
+    """Create topics (CreateTopics). A name that is in the request twice is refused."""
     wanted = request.body["Topics"]
     names = Counter(topic["Name"] for topic in wanted)
     is_trial = request.body["validateOnly"]
@@ -112,7 +112,8 @@ def _why(error: Error) -> str:
 
 
 async def delete_topics(session: KafkaSession, request: Request) -> Struct:
-    """Delete topics, by name or by id, with the offsets that groups have committed for them."""
+    """Delete topics, by name or id (DeleteTopics), and the offsets that groups have committed for
+    these topics."""
     body = request.body
     wanted = body.get("Topics") or [{"Name": name} for name in body.get("TopicNames", ())]
     return {"Responses": [_deleted(session, topic) for topic in wanted]}
@@ -129,7 +130,7 @@ def _deleted(session: KafkaSession, wanted: Struct) -> Struct:
 
 
 async def create_partitions(session: KafkaSession, request: Request) -> Struct:
-    """Add partitions to topics."""
+    """Add partitions to topics (CreatePartitions)."""
     is_trial = request.body["ValidateOnly"]
     results = []
     for topic in request.body["Topics"]:
@@ -161,7 +162,7 @@ def _grown(cluster: KafkaCluster, wanted: Struct, is_trial: bool) -> Error:  # n
 
 
 async def describe_configs(session: KafkaSession, request: Request) -> Struct:
-    """Return the configurations of topics and of this broker."""
+    """Return the configurations of topics and of this broker (DescribeConfigs)."""
     return {"Results": [_described(session, wanted) for wanted in request.body["Resources"]]}
 
 

@@ -44,15 +44,15 @@ _ZIGZAG_BITS = 70
 
 
 class UnreadableError(ValueError):
-    """The records of a batch cannot be read: truncated, or compressed by a codec that is not
-    here."""
+    """The records of a batch cannot be read: they are truncated, or compressed by a codec that is
+    not installed."""
 
 
 class Batch(NamedTuple):
-    """One record batch. `base`: the offset of its first record; `last_delta`: that of its last one,
-    relative to `base`. `is_special`: part of a transaction, or a control batch. Times are in
-    milliseconds. `producer`: its id, or -1; then `epoch` and `sequence` mean nothing. `data`: the
-    whole batch."""
+    """One record batch. `base`: the offset of its first record; `last_delta`: the offset of its
+    last record, relative to `base`. `is_special`: the batch is part of a transaction, or a control
+    batch. Times are in milliseconds. `producer`: the producer's id; if it is -1, `epoch` and
+    `sequence` mean nothing. `data`: the bytes of the whole batch."""
 
     base: int
     codec: int
@@ -72,13 +72,14 @@ class Batch(NamedTuple):
         return self.base + self.last_delta + 1
 
     def placed(self, base: int, leader_epoch: int) -> Batch:
-        """Return the batch with another first offset, and the epoch of the leader that keeps it."""
+        """Return this batch with the first offset `base`, and with the epoch of the leader that
+        stores it."""
         head = struct.pack(">q", base) + self.data[8:_EPOCH_AT] + struct.pack(">i", leader_epoch)
         return self._replace(base=base, data=head + self.data[len(head) :])
 
 
 class Record(NamedTuple):
-    """One record of a batch. `time`: in milliseconds."""
+    """One record of a batch. `time`: its timestamp, in milliseconds."""
 
     offset: int
     time: int
@@ -88,7 +89,7 @@ class Record(NamedTuple):
 
 
 def split(data: bytes) -> list[bytes] | None:
-    """Return the batches of which `data` consists, each as bytes; None if one is truncated."""
+    """Split `data` into its batches, each as bytes; return None if a batch is truncated."""
     batches, at = [], 0
     while at < len(data):
         if len(data) - at < SHORT:
@@ -102,12 +103,12 @@ def split(data: bytes) -> list[bytes] | None:
 
 
 def format_of(data: bytes) -> int:
-    """Return the number of a batch's format (`magic`)."""
+    """Return the number of the format (`magic`) that a batch has."""
     return data[SHORT - 1]
 
 
 def parse(data: bytes) -> Batch | None:
-    """Return a decoded batch; None if it is not of format 2, or its checksum is wrong."""
+    """Decode a batch; return None if it does not have format 2, or if its checksum is wrong."""
     if len(data) < HEAD or format_of(data) != FORMAT:
         return None
     base, checksum, attributes, *fields = _FIELDS.unpack_from(data)
@@ -118,7 +119,7 @@ def parse(data: bytes) -> Batch | None:
 
 
 def records(batch: Batch) -> Iterator[Record]:
-    """Yield the records of a batch. Raises `UnreadableError`."""
+    """Yield the records of a batch. Raises `UnreadableError` if they cannot be read."""
     reader = _Reader(_unpacked(batch))
     for _ in range(min(batch.record_count, MOST_RECORDS)):
         reader.varint()  # the length of the record
@@ -162,7 +163,7 @@ class _Reader:
         return self._data[start : self._at]
 
     def varint(self) -> int:
-        """Return a signed number (zigzag)."""
+        """Read a signed number (zigzag varint), and return it."""
         number = 0
         for shift in range(0, _ZIGZAG_BITS, 7):
             byte = self.take(1)[0]
@@ -172,6 +173,6 @@ class _Reader:
         raise UnreadableError("a number that does not end")
 
     def sized(self) -> bytes | None:
-        """Return bytes with their length before them."""
+        """Read a length and as many bytes, and return the bytes; None for a length below zero."""
         length = self.varint()
         return None if length < 0 else self.take(length)

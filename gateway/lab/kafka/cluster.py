@@ -44,7 +44,8 @@ NOBODY = -1
 
 @dataclass(slots=True, eq=False)
 class Partition:
-    """One partition. `leader`: a node id. `epoch`: the leader's; each change adds one to it."""
+    """One partition. `leader`: the node id of its leader. `epoch`: the leader's epoch; each change
+    of the leader adds 1."""
 
     leader: int
     epoch: int = 0
@@ -53,7 +54,8 @@ class Partition:
 
 @dataclass(slots=True, eq=False)
 class Topic:
-    """One topic. `id`: 16 bytes. `configs`: the configuration that its creator gave."""
+    """One topic. `id`: 16 bytes. `configs`: the configuration that the client gave that created the
+    topic."""
 
     name: str
     id: bytes
@@ -63,10 +65,10 @@ class Topic:
 
 class KafkaCluster:
     """The brokers and topics of one sandbox. `nodes`: the address of each broker, by node id.
-    `memory`: most bytes of batches; beyond it the oldest batch is evicted. `partitions`: of a topic
-    whose creator names no number.
+    `memory`: most bytes of all batches; beyond this bound the oldest batch is evicted.
+    `partitions`: how many partitions a topic gets whose creator states no number.
 
-    `changed` is unparked when a partition gets a batch or another leader.
+    Tasks parked in `changed` are woken when a partition gets a batch or another leader.
     """
 
     def __init__(
@@ -90,22 +92,24 @@ class KafkaCluster:
 
     @property
     def controller(self) -> int:
-        """Return the node id that clients get as the controller's; every broker does its work."""
+        """Return the node id that clients are told for the controller. In fact every broker does
+        the controller's work."""
         return min(self.up, default=NOBODY)
 
     def coordinator(self, key: str) -> int:
-        """Return the node id of a group's coordinator; `NOBODY` while no broker is up."""
+        """Return the node id of the broker that coordinates the group `key`; `NOBODY` while no
+        broker is up."""
         chosen = self.coordinators.get(key, NOBODY)
         return chosen if chosen in self.up else self._living(crc32(key.encode()))
 
     def stop(self, node: int) -> None:
-        """Note that a broker is down: other brokers lead its partitions from now on."""
+        """Mark a broker as down. Other brokers become leaders of its partitions."""
         self.up.discard(node)
         self._elect(node)
 
     def start(self, node: int) -> None:
-        """Note that a broker is up again. Partitions without a leader get one; it leads no others
-        until they are moved to it."""
+        """Mark a broker as up. Partitions without a leader get one; other partitions have to be
+        moved to this broker."""
         self.up.add(node)
         self._elect(NOBODY)
 
@@ -136,8 +140,8 @@ class KafkaCluster:
         leaders: Sequence[int] = (),
         configs: Mapping[str, str | None] | None = None,
     ) -> Topic | Error:
-        """Create a topic; return the topic, or an error if it is refused. `leaders`: the node id of
-        each partition's leader; empty: the cluster chooses."""
+        """Create a topic and return it; return an error if the topic cannot be created. `leaders`:
+        the node id of each partition's leader; empty: the cluster chooses the leaders."""
         partitions = self.partitions_or_default(partitions)
         refusal = self.refusal(name, partitions)
         if refusal is not None:
@@ -148,12 +152,12 @@ class KafkaCluster:
         return topic
 
     def partitions_or_default(self, partitions: int) -> int:
-        """Return the number of partitions itself, or the cluster's own in place of `DEFAULT`."""
+        """Return `partitions`, or the cluster's default number if `partitions` is `DEFAULT`."""
         return self._partitions if partitions == DEFAULT else partitions
 
     def refusal(self, name: str, partitions: int) -> Error | None:
-        """Return the error by which a new topic of this name and size is refused; None if it can be
-        created."""
+        """Return the error with which the creation of a topic with this name and number of
+        partitions is refused; None if the topic can be created."""
         if not is_name(name.encode()):
             return Error.INVALID_TOPIC_EXCEPTION
         if name in self.topics:
@@ -161,11 +165,13 @@ class KafkaCluster:
         return None if self.has_room(partitions) else Error.INVALID_PARTITIONS
 
     def has_room(self, partitions: int) -> bool:
-        """Return whether this number of partitions, at least one, can be added."""
+        """Return whether so many more partitions can be added to the cluster; False for less than
+        one."""
         return 0 < partitions <= MOST_PARTITIONS - self._count
 
     def grow(self, topic: Topic, partitions: int, leaders: Sequence[int] = ()) -> None:
-        """Add a number of partitions to a topic. `leaders`: see `create`."""
+        """Add `partitions` more partitions to a topic. `leaders`: the node id of each new
+        partition's leader; empty: the cluster chooses."""
         there = len(topic.partitions)
         for number in range(there, there + partitions):
             chosen = leaders[number - there] if leaders else NOBODY
@@ -174,7 +180,7 @@ class KafkaCluster:
         self._count += partitions
 
     def delete(self, topic: Topic) -> None:
-        """Delete a topic with its batches."""
+        """Delete a topic and all its batches."""
         del self.topics[topic.name], self._ids[topic.id]
         self._count -= len(topic.partitions)
         for partition in topic.partitions:
@@ -188,8 +194,8 @@ class KafkaCluster:
     # -- batches ---------------------------------------------------------------------------------
 
     def append(self, partition: Partition, batch: Batch) -> Batch | Error:
-        """Append a batch to a partition, and evict the oldest batches beyond the bound. Returns
-        what `PartitionLog.append` returns."""
+        """Append a batch to a partition. If batches then exceed the memory bound, evict the oldest
+        ones. Return what `PartitionLog.append` returns."""
         end = partition.log.end
         placed = partition.log.append(batch, partition.epoch)
         if partition.log.end == end or isinstance(placed, Error):
@@ -204,11 +210,11 @@ class KafkaCluster:
         return placed
 
     def producer(self) -> int:
-        """Return a new producer id."""
+        """Return an id for a new producer."""
         return next(self._producers)
 
     def move(self, topic: str, partition: int, node: int) -> None:
-        """Make another broker the leader of a partition. Raises `KeyError` if there is no such
+        """Make the broker `node` the leader of a partition. Raises `KeyError` if there is no such
         topic or the broker is down, `IndexError` if there is no such partition."""
         if node not in self.up:
             raise KeyError(node)

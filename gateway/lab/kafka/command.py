@@ -21,7 +21,8 @@ MOST_USERS_BYTES = 1024 * 1024
 
 
 def run(*, brokers: str, users: Path | None, unsecured_tokens: bool) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit status. Raises `ConfigurationError`."""
+    """Run a Kafka sandbox until SIGTERM or SIGINT; return the exit status. Raises
+    `ConfigurationError`."""
     settings = KafkaSettings(
         brokers=addresses(brokers, "kafka", PORT),
         users={} if users is None else read_users(users),
@@ -32,9 +33,9 @@ def run(*, brokers: str, users: Path | None, unsecured_tokens: bool) -> int:
 
 
 def read_users(path: Path) -> dict[str, str]:
-    """Return the passwords by user name that a file has in lines of `name:password`. Empty lines
-    and lines that begin with # are skipped. Raises `ConfigurationError`, whose text quotes no
-    line."""
+    """Read a file of lines `name:password`. Return the passwords by user name. Empty lines and
+    lines that begin with # are skipped. Raises `ConfigurationError`, whose text quotes no line of
+    the file."""
     try:
         with path.open("rb") as file:
             content = file.read(MOST_USERS_BYTES + 1)

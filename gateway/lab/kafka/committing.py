@@ -29,7 +29,7 @@ _NONE = Committed(-1, -1, "")
 
 
 async def commit(session: KafkaSession, request: Request) -> Struct:
-    """Keep the offsets that a group commits (OffsetCommit)."""
+    """Store the offsets that a group commits (OffsetCommit)."""
     group = _committing(session, request.body)
     topics = []
     for wanted in request.body["Topics"]:
@@ -81,7 +81,8 @@ def _kept(session: KafkaSession, group: Group | Error, topic: Struct, wanted: St
 
 
 async def committed(session: KafkaSession, request: Request) -> Struct:
-    """Return the committed offsets of groups (OffsetFetch); before version 8, of one group."""
+    """Return the offsets that groups have committed (OffsetFetch). A request below version 8 is
+    about one group."""
     if "Groups" in request.body:
         return {"Groups": [_group(session, wanted) for wanted in request.body["Groups"]]}
     group = _group(session, request.body)

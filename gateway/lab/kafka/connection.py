@@ -46,7 +46,8 @@ CHUNK = 64 * 1024
 
 
 async def serve(stream: trio.SocketStream, session: KafkaSession) -> None:
-    """Serve a connection until either side closes it. Raises `PeerError` and trio's errors."""
+    """Serve a client's connection until either side closes it. Raises `PeerError` and trio's
+    errors."""
     async with stream:
         async for frame in _frames(stream):
             response = await session.answer(frame, time.time())

@@ -36,7 +36,7 @@ _DEAD = "Dead"
 
 
 def misplaced(session: KafkaSession, group: str) -> Error:
-    """Return `NOT_COORDINATOR` if another broker coordinates a group, else `NONE`."""
+    """Return the error `NOT_COORDINATOR` if another broker coordinates a group, else `NONE`."""
     if session.cluster.coordinator(group) != session.node:
         return Error.NOT_COORDINATOR
     return Error.NONE
@@ -54,7 +54,8 @@ def _group_of(session: KafkaSession, id: str) -> Group | Error:
 
 
 async def join(session: KafkaSession, request: Request) -> Struct:
-    """Let a client join a group (JoinGroup); return when all members have joined or time is up."""
+    """Let a client join a group (JoinGroup). Return when all members have joined, or when the time
+    for joining is over."""
     body = request.body
     group = _joinable(session, body)
     if isinstance(group, Error):
@@ -123,7 +124,7 @@ def _joined(group: Group, member: Member) -> Struct:
 
 
 async def sync(session: KafkaSession, request: Request) -> Struct:
-    """Return the assignment of a member (SyncGroup), once the leader has sent all assignments."""
+    """Return a member's assignment (SyncGroup), as soon as the leader has sent all assignments."""
     body = request.body
     group = _group_of(session, body["GroupId"])
     if isinstance(group, Error):
@@ -157,7 +158,8 @@ def _mismatch(group: Group, body: Struct) -> Error:
 
 
 async def heartbeat(session: KafkaSession, request: Request) -> Struct:
-    """Renew the session of a member; return `REBALANCE_IN_PROGRESS` if it has to join again."""
+    """Extend a member's session (Heartbeat). Return `REBALANCE_IN_PROGRESS` if the member has to
+    join again."""
     group = _group_of(session, request.body["GroupId"])
     if isinstance(group, Error):
         return {"ErrorCode": group}
@@ -170,8 +172,8 @@ async def heartbeat(session: KafkaSession, request: Request) -> Struct:
 
 
 async def leave(session: KafkaSession, request: Request) -> Struct:
-    """Remove members from a group. Before version 3 a request names one member, and the response
-    has that member's error."""
+    """Remove members from a group (LeaveGroup). Before version 3 a request is about one member, and
+    the response has the error of that member."""
     body = request.body
     group = _group_of(session, body["GroupId"])
     if isinstance(group, Error) and ("MemberId" in body or group == Error.NOT_COORDINATOR):
@@ -193,7 +195,7 @@ def _left(group: Group | Error, id: str, instance: str | None) -> Error:
 
 
 async def describe_groups(session: KafkaSession, request: Request) -> Struct:
-    """Return groups with their members."""
+    """Return groups with their members (DescribeGroups)."""
     return {"Groups": [_described(session, id, request.version) for id in request.body["Groups"]]}
 
 
@@ -227,7 +229,7 @@ def _member(group: Group, member: Member) -> Struct:
 
 
 async def list_groups(session: KafkaSession, request: Request) -> Struct:
-    """Return the groups that this broker coordinates."""
+    """Return the groups that this broker coordinates (ListGroups)."""
     states = {state.lower() for state in request.body.get("StatesFilter", ())}
     types = {type.lower() for type in request.body.get("TypesFilter", ())}
     now = trio.current_time()

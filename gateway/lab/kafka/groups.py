@@ -45,7 +45,7 @@ NO_GENERATION = -1
 
 
 class State(StrEnum):
-    """The states of a group, in the words of the protocol."""
+    """The states of a consumer group, as the protocol names them."""
 
     EMPTY = "Empty"
     JOINING = "PreparingRebalance"
@@ -63,10 +63,10 @@ class Committed(NamedTuple):
 
 
 class Joining(NamedTuple):
-    """A request to join a group. `id`: of the member, empty the first time. `instance`: None unless
-    the member is static. Times are in seconds. `protocols`: those that the client can use to assign
-    partitions, best first, with its metadata for each. `waits_for_id`: the client joins again with
-    the id that it is given."""
+    """A client's request to join a group. `id`: the member's id, empty the first time. `instance`:
+    the id of a static member, else None. Times are in seconds. `protocols`: the ways of assigning
+    partitions that the client knows, best first, with its metadata for each. `waits_for_id`: the
+    client joins again with the id that it gets."""
 
     id: str
     instance: str | None
@@ -81,8 +81,8 @@ class Joining(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """One member. `request`: its last one to join. `expires`: when its session ends, unless it
-    waits for other members."""
+    """One member of a group. `request`: its last request to join. `expires`: when its session ends,
+    unless the member waits for other members."""
 
     id: str
     request: Joining
@@ -93,15 +93,15 @@ class Member:
 
 
 class Refusal(NamedTuple):
-    """The error of a client that may not join. `id`: the member's; with `MEMBER_ID_REQUIRED`, the
-    id to join again with."""
+    """The error of a client that may not join a group. `id`: the member's id; with
+    `MEMBER_ID_REQUIRED`, the id with which the client has to join again."""
 
     error: Error
     id: str
 
 
 class Group:
-    """One group. `offsets`: the committed ones, by topic and partition."""
+    """One consumer group. `offsets`: the offsets that it committed, by topic and partition."""
 
     def __init__(self, id: str) -> None:
         self.id = id
@@ -120,7 +120,8 @@ class Group:
     # -- joining ---------------------------------------------------------------------------------
 
     def enter(self, request: Joining, now: float) -> Member | Refusal:
-        """Let a client join, at a time in seconds; return its member, or a refusal."""
+        """Let a client join the group, and return its member; return a refusal if the client may
+        not join. `now`: seconds."""
         self.expire(now)
         refusal = self._refusal(request)
         if refusal is not None:
@@ -142,8 +143,8 @@ class Group:
         return member
 
     async def joined(self, member: Member) -> Error:
-        """Wait until the rebalance that a member joins is complete; return an error if the member
-        was removed meanwhile."""
+        """Wait until the rebalance that this member joins is complete. Return an error if the
+        member was removed meanwhile, else `NONE`."""
         while member.is_joining:
             await self._wait()
         return Error.NONE if self.members.get(member.id) is member else Error.UNKNOWN_MEMBER_ID
@@ -228,8 +229,9 @@ class Group:
         return Counter(liked).most_common(1)[0][0]
 
     async def shared(self, member: Member, assignments: Mapping[str, bytes]) -> Error:
-        """Wait until the leader has sent the assignments; return an error if another rebalance has
-        begun. `assignments`: by member id, if `member` is the leader."""
+        """Wait until the group's leader has sent the assignments. Return an error if another
+        rebalance has begun meanwhile, else `NONE`. `assignments`: what the leader sends, by member
+        id; ignored from other members."""
         generation = self.generation
         if self.state == State.SHARING and member.id == self.leader:
             for other in self.members.values():
@@ -251,7 +253,8 @@ class Group:
     # -- members ---------------------------------------------------------------------------------
 
     def check(self, id: str, instance: str | None = None, generation: int | None = None) -> Error:
-        """Return an error if a client is not this member of this generation, else `NONE`."""
+        """Return an error if the group has no member with this id, instance id and generation, else
+        `NONE`."""
         if instance is not None and instance in self._instances:
             if self._instances[instance].id != id:
                 return Error.FENCED_INSTANCE_ID
@@ -262,12 +265,12 @@ class Group:
         return Error.NONE
 
     def touch(self, id: str, now: float) -> None:
-        """Renew the session of a member, at a time in seconds."""
+        """Extend the session of the member with this id. `now`: seconds."""
         self.members[id].expires = now + self.members[id].request.session
 
     def leave(self, id: str, instance: str | None, now: float) -> Error:
-        """Remove a member; return an error if there is none. `id`: empty if `instance` alone names
-        the member."""
+        """Remove a member. Return an error if there is no such member, else `NONE`. `id`: empty if
+        `instance` alone identifies the member."""
         self.expire(now)
         if not id and instance in self._instances:
             id = self._instances[instance].id
@@ -280,8 +283,8 @@ class Group:
         return Error.NONE
 
     def expire(self, now: float) -> None:
-        """Do what is due at a time: remove silent members, and complete a rebalance whose time is
-        over."""
+        """Remove members that were silent for too long, and complete a rebalance whose time is
+        over. `now`: seconds."""
         for id in [id for id, until in self._promised.items() if until <= now]:
             del self._promised[id]
         late = [
@@ -327,25 +330,27 @@ class Group:
 
 @dataclass(slots=True)
 class Groups:
-    """All groups, by id."""
+    """All consumer groups of a sandbox, by id."""
 
     by_id: dict[str, Group] = field(default_factory=dict)
 
     def get(self, id: str, now: float) -> Group | None:
-        """Return a group, after doing what is due in it; None if there is none."""
+        """Return the group with this id, brought up to date by `Group.expire`; None if there is no
+        such group."""
         group = self.by_id.get(id)
         if group is not None:
             group.expire(now)
         return group
 
     def make(self, id: str, now: float) -> Group | None:
-        """Return a group, created if missing; None if there are too many."""
+        """Return the group with this id; create it if it does not exist. Return None if there are
+        too many groups."""
         if id not in self.by_id and len(self.by_id) < MOST_GROUPS:
             self.by_id[id] = Group(id)
         return self.get(id, now)
 
     def forget(self, topic: str) -> None:
-        """Forget the offsets that groups have committed for a topic."""
+        """Forget the offsets that all groups have committed for a topic."""
         for group in self.by_id.values():
             for place in [key for key in group.offsets if key[0] == topic]:
                 del group.offsets[place]

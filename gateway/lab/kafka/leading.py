@@ -17,15 +17,16 @@ _ANY = -1
 
 
 def topic_of(cluster: KafkaCluster, struct: Struct, name: str = "Name") -> Topic | Error:
-    """Return the topic that a struct names, or an error. Versions that have ids name it by its id
-    (KIP-516)."""
+    """Return the topic that a part of a request names, or an error. In versions with topic ids
+    (KIP-516) the topic is named by its id."""
     if struct.get(name) is not None:
         return cluster.topics.get(struct[name]) or Error.UNKNOWN_TOPIC_OR_PARTITION
     return cluster.by_id(struct["TopicId"]) or Error.UNKNOWN_TOPIC_ID
 
 
 def partition_of(topic: Topic | Error, number: int) -> Partition | Error:
-    """Return a partition of a topic, or the error of the one that does not exist."""
+    """Return the partition of a topic with this number; an error if the topic or the partition does
+    not exist."""
     if isinstance(topic, Error):
         return topic
     if not 0 <= number < len(topic.partitions):
@@ -34,8 +35,8 @@ def partition_of(topic: Topic | Error, number: int) -> Partition | Error:
 
 
 def refusal(session: KafkaSession, partition: Partition, epoch: int = _ANY) -> Error | None:
-    """Return an error if this broker is not the partition's leader of an epoch (KIP-320), else
-    None."""
+    """Return an error if this broker does not lead a partition, or does not lead it in this epoch
+    (KIP-320); otherwise None."""
     if partition.leader != session.node:
         return Error.NOT_LEADER_OR_FOLLOWER
     if epoch != _ANY and epoch < partition.epoch:
@@ -48,7 +49,7 @@ def refusal(session: KafkaSession, partition: Partition, epoch: int = _ANY) -> E
 def led(
     session: KafkaSession, topic: Topic | Error, number: int, epoch: int = _ANY
 ) -> Partition | Error:
-    """Return a partition that this broker leads, or an error."""
+    """Return a topic's partition with this number if this broker leads it, otherwise an error."""
     partition = partition_of(topic, number)
     if isinstance(partition, Error):
         return partition
@@ -56,8 +57,8 @@ def led(
 
 
 def current(topic: Topic | Error, number: int) -> Struct:
-    """Return the field of a response that names the leader of a partition (KIP-951); empty if there
-    is no such partition."""
+    """Return the field of a response that states a partition's leader (KIP-951); empty if there is
+    no such partition."""
     partition = partition_of(topic, number)
     if isinstance(partition, Error):
         return {}

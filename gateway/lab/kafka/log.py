@@ -32,7 +32,7 @@ _SEQUENCES = 2**31
 
 
 class Sent(NamedTuple):
-    """A batch of a producer: its first and last sequence number, and its offset."""
+    """A batch that a producer sent: its first and last sequence number, and its offset."""
 
     first: int
     last: int
@@ -46,8 +46,8 @@ class _Producer:
 
 
 class PartitionLog:
-    """The batches of one partition. `start`: the first offset that is kept. `end`: the offset of
-    the next record."""
+    """The batches of one partition. `start`: the first offset that is still stored. `end`: the
+    offset that the next record will get."""
 
     def __init__(self) -> None:
         self.start = 0
@@ -56,8 +56,9 @@ class PartitionLog:
         self._producers: OrderedDict[int, _Producer] = OrderedDict()
 
     def append(self, batch: Batch, leader_epoch: int) -> Batch | Error:
-        """Append a batch, and return it with its offset. A repeated batch is not appended, and is
-        returned with the offset of the first one; a refused one returns an error."""
+        """Append a batch, and return it with its offset. A batch that a producer repeats is not
+        appended again, and gets the offset that it got first. If the batch is refused, return the
+        error."""
         state = None
         if batch.producer >= 0:
             outcome = self._sequence(batch)
@@ -75,14 +76,14 @@ class PartitionLog:
         return placed
 
     def evict_oldest(self) -> int:
-        """Evict the oldest batch and return the bytes that it took."""
+        """Evict the oldest batch. Return how many bytes it took."""
         batch = self.batches.pop(0)
         self.start = batch.end
         return cost(batch)
 
     def read(self, offset: int, most: int, *, at_least_one: bool) -> bytes:
-        """Return whole batches as bytes, beginning with the batch that holds `offset`; at most
-        `most` bytes. `at_least_one`: the first batch is returned however large it is (KIP-74)."""
+        """Return the bytes of whole batches, from the batch that contains `offset` on, at most
+        `most` bytes. `at_least_one`: the first batch is returned even if it is larger (KIP-74)."""
         batches: list[bytes] = []
         for number in range(self._index(offset), len(self.batches)):
             data = self.batches[number].data
@@ -93,15 +94,17 @@ class PartitionLog:
         return b"".join(batches)
 
     def at_time(self, time: int) -> tuple[int, int] | None:
-        """Return the offset and the time of the first record at a time or later (milliseconds);
-        None if there is none. A batch's first offset stands for records that cannot be read."""
+        """Return the offset and the time of the first record that is not older than `time`
+        (milliseconds); None if there is no such record. If a batch's records cannot be read, its
+        first offset is returned."""
         for batch in self.batches:
             if batch.last_time >= time:
                 return _first_in(batch, time)
         return None
 
     def newest(self) -> tuple[int, int] | None:
-        """Return the offset and the time of the record with the highest time; None without one."""
+        """Return the offset and the time of the record with the latest time; None if the partition
+        has no records."""
         if not self.batches:
             return None
         batch = max(self.batches, key=lambda kept: kept.last_time)
@@ -134,7 +137,7 @@ class PartitionLog:
 
 
 def cost(batch: Batch) -> int:
-    """Return the bytes that a batch takes in memory."""
+    """Return how many bytes of memory a batch takes."""
     return len(batch.data) + OVERHEAD
 
 

@@ -30,7 +30,8 @@ all."""
 
 
 async def metadata(session: KafkaSession, request: Request) -> Struct:
-    """Return brokers and topics; create missing topics where the client allows that."""
+    """Return brokers and topics (Metadata). A missing topic is created if the client's request
+    allows that."""
     cluster, wanted = session.cluster, request.body["Topics"]
     if wanted is None or (not wanted and request.version < _FIRST_WITH_NONE):
         topics = [_topic(cluster, topic) for topic in cluster.topics.values()]
@@ -90,12 +91,14 @@ def _address(cluster: KafkaCluster, id: int) -> Struct:
 
 
 def endpoints(cluster: KafkaCluster, ids: set[int]) -> list[Struct]:
-    """Return the ids and addresses of leaders, for clients that may not know them (KIP-951)."""
+    """Return the id and address of each of these brokers, for clients that may not know them
+    (KIP-951)."""
     return [{"NodeId": id, **_address(cluster, id)} for id in sorted(ids & cluster.up)]
 
 
 async def describe_cluster(session: KafkaSession, request: Request) -> Struct:
-    """Return the brokers. A request for controllers is refused: here they are brokers."""
+    """Return the brokers (DescribeCluster). A request for controllers is refused, because in the
+    sandbox brokers do the controllers' work."""
     cluster = session.cluster
     kind = request.body.get("EndpointType", _BROKERS)
     response = {
@@ -112,7 +115,8 @@ async def describe_cluster(session: KafkaSession, request: Request) -> Struct:
 
 
 async def find_coordinator(session: KafkaSession, request: Request) -> Struct:
-    """Return the coordinators of groups. Transactions have none."""
+    """Return the coordinators of groups (FindCoordinator). Transactions have no coordinators
+    here."""
     kind = request.body.get("KeyType", _GROUP)
     keys = request.body.get("CoordinatorKeys")
     if keys is None:

@@ -27,7 +27,7 @@ _FIRST_WITH_HEADS = 1
 
 
 async def versions(session: KafkaSession, request: Request) -> Struct:
-    """Return the APIs that the sandbox offers, with their versions (ApiVersions)."""
+    """Return the APIs that the sandbox serves, with their versions (ApiVersions)."""
     if request.version >= _FIRST_WITH_SOFTWARE:
         names = (request.body["ClientSoftwareName"], request.body["ClientSoftwareVersion"])
         if not all(map(_SOFTWARE.fullmatch, names)):
@@ -46,7 +46,8 @@ def _offered(keys: Iterable[int]) -> Iterable[Struct]:
 
 
 async def handshake(session: KafkaSession, request: Request) -> Struct:
-    """Begin a login by a SASL mechanism. An unknown mechanism ends the connection."""
+    """Begin a login with a SASL mechanism (SaslHandshake). An unknown mechanism ends the
+    connection."""
     users = session.context.users
     session.exchange = users.begin(request.body["Mechanism"])
     session.is_raw = session.exchange is not None and request.version < _FIRST_WITH_HEADS
@@ -58,8 +59,8 @@ async def handshake(session: KafkaSession, request: Request) -> Struct:
 
 
 async def authenticate(session: KafkaSession, request: Request) -> Struct:
-    """Check a message of the login. A failure ends the connection; so does another principal at a
-    reauthentication, by `PeerError`."""
+    """Check one message of a login (SaslAuthenticate). A failed login ends the connection. Raises
+    `PeerError`, which ends the connection too, if a client reauthenticates as another principal."""
     if session.exchange is None:
         session.is_ended = True
         why = "a handshake comes first"

@@ -31,8 +31,8 @@ _NOWHERE = -1
 
 
 async def produce(session: KafkaSession, request: Request) -> Struct | None:
-    """Append batches to their partitions. Raises `PeerError` for an error of a client that wants no
-    response (`acks=0`): brokers then end the connection too."""
+    """Append batches to their partitions (Produce). With `acks=0` the client wants no response, so
+    an error raises `PeerError`, which ends the connection as brokers do."""
     acks, is_failing, leaders = request.body["Acks"], False, set[int]()
     responses = []
     for wanted in request.body["TopicData"]:
@@ -103,7 +103,7 @@ def _checked(data: bytes, version: int) -> Batch | Error:
 
 
 async def init_producer_id(session: KafkaSession, request: Request) -> Struct:
-    """Return a new producer id. Transactional ids are refused."""
+    """Return an id for a new producer (InitProducerId). Transactional ids are refused."""
     nobody = {"OngoingTxnProducerId": -1, "OngoingTxnProducerEpoch": -1}
     if request.body["TransactionalId"] is not None:
         error = Error.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

@@ -42,11 +42,12 @@ _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """Addresses of brokers (port 0: any), logins, and memory (bytes).
+    """Addresses of brokers (port 0: any free port), logins, and memory (bytes).
 
-    `users`: passwords by name. `unsecured_tokens`: clients may log in by tokens without a
-    signature. Without both clients need no login. `login_lifetime`: seconds after which clients
-    must reauthenticate; 0: never. `partitions`: of a topic that is created at its first use.
+    `users`: passwords by user name. `unsecured_tokens`: clients may log in with tokens without a
+    signature. If neither is set, clients need no login. `login_lifetime`: seconds after which
+    clients must reauthenticate; 0: never. `partitions`: how many a topic gets that is created at
+    its first use.
     """
 
     brokers: tuple[Address, ...] = (ANYWHERE, ANYWHERE)
@@ -69,8 +70,8 @@ class _Running:
 
 
 class KafkaSandbox:
-    """A sandbox of Kafka brokers. `requests`: those that all brokers have received, oldest first.
-    `cluster`: the brokers' topics and partitions."""
+    """A sandbox of Kafka brokers. `requests`: the requests that all brokers have received, oldest
+    first. `cluster`: the brokers' topics and partitions."""
 
     cluster: KafkaCluster
 
@@ -90,13 +91,13 @@ class KafkaSandbox:
 
     @property
     def service_url(self) -> str:
-        """Return the addresses of all brokers as a URL."""
+        """Return one URL with the addresses of all brokers."""
         return f"kafka://{self.bootstrap}"
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled. `cluster` and `bootstrap` are set once it has started.
+        """Serve until cancelled. `cluster` and `bootstrap` are set once the task has started.
 
-        Raises `ConfigurationError` (in groups, as nurseries do) if it cannot listen.
+        Raises `ConfigurationError` (in groups, as nurseries do) if the sandbox cannot listen.
         """
         async with trio.open_nursery() as self._nursery:
             listeners = [await listen(address) for address in self._settings.brokers]
@@ -110,11 +111,11 @@ class KafkaSandbox:
     # -- what happens to a cluster ---------------------------------------------------------------
 
     def move(self, topic: str, partition: int, node: int) -> None:
-        """Make another broker the leader of a partition; see `KafkaCluster.move`."""
+        """Make the broker `node` the leader of a partition; see `KafkaCluster.move`."""
         self.cluster.move(topic, partition, node)
 
     async def stop(self, node: int) -> None:
-        """Stop one broker: its port is closed, its connections end, and others lead its
+        """Stop one broker: close its port and its connections. Other brokers become leaders of its
         partitions."""
         running = self._running.pop(node)
         self.cluster.stop(node)
@@ -122,14 +123,14 @@ class KafkaSandbox:
         await running.ended.wait()
 
     async def start(self, node: int) -> None:
-        """Start a broker that was stopped, at its address. Raises `ConfigurationError`."""
+        """Start a broker that was stopped, at the same address. Raises `ConfigurationError`."""
         listener = await listen(self.cluster.nodes[node])
         self.cluster.start(node)
         self._run(node, listener)
 
     def produced(self, topic: str, partition: int) -> list[Record]:
-        """Return the records that a partition keeps. Raises `KeyError` or `IndexError` if there is
-        no such partition, and `UnreadableError`."""
+        """Return the records that are stored in a partition. Raises `KeyError` or `IndexError` if
+        there is no such partition, and `UnreadableError`."""
         log = self.cluster.topics[topic].partitions[partition].log
         return [record for batch in log.batches for record in batches.records(batch)]
 

@@ -34,7 +34,8 @@ BEFORE_LOGIN = frozenset({Key.API_VERSIONS, Key.SASL_HANDSHAKE, Key.SASL_AUTHENT
 
 
 class Request(NamedTuple):
-    """A decoded request. `body`: all fields of its version, by name."""
+    """A request of a client, decoded. `body`: all fields that the request has in its version, by
+    name."""
 
     version: int
     body: Struct
@@ -42,8 +43,8 @@ class Request(NamedTuple):
 
 class Seen(NamedTuple):
     """A request that a broker has received. `connection`: a number, unique in the sandbox. `node`:
-    the broker's id. `client`: the client id, None without one. `principal`: at the time of the
-    request; empty before the login."""
+    the broker's id. `client`: the client id; None if the request has none. `principal`: the
+    client's principal when it sent the request; empty before the login."""
 
     connection: int
     node: int
@@ -55,8 +56,8 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext:
-    """What all sessions of one broker share. `node`: the broker's id. `requests`: the sessions add
-    each request that they receive."""
+    """What all sessions of one broker share. `node`: the broker's id. `requests`: a list to which
+    the sessions add each request that they receive."""
 
     cluster: KafkaCluster
     groups: Groups
@@ -67,10 +68,10 @@ class BrokerContext:
 
 
 class KafkaSession:
-    """The broker's side of one connection. `number`: of the connection. `host`: the client's.
-    `is_ended`: the connection closes when the last response is sent.
+    """The broker's side of one connection. `number`: the connection's number. `host`: the client's
+    address. `is_ended`: the connection closes when the last response is sent.
 
-    `exchange`: a login that has begun; with `is_raw` its messages have no request headers
+    `exchange`: a login in progress; with `is_raw` its messages have no request headers
     (SaslHandshake 0). `expires`: when the client must reauthenticate, in seconds of wall time; 0:
     never (KIP-368). `now`: when the last frame came.
     """
@@ -91,8 +92,8 @@ class KafkaSession:
         self.now = 0.0
 
     async def answer(self, frame: bytes, now: float) -> bytes | None:
-        """Return the response to a whole frame; None if the request has none. `now`: wall time in
-        seconds. Raises `PeerError`."""
+        """Return the response to a request; None if the request has no response. `frame`: the whole
+        request. `now`: wall time in seconds. Raises `PeerError`."""
         self.now = now
         if self.is_raw and self.exchange is not None:
             return self._raw(frame)

@@ -30,8 +30,8 @@ _PARTS_OF_TOKEN = 3
 
 
 class Outcome(NamedTuple):
-    """The result of one message of a login: a reply if more messages follow, a principal, or an
-    error. `until`: when the token expires, in seconds of wall time; 0: never."""
+    """The result of one message of a login: a reply if the login goes on, a principal if it has
+    succeeded, or an error. `until`: when the token expires, in seconds of wall time; 0: never."""
 
     reply: bytes = b""
     principal: str = ""
@@ -43,16 +43,16 @@ _FAILED = Outcome(error=Error.SASL_AUTHENTICATION_FAILED)
 
 
 class Exchange(Protocol):
-    """A login in progress, by one SASL mechanism."""
+    """A login in progress, with one SASL mechanism."""
 
     def step(self, message: bytes, now: float) -> Outcome:
-        """Check the client's next message. `now`: wall time in seconds."""
+        """Check the client's next message of the login. `now`: wall time in seconds."""
 
 
 class Users:
-    """The logins that brokers accept. `passwords`: by name; empty: PLAIN is not offered.
-    `unsecured_tokens`: tokens without a signature log in as their subject. Without both clients
-    need no login.
+    """The logins that brokers accept. `passwords`: by user name; empty: PLAIN is not offered.
+    `unsecured_tokens`: a token without a signature logs in as the subject that it states. If
+    neither is set, clients need no login.
 
     `lifetime`: seconds after which clients must reauthenticate; 0: never.
     """
@@ -79,7 +79,8 @@ class Users:
 
     @property
     def listener(self) -> str:
-        """Return the security protocol of listeners: `SASL_PLAINTEXT` or `PLAINTEXT`."""
+        """Return the security protocol of the brokers' listeners: `SASL_PLAINTEXT` or
+        `PLAINTEXT`."""
         return "SASL_PLAINTEXT" if self.are_required else "PLAINTEXT"
 
     @property
@@ -87,7 +88,8 @@ class Users:
         return list(self._exchanges)
 
     def begin(self, mechanism: str) -> Exchange | None:
-        """Return a new login by a SASL mechanism; None if there is no such mechanism."""
+        """Begin a login with a SASL mechanism, and return it; None if the mechanism is not
+        offered."""
         make = self._exchanges.get(mechanism)
         return make() if make else None
 

@@ -24,7 +24,7 @@ FIELDS = {
 
 
 class ErrorReply(NamedTuple):
-    """The error code and text with which a broker refuses a request."""
+    """An error code and a text, with which a broker refuses a request."""
 
     error: ServerError.ValueType
     text: str
@@ -34,7 +34,8 @@ INVALID_NAME = ErrorReply(ServerError.InvalidTopicName, "invalid topic name")
 
 
 def frame(kind: Kind, /, **fields: Any) -> bytes:
-    """Return the frame of a command without payload. `fields`: those of the command's message."""
+    """Return the frame of a command without payload. `fields`: the fields of the command's
+    message."""
     body: dict[str, Any] = {FIELDS[kind].name: fields}
     return encode(BaseCommand(type=BaseCommand.Type.ValueType(kind), **body))
 
@@ -58,7 +59,8 @@ def send_receipt(producer_id: int, sequence_id: int, highest: int, position: Pos
 
 
 class Delivery(NamedTuple):
-    """The fields of a MESSAGE. `ack_set`: a bit per unacknowledged message of a batch."""
+    """The fields of a MESSAGE. `ack_set`: a bit for each message of a batch, set if the message is
+    not acknowledged."""
 
     consumer_id: int
     position: Position
@@ -69,7 +71,8 @@ class Delivery(NamedTuple):
 
 
 def message(delivery: Delivery, content: bytes) -> bytes:
-    """Return the frame of a MESSAGE. `content`: checksum, metadata and payload, left unchanged."""
+    """Return the frame of a MESSAGE. `content`: checksum, metadata and payload of the entry; they
+    are sent unchanged."""
     command = BaseCommand(type=BaseCommand.MESSAGE)
     about = command.message
     about.consumer_id = delivery.consumer_id
@@ -88,7 +91,7 @@ def message(delivery: Delivery, content: bytes) -> bytes:
 
 
 def words(bits: int) -> list[int]:
-    """Return a bit set as signed 64-bit numbers, lowest first, like Java's BitSet."""
+    """Return a bit set as signed 64-bit numbers, the lowest bits first, as Java's BitSet does."""
     numbers = []
     while bits:
         numbers.append(_signed(bits % _WRAP))
@@ -97,17 +100,18 @@ def words(bits: int) -> list[int]:
 
 
 def bits(words: Sequence[int]) -> int:
-    """Return the bit set that signed 64-bit numbers encode, lowest first."""
+    """Return the bit set in a list of signed 64-bit numbers, the lowest bits first."""
     return sum((word % _WRAP) << (_WORD * index) for index, word in enumerate(words))
 
 
 def position(id: MessageIdData) -> Position:
-    """Return the position in a message id; earliest is -1, -1 and latest beyond all entries."""
+    """Return the position that a message id states. The id *earliest* gives -1, -1, and *latest* a
+    position behind all entries."""
     return Position(_signed(id.ledgerId), _signed(id.entryId))
 
 
 def position_fields(position: Position) -> dict[str, int]:
-    """Return the fields of the MessageIdData that names a position."""
+    """Return the fields of a MessageIdData that states this position."""
     return {"ledgerId": position.ledger % _WRAP, "entryId": position.entry % _WRAP}
 
 

@@ -25,10 +25,11 @@ MEMORY = 256 * 1024 * 1024
 
 
 class SandboxCluster:
-    """The topics of a sandbox, and the broker that owns each. `urls`: `pulsar://host:port` of each
-    broker, in the order of their numbers.
+    """The topics of a sandbox, and the broker that owns each topic. `urls`: `pulsar://host:port` of
+    each broker, in the order of their numbers.
 
-    `memory`: most bytes of entries. Beyond it the oldest entry is evicted, acknowledged or not.
+    `memory`: most bytes of all entries. Beyond this bound the oldest entry is evicted, acknowledged
+    or not.
     """
 
     def __init__(self, urls: Sequence[str], memory: int = MEMORY) -> None:
@@ -45,14 +46,16 @@ class SandboxCluster:
     # -- topics ----------------------------------------------------------------------------------
 
     def owner(self, name: FullTopicName) -> int:
-        """Return the number of the broker that owns a topic, or would own it."""
+        """Return the number of the broker that owns a topic; if the topic does not exist, of the
+        broker that would own it."""
         topic = self.topics.get(name)
         if topic is not None:
             return topic.owner
         return (crc32(str(name.base).encode()) + max(name.partition, 0)) % len(self.urls)
 
     def topic(self, name: FullTopicName) -> Topic | None:
-        """Return a topic, created if missing; None if there are too many."""
+        """Return a topic; create it if it does not exist. Return None if there are too many
+        topics."""
         topic = self.topics.get(name)
         if topic is None and len(self.topics) < MOST_TOPICS:
             topic = self.topics[name] = Topic(name, self.owner(name), next(self._ledgers))
@@ -62,7 +65,8 @@ class SandboxCluster:
         return name in self.topics or name in self.partitions
 
     def create(self, name: FullTopicName, partitions: int) -> str | None:
-        """Create a topic, unpartitioned with 0 partitions. Return an error text, or None."""
+        """Create a topic with this number of partitions; 0: the topic is not partitioned. Return a
+        text that says why the topic cannot be created, or None."""
         if self.has(name) and self.partitions.get(name, 0) != partitions:
             return f"{name} is there already, with {self.partitions.get(name, 0)} partitions"
         if name.partition >= 0:
@@ -77,18 +81,19 @@ class SandboxCluster:
         return None
 
     def names_in(self, namespace: str) -> list[FullTopicName]:
-        """Return the topics of `tenant/namespace`; each partition is one of them."""
+        """Return the names of all topics in a namespace (`tenant/namespace`). Each partition has a
+        name of its own."""
         return [name for name in self.topics if name.namespace == namespace]
 
     def producer_name(self) -> str:
-        """Return a new name for a producer without one."""
+        """Return a new name, for a producer whose client chose none."""
         return f"sandbox-{next(self._names)}"
 
     # -- entries ---------------------------------------------------------------------------------
 
     def publish(self, topic: Topic, record: Record) -> Position:
-        """Append an entry to a topic and deliver it; return its position. Evicts the oldest entries
-        beyond the memory bound."""
+        """Append an entry to a topic, deliver it, and return its position. If entries then exceed
+        the memory bound, evict the oldest ones."""
         position = topic.publish(record)
         self.used += record.cost
         self._ages.append(topic)
@@ -99,10 +104,10 @@ class SandboxCluster:
     # -- moves -----------------------------------------------------------------------------------
 
     def move(self, name: FullTopicName, *, assigned: bool) -> dict[FullTopicName, str]:
-        """Move a topic, or each of its partitions, to the next broker; return the URLs of the new
-        owners.
+        """Move a topic, or each of its partitions, to the broker with the next number. Return the
+        URL of the new owner, by topic.
 
-        `assigned`: the commands that close producers and consumers name the new owner, so that
+        `assigned`: the commands that close producers and consumers state the new owner, so that
         clients need no lookup.
         """
         parts = [name.part(number) for number in range(self.partitions.get(name, 0))] or [name]

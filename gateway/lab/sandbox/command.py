@@ -21,7 +21,8 @@ PORT = 6650
 def run(
     *, brokers: str, control: str, token_secret: Path | None, proxy_roles: Sequence[str]
 ) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit status. Raises `ConfigurationError`."""
+    """Run a Pulsar sandbox until SIGTERM or SIGINT; return the exit status. Raises
+    `ConfigurationError`."""
     settings = SandboxSettings(
         brokers=addresses(brokers, "pulsar", PORT),
         control=address(control, "--control", PORT),

@@ -50,7 +50,7 @@ _SIZE = 4
 
 
 class BrokerConnection:
-    """One connection of a client to a broker. `run` serves it to its end; cancelling `run` closes
+    """One client's connection to a broker. `run` serves it to its end; cancelling `run` closes
     it."""
 
     def __init__(self, stream: trio.SocketStream, context: BrokerContext) -> None:
@@ -66,7 +66,8 @@ class BrokerConnection:
         self._lies = context.faults.lies
 
     async def run(self) -> None:
-        """Serve until either side closes. Raises groups of `PeerError`s and of trio's errors."""
+        """Serve the connection until either side closes it. Raises groups of `PeerError`s and of
+        trio's errors."""
         try:
             async with self._stream, trio.open_nursery() as nursery:
                 nursery.start_soon(self._write)
@@ -78,7 +79,8 @@ class BrokerConnection:
             self._session.close()
 
     def announce(self, frame: bytes) -> None:
-        """Send a frame that the client did not request, if it has completed CONNECT."""
+        """Send a frame that the client did not request. If the client has not completed CONNECT,
+        nothing is sent."""
         if self._session.is_open:
             self._send(frame)
 

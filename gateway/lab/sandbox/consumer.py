@@ -13,7 +13,7 @@ MOST_PERMITS = 1 << 31
 
 
 class ClientLink(Protocol):
-    """A client's connection, as its producers and consumers see it."""
+    """The part of a client's connection that its producers and consumers use."""
 
     @property
     def roles(self) -> ClientRoles:
@@ -21,23 +21,25 @@ class ClientLink(Protocol):
 
     @property
     def is_congested(self) -> bool:
-        """Return whether so much is unsent that no more messages should follow."""
+        """Return whether so many bytes wait to be sent that no more messages should be
+        dispatched."""
 
     def send(self, frame: bytes) -> None:
-        """Queue a frame to be sent after all earlier frames."""
+        """Queue a frame, to be sent to the client after all earlier frames."""
 
     def close_producer(self, producer: Producer, url: str | None) -> None:
-        """Close a producer, and send the client CLOSE_PRODUCER. `url`: the topic's new broker, for
-        that command; or None."""
+        """Close a producer, and send the client a CLOSE_PRODUCER. `url`: the topic's new broker,
+        which that command states; None: it states no broker."""
 
     def close_consumer(self, consumer: Consumer, url: str | None) -> None:
-        """Close a consumer, and send the client CLOSE_CONSUMER. `url`: see `close_producer`."""
+        """Close a consumer, and send the client a CLOSE_CONSUMER. `url`: the topic's new broker,
+        which that command states; None: it states no broker."""
 
 
 @dataclass(slots=True, eq=False)
 class Producer:
     """An open producer. `epoch`: how often the client has reopened it. `is_user_named`: the user
-    chose its name."""
+    chose the producer's name."""
 
     link: ClientLink
     id: int
@@ -48,10 +50,10 @@ class Producer:
 
 @dataclass(slots=True, eq=False)
 class Consumer:
-    """An open consumer. `permits`: messages that the broker may still send; below zero after a
-    larger batch.
+    """An open consumer. `permits`: how many messages the broker may still send; below zero after a
+    batch that was larger.
 
-    `epoch`: the client's last rewind, if the client counts them.
+    `epoch`: the number of the client's last rewind, if the client counts its rewinds.
     """
 
     link: ClientLink
@@ -66,5 +68,5 @@ class Consumer:
         return self.permits > 0 and not self.link.is_congested
 
     def allow(self, permits: int) -> None:
-        """Add the permits of a FLOW."""
+        """Add the permits of a FLOW to those that the consumer has."""
         self.permits = min(self.permits + permits, MOST_PERMITS)

@@ -188,7 +188,8 @@ def redeliver(
 
 
 def seek(session: BrokerSession, request: CommandSeek, _: bytes) -> None:
-    """Move the subscription and close its consumers, which then reconnect."""
+    """Move a subscription to another position, and close its consumers; their clients then open
+    them again (SEEK)."""
     opened = _open_consumer(session, request)
     if opened is None:
         return

@@ -34,7 +34,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 class ControlledBroker(Protocol):
-    """The part of a broker that the control uses."""
+    """The part of a broker that the HTTP control uses."""
 
     @property
     def url(self) -> str: ...
@@ -45,7 +45,8 @@ class ControlledBroker(Protocol):
 
 
 class Control:
-    """The routes of the control. `url`: the control's own URL, for the examples in its help."""
+    """The routes of the sandbox's HTTP control. `url`: the control's own URL, which the examples in
+    its help use."""
 
     def __init__(self, cluster: SandboxCluster, brokers: Sequence[ControlledBroker]) -> None:
         self.url = ""
@@ -53,11 +54,12 @@ class Control:
         self._brokers = brokers
 
     def routes(self) -> dict[str, Route]:
-        """Return the handlers of GET requests, by path."""
+        """Return the functions that answer GET requests, by path."""
         return {"/": self._help, "/topics": self._topics}
 
     def actions(self) -> dict[str, Action]:
-        """Return the handlers of POST requests, by path; all parameters are in the query."""
+        """Return the functions that answer POST requests, by path. All parameters are in the query
+        of the URL."""
         return {
             "/topics": _with_bad_request(self._create),
             "/move": _with_bad_request(self._move),

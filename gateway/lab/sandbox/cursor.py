@@ -13,7 +13,8 @@ from gateway.lab.sandbox.log import Log
 
 
 class Cursor:
-    """The progress of one subscription in a log, from the offset `start` on."""
+    """Which entries of a log one subscription has acknowledged, and which it gets next. `start`:
+    the offset at which the subscription begins."""
 
     def __init__(self, log: Log, start: int) -> None:
         self._log = log
@@ -26,20 +27,21 @@ class Cursor:
 
     @property
     def backlog(self) -> int:
-        """Return the number of entries that are not acknowledged."""
+        """Return how many entries are not acknowledged."""
         return self._log.end - self.mark_delete - len(self._acknowledged)
 
     def is_acknowledged(self, offset: int) -> bool:
         return offset < self.mark_delete or offset in self._acknowledged
 
     def ack_set(self, offset: int) -> int | None:
-        """Return a batch's unacknowledged messages, a bit for each; None if all of them are."""
+        """Return a bit for each message of a batch, set if the message is not acknowledged; None if
+        no message of the batch is acknowledged."""
         return self._ack_sets.get(offset)
 
     # -- acknowledging ---------------------------------------------------------------------------
 
     def acknowledge(self, offset: int) -> None:
-        """Acknowledge one entry."""
+        """Acknowledge the entry at an offset."""
         if self.is_acknowledged(offset):
             return
         self._ack_sets.pop(offset, None)
@@ -47,8 +49,8 @@ class Cursor:
         self._advance()
 
     def acknowledge_part(self, offset: int, ack_set: int) -> bool:
-        """Acknowledge the messages of a batch whose bits are not set; return whether the whole
-        batch is acknowledged now."""
+        """Acknowledge those messages of a batch whose bits in `ack_set` are 0. Return whether all
+        messages of the batch are acknowledged now."""
         if not self.is_acknowledged(offset):
             ack_set &= self._ack_sets.get(offset, ack_set)
             self._ack_sets[offset] = ack_set
@@ -72,7 +74,7 @@ class Cursor:
     # -- reading ---------------------------------------------------------------------------------
 
     def take(self) -> int | None:
-        """Return the next offset to deliver, or None."""
+        """Return the offset of the entry to deliver next; None if there is no entry to deliver."""
         while self._redeliveries:
             offset = heappop(self._redeliveries)
             if not self.is_acknowledged(offset):
@@ -85,18 +87,19 @@ class Cursor:
         return None
 
     def redeliver(self, offset: int) -> None:
-        """Queue an offset for redelivery, before offsets that were not yet read."""
+        """Queue an entry for redelivery, before entries that were not delivered yet."""
         heappush(self._redeliveries, offset)
 
     def reset(self, offset: int) -> None:
-        """Move to an offset: all entries before it are acknowledged, and none from it on."""
+        """Move the subscription to an offset: entries before this offset are acknowledged then, the
+        entry at it and later ones are not."""
         self.mark_delete = self._read = offset
         self._redeliveries.clear()
         self._acknowledged.clear()
         self._ack_sets.clear()
 
     def trim(self) -> None:
-        """Forget entries that the log has evicted."""
+        """Forget entries that the log no longer has, because it has evicted them."""
         self.acknowledge_before(self._log.first)
         # Redeliveries of evicted entries would accumulate while no consumer takes any.
         if len(self._redeliveries) > 2 * len(self._log) + 1:

@@ -28,23 +28,28 @@ class Dispatcher(Protocol):
     def attach(self, consumer: Consumer) -> None: ...
 
     def detach(self, consumer: Consumer) -> list[int]:
-        """Remove a consumer; return the offsets that were read for it and not delivered."""
+        """Remove a consumer. Return the offsets of entries that were chosen for this consumer and
+        not delivered."""
 
     def next_delivery(self) -> tuple[Consumer, int] | None: ...
 
     def release(self, offset: int) -> None:
-        """Note that an entry was acknowledged, or will be redelivered."""
+        """Note that the entry at an offset is no longer with a consumer: it was acknowledged, or
+        will be redelivered."""
 
     @property
     def active(self) -> Consumer | None:
-        """Return the only consumer that gets entries, if the type has one."""
+        """Return the one consumer that gets all entries; None for types of subscription with
+        several."""
 
 
 class Single:
-    """Exclusive and Failover: all entries in order to one active consumer; the others stand by.
+    """Dispatches for Exclusive and Failover: one active consumer gets all entries in order; the
+    others stand by.
 
-    The active consumer has the highest priority (the lowest number); among equals, in order of
-    names, the number of the partition selects one, so that partitions of a topic spread.
+    The active consumer has the highest priority (the lowest number). Consumers with the same
+    priority are sorted by name, and the number of the partition selects one, so that the partitions
+    of a topic are spread over the consumers.
     """
 
     def __init__(self, cursor: Cursor, partition: int = -1) -> None:
@@ -79,7 +84,7 @@ class Single:
 
 
 class Shared:
-    """Shared: each entry to one of the ready consumers, round robin."""
+    """Dispatches for Shared: each entry is sent to one of the ready consumers, round robin."""
 
     active = None
 
@@ -109,10 +114,10 @@ class Shared:
 
 
 class KeyShared:
-    """Key_Shared: entries of one key to one consumer, in order.
+    """Dispatches for Key_Shared: entries with the same key are sent to the same consumer, in order.
 
-    A key stays with its consumer while entries of it are in flight, also when other consumers come
-    and go. This keeps the key's order.
+    A key stays with its consumer while entries with this key are in flight, even if other consumers
+    come and go. This keeps the key's order.
     """
 
     active = None

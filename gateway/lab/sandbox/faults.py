@@ -19,9 +19,10 @@ _LIE = 1 << 30
 
 
 class Fault(StrEnum):
-    """What a broker does wrong. `FREEZE`: reads and writes nothing. `CUT`: closes all connections
-    once. `DELAY`: delays each response. `REFUSE`: closes new connections at once and fails lookups
-    with ServiceNotReady. `LIE`: the next frame of each open connection claims a wrong size."""
+    """What a broker does wrong. `FREEZE`: the broker reads and writes nothing. `CUT`: it closes all
+    connections once. `DELAY`: it delays each response. `REFUSE`: it closes new connections at once
+    and fails lookups with ServiceNotReady. `LIE`: the next frame of each open connection states a
+    wrong size."""
 
     FREEZE = "freeze"
     CUT = "cut"
@@ -32,9 +33,9 @@ class Fault(StrEnum):
 
 @dataclass(slots=True)
 class Faults:
-    """The faults of one broker. `delay`: seconds; `lies`: number of requested LIE faults;
-    `replies`: per kind of command, the frame that replies to all commands of that kind.
-    """
+    """The faults of one broker at present. `delay`: seconds by which responses are delayed; `lies`:
+    how many LIE faults were requested; `replies`: by kind of command, a frame with which the broker
+    responds to each command of that kind."""
 
     frozen_until: float = 0.0
     refusing_until: float = 0.0
@@ -43,7 +44,8 @@ class Faults:
     replies: dict[int, bytes] = field(default_factory=dict)
 
     def cause(self, fault: Fault, seconds: float, now: float) -> None:
-        """Begin a fault that lasts for a number of seconds; 0 ends it."""
+        """Begin a fault at the time `now`. `seconds`: how long `FREEZE` or `REFUSE` lasts, or by
+        how much `DELAY` delays each response from now on; 0 ends these faults."""
         match fault:
             case Fault.FREEZE:
                 self.frozen_until = now + seconds
@@ -61,7 +63,8 @@ class Faults:
 
 
 def read_seconds(text: str) -> float:
-    """Return the seconds that a parameter gives a fault. Raises `ValueError` with the reason."""
+    """Return the seconds in `text`, which is a parameter of a request. Raises `ValueError` with the
+    reason if they are not accepted."""
     try:
         seconds = float(text)
     except ValueError:
@@ -72,6 +75,6 @@ def read_seconds(text: str) -> float:
 
 
 def falsify_size(frame: bytes) -> bytes:
-    """Return a frame with a wrong size in its head."""
+    """Return a frame whose head states a wrong size, otherwise unchanged."""
     (size,) = _SIZE.unpack_from(frame)
     return _SIZE.pack(size + _LIE) + frame[_SIZE.size :]

@@ -23,16 +23,16 @@ METHOD = "token"
 
 
 class ClientRoles(NamedTuple):
-    """The roles of a client. `principal`: of its credential; None where none is checked.
-    `original`: the role for which a proxy acts, or None."""
+    """The roles of a client. `principal`: the role in its credential; None if the broker checks no
+    credentials. `original`: the role for which a proxy acts, or None."""
 
     principal: str | None = None
     original: str | None = None
 
 
 class Authenticator:
-    """Authenticates CONNECT commands by token; without a verifier all are accepted. `proxy_roles`:
-    roles that may act for others."""
+    """Authenticates CONNECT commands by their token; without a verifier all clients are accepted.
+    `proxy_roles`: roles that may act for other roles."""
 
     def __init__(
         self, verifier: TokenVerifier | None = None, proxy_roles: Collection[str] = ()
@@ -41,7 +41,8 @@ class Authenticator:
         self._proxy_roles = frozenset(proxy_roles)
 
     def authenticate(self, connect: CommandConnect, now: float) -> ClientRoles | ErrorReply:
-        """Return the client's roles, or the error to send. `now`: seconds since 1970."""
+        """Return the roles of the client that sent a CONNECT; the error to send if the client is
+        refused. `now`: seconds since 1970."""
         original = str(connect.original_principal) or None
         if self._verifier is None:
             return ClientRoles(None, original)

@@ -13,15 +13,16 @@ from gateway.lab.sandbox.record import Record
 
 
 class Position(NamedTuple):
-    """The position of an entry: two signed numbers. -1, -1 is before all entries."""
+    """The position of an entry, as clients know it: a ledger's id, and the number of the entry in
+    this ledger; both signed. The position -1, -1 is before all entries."""
 
     ledger: int
     entry: int
 
 
 class Log:
-    """The entries of a topic, at offsets from `first` up to, not including, `end`. `bytes`: of
-    memory that they take."""
+    """The entries of a topic, at offsets from `first` up to, not including, `end`. `bytes`: memory
+    that the entries take."""
 
     def __init__(self, ledger: int) -> None:
         self.first = 0
@@ -39,7 +40,7 @@ class Log:
         return self._records[offset]
 
     def append(self, record: Record) -> int:
-        """Append an entry and return its offset."""
+        """Append an entry, and return its offset."""
         offset = self.end
         self._records[offset] = record
         self.bytes += record.cost
@@ -47,14 +48,15 @@ class Log:
         return offset
 
     def evict_oldest(self) -> int:
-        """Evict the oldest entry and return the bytes that it took."""
+        """Evict the oldest entry. Return how many bytes it took."""
         cost = self._records.pop(self.first).cost
         self.first += 1
         self.bytes -= cost
         return cost
 
     def begin_ledger(self, ledger: int) -> None:
-        """Put future entries into another ledger, whose id is larger than all before."""
+        """Append later entries to a new ledger. `ledger`: its id, which is larger than all ids
+        before."""
         while self._starts and self._starts[-1] == self.end:
             self._drop(-1)
         self._ledgers.append(ledger)
@@ -66,13 +68,14 @@ class Log:
         del self._ledgers[index], self._starts[index]
 
     def position(self, offset: int) -> Position:
-        """Return the position of an offset. An offset before all known ones has entry -1 of the
-        first ledger."""
+        """Return the position of the entry at an offset. For an offset before all known entries it
+        is entry -1 of the first ledger."""
         index = max(bisect_right(self._starts, offset) - 1, 0)
         return Position(self._ledgers[index], max(offset - self._starts[index], -1))
 
     def offset(self, position: Position) -> int:
-        """Return the first existing offset at or behind a position; `end` if there is none."""
+        """Return the offset of the first stored entry at or behind a position; `end` if there is no
+        such entry."""
         index = bisect_right(self._ledgers, position.ledger) - 1
         if index < 0:
             return self.first
@@ -82,13 +85,14 @@ class Log:
         return max(min(self._starts[index] + max(position.entry, 0), limit), self.first)
 
     def find(self, position: Position) -> int | None:
-        """Return the offset of exactly this position, or None."""
+        """Return the offset of the entry at exactly this position; None if no entry is stored
+        there."""
         offset = self.offset(position)
         return offset if offset < self.end and self.position(offset) == position else None
 
     def since(self, published: int) -> int:
-        """Return the first offset published at or after a time (milliseconds since 1970), or
-        `end`."""
+        """Return the offset of the first entry that was published at a time or later (milliseconds
+        since 1970); `end` if there is no such entry."""
         for offset in range(self.first, self.end):
             if self._records[offset].published >= published:
                 return offset

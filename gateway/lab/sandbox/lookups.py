@@ -36,8 +36,8 @@ Lookup = CommandLookupTopicResponse
 
 
 def partitions(session: BrokerSession, request: CommandPartitionedTopicMetadata, _: bytes) -> None:
-    """Send the number of a topic's partitions: 0 for a topic without, and for one that does not
-    exist, unless the client excludes its creation."""
+    """Send the number of a topic's partitions; 0 for a topic that is not partitioned. A topic that
+    does not exist gets 0 too, or an error if the client forbids to create it."""
     cluster, name = session.cluster, _name_or_error(session, request.topic)
     is_known = isinstance(name, ErrorReply) or cluster.has(name)
     if not (is_known or request.metadata_auto_creation_enabled):
@@ -51,7 +51,8 @@ def partitions(session: BrokerSession, request: CommandPartitionedTopicMetadata,
 
 
 def lookup(session: BrokerSession, request: CommandLookupTopic, _: bytes) -> None:
-    """Send *connect* if this broker owns the topic, else a redirect to the owner."""
+    """Send the response to a lookup: *connect* if this broker owns the topic, else a redirect to
+    the owner."""
     name = _name_or_error(session, request.topic)
     if isinstance(name, ErrorReply):
         fields = {"response": Lookup.Failed, "error": name.error, "message": name.text}
@@ -72,7 +73,7 @@ def _name_or_error(session: BrokerSession, topic: str) -> FullTopicName | ErrorR
 
 
 def topics(session: BrokerSession, request: CommandGetTopicsOfNamespace, _: bytes) -> None:
-    """Send all topics of a namespace; clients apply their pattern themselves."""
+    """Send the names of all topics in a namespace. Clients apply their pattern themselves."""
     domains = {
         CommandGetTopicsOfNamespace.PERSISTENT: {"persistent"},
         CommandGetTopicsOfNamespace.NON_PERSISTENT: {"non-persistent"},
@@ -112,8 +113,8 @@ def get_or_create_schema(
 def register_schema(
     session: BrokerSession, name: FullTopicName, request: CommandProducer | CommandSubscribe
 ) -> bytes | ErrorReply:
-    """Register the schema of a producer or consumer; return its version (empty without a schema) or
-    the error to send."""
+    """Register the schema in a producer's or consumer's request. Return the schema's version, empty
+    if there is no schema; return the error to send if the schema is refused."""
     if not request.HasField("schema") or not is_typed(request.schema):
         return b""
     version = session.cluster.schemas.get_or_create(name, request.schema)

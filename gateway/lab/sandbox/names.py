@@ -13,7 +13,8 @@ _PARTITION = re.compile(r"(.+)-partition-([0-9]{1,9})", re.DOTALL | re.ASCII)
 
 
 class FullTopicName(NamedTuple):
-    """A topic name in parts. `namespace`: with its tenant. `partition`: -1 if not a partition."""
+    """The parts of a topic's name. `namespace`: tenant and namespace. `partition`: the number of
+    the partition; -1 if the name is no partition's."""
 
     domain: str
     namespace: str
@@ -33,7 +34,8 @@ class FullTopicName(NamedTuple):
 
     @property
     def base(self) -> FullTopicName:
-        """Return the name of the partitioned topic to which a partition belongs, or this name."""
+        """Return the name of the partitioned topic to which this partition belongs; this name
+        itself if it is no partition's."""
         match = _PARTITION.fullmatch(self.local)
         return self._replace(local=match[1]) if match else self
 
@@ -43,10 +45,10 @@ class FullTopicName(NamedTuple):
 
 
 def parse_topic(text: str) -> FullTopicName | None:
-    """Return the topic that a full or short name (`topic`, `tenant/namespace/topic`) means; None if
+    """Return the parts of a topic's full or short name (`topic`, `tenant/namespace/topic`); None if
     the name is invalid.
 
-    Unusual characters are allowed: clients look up patterns as if they were topics.
+    Unusual characters are allowed, because clients look up patterns as if these were topics.
     """
     domain, separator, rest = text.partition("://")
     if not separator:

@@ -28,7 +28,7 @@ FEATURES = {"supports_get_partitioned_metadata_without_auto_creation": True}
 
 
 def connect(session: BrokerSession, command: CommandConnect, _: bytes) -> None:
-    """Accept or refuse a client. Like a broker, ignore `proxy_to_broker_url`."""
+    """Accept or refuse a client's CONNECT. Like a broker, ignore its `proxy_to_broker_url`."""
     roles = session.context.authenticator.authenticate(command, session.now)
     if isinstance(roles, ErrorReply):
         session.end(roles)
@@ -52,7 +52,7 @@ def ping(session: BrokerSession, _: CommandPing, __: bytes) -> None:
 
 
 def ignore(session: BrokerSession, _: object, __: bytes) -> None:
-    """Ignore a command that needs no response and changes nothing here."""
+    """Do nothing, for a command that needs no response and changes nothing in the sandbox."""
 
 
 HANDLERS: Mapping[int, Handler] = {

@@ -22,10 +22,11 @@ _SIZE = Struct(">I")
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One entry. `content`: checksum, metadata and payload, unchanged.
+    """One entry of a topic. `content`: checksum, metadata and payload, unchanged.
 
-    `messages`: number of messages in it, at least one. `published`: the producer's clock, in
-    milliseconds since 1970. `key`: the key by which Key_Shared subscriptions distribute it.
+    `messages`: number of messages in the entry, at least 1. `published`: time of the producer's
+    clock, in milliseconds since 1970. `key`: the key by which Key_Shared subscriptions choose the
+    consumer.
     """
 
     content: bytes
@@ -36,12 +37,13 @@ class Record:
 
     @property
     def cost(self) -> int:
-        """Return the bytes of memory that the entry takes."""
+        """Return how many bytes of memory the entry takes."""
         return len(self.content) + OVERHEAD
 
 
 def read_record(content: bytes) -> Record | None:
-    """Return the entry of a SEND; None if its checksum is wrong. Raises `PeerError`."""
+    """Return the entry that a SEND contains; None if its checksum is wrong. Raises `PeerError` if
+    the entry cannot be read."""
     start = 0
     if len(content) >= _CHECKSUM.size:
         magic, checksum = _CHECKSUM.unpack_from(content)

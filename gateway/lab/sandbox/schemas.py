@@ -26,27 +26,30 @@ _VERSION_BYTES = 8
 
 
 class Version(NamedTuple):
-    """One version of a topic's schema. `number`: eight bytes, as brokers write it."""
+    """One version of a topic's schema. `number`: the version's number as eight bytes, as brokers
+    write it."""
 
     number: bytes
     schema: Schema
 
 
 class Schemas:
-    """The schemas by topic; partitions share those of their topic."""
+    """The schemas of all topics. The partitions of a topic share the topic's schemas."""
 
     def __init__(self) -> None:
         self._versions: dict[FullTopicName, list[Schema]] = {}
         self._bytes = 0
 
     def get(self, topic: FullTopicName, number: bytes = b"") -> Version | None:
-        """Return a version, by default the last one; None if it does not exist."""
+        """Return the version of a topic's schema that has this number, by default the last version;
+        None if there is no such version."""
         versions = self._versions.get(topic.base, [])
         index = int.from_bytes(number, "big") if number else len(versions) - 1
         return _version(versions, index) if 0 <= index < len(versions) else None
 
     def get_or_create(self, topic: FullTopicName, schema: Schema) -> Version | ErrorReply:
-        """Return the version of a schema, added if new, or the error to send."""
+        """Return the version that a topic's schema has; a new schema gets a new version. Return the
+        error to send if the schema is refused."""
         versions = self._versions.get(topic.base, [])
         for index, known in enumerate(versions):
             if known.type == schema.type and known.schema_data == schema.schema_data:
@@ -70,7 +73,7 @@ class Schemas:
 
 
 def is_typed(schema: Schema) -> bool:
-    """Return whether a schema has a type, and so is kept."""
+    """Return whether a schema has a type. Only such a schema is stored."""
     return schema.type not in _UNTYPED
 
 

@@ -36,10 +36,11 @@ _BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 @dataclass(frozen=True, slots=True)
 class SandboxSettings:
-    """Addresses of brokers and control (port 0: any), authentication, and memory (bytes).
+    """Addresses of brokers and of the control (port 0: any free port), authentication, and memory
+    (bytes).
 
-    `token_secret`: the file of the key that signs tokens; None accepts all clients. `proxy_roles`:
-    roles that may act for others.
+    `token_secret`: the file of the key that signs tokens; None: all clients are accepted.
+    `proxy_roles`: roles that may act for other roles.
     """
 
     brokers: tuple[Address, ...] = (ANYWHERE, ANYWHERE)
@@ -51,7 +52,7 @@ class SandboxSettings:
 
 @dataclass(slots=True, eq=False)
 class RunningBroker:
-    """One broker: its listener, faults and open connections."""
+    """One running broker: its listener, its faults and its open connections."""
 
     listener: trio.SocketListener
     url: str
@@ -59,13 +60,13 @@ class RunningBroker:
     connections: dict[trio.CancelScope, BrokerConnection] = field(default_factory=dict)
 
     def cut(self) -> int:
-        """Close all connections and return their number."""
+        """Close all connections of this broker. Return how many there were."""
         for scope in self.connections:
             scope.cancel()
         return len(self.connections)
 
     def announce(self, frame: bytes) -> int:
-        """Send a frame to all clients and return the number of open connections."""
+        """Send a frame to all clients of this broker. Return the number of open connections."""
         for connection in self.connections.values():
             connection.announce(frame)
         return len(self.connections)
@@ -81,9 +82,10 @@ class Sandbox:
         self._authenticator = _authenticator(settings)
 
     async def serve(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until cancelled. Both URLs are set once it has started.
+        """Serve until cancelled. The URLs of the brokers and of the control are set once the task
+        has started.
 
-        Raises `ConfigurationError` (in groups, as nurseries do) if it cannot listen.
+        Raises `ConfigurationError` (in groups, as nurseries do) if the sandbox cannot listen.
         """
         async with trio.open_nursery() as nursery:
             brokers = [await _listen(address) for address in self._settings.brokers]

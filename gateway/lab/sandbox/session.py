@@ -36,7 +36,7 @@ MOST_HANDLES = 10_000
 
 
 class OpenConsumer(NamedTuple):
-    """A consumer with its topic and subscription. `name`: of the subscription."""
+    """A consumer with its topic and its subscription. `name`: name of the subscription."""
 
     consumer: Consumer
     topic: Topic
@@ -46,7 +46,7 @@ class OpenConsumer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BrokerContext:
-    """What all sessions of one broker share. `broker`: its number in the cluster."""
+    """What all sessions of one broker share. `broker`: the broker's number in the cluster."""
 
     cluster: SandboxCluster
     broker: int
@@ -56,10 +56,10 @@ class BrokerContext:
 
 class BrokerSession:
     """The broker's side of one connection. `send`: takes frames for the client. `congested`:
-    returns whether too many bytes are unsent.
+    returns whether too many bytes wait to be sent.
 
-    `handlers`: by the type of the command. `is_ended`: the session receives no more frames, and the
-    connection closes when all frames are sent.
+    `handlers`: functions by type of command. `is_ended`: the session receives no more frames, and
+    the connection closes when all frames are sent.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class BrokerSession:
     # -- frames ----------------------------------------------------------------------------------
 
     def receive(self, frame: bytes, now: float) -> None:
-        """Handle a whole frame, at a wall time in seconds. Raises `PeerError`."""
+        """Handle one whole frame of the client. `now`: wall time in seconds. Raises `PeerError`."""
         if self.is_ended:
             return
         self.now = now
@@ -109,19 +109,19 @@ class BrokerSession:
         self._handlers.get(kind, _unsupported)(self, getattr(command, field.name), tail)
 
     def refuse(self, request_id: int, error: ServerError.ValueType, text: str) -> None:
-        """Send an ERROR for a request."""
+        """Send an ERROR that refuses a request."""
         self.send(answers.error(request_id, ErrorReply(error, text)))
 
     def end(self, refusal: ErrorReply) -> None:
-        """Send an ERROR of no request, and end the session."""
+        """Send an ERROR that belongs to no request, and end the session."""
         self.send(answers.error(NO_REQUEST, refusal))
         self.is_ended = True
 
     # -- topics ----------------------------------------------------------------------------------
 
     def served(self, topic: str, request_id: int) -> Topic | None:
-        """Return a topic that this broker serves, created if missing; or send an error and return
-        None."""
+        """Return a topic that this broker owns; create it if it does not exist. If the topic cannot
+        be served, send an error for the request and return None."""
         name = parse_topic(text(topic))
         served = INVALID_NAME if name is None else self._served(name)
         if isinstance(served, ErrorReply):
@@ -145,8 +145,8 @@ class BrokerSession:
     # -- closing ---------------------------------------------------------------------------------
 
     def close_producer(self, producer: Producer, url: str | None) -> None:
-        """Close a producer, and send the client CLOSE_PRODUCER. `url`: the topic's new broker, for
-        that command; or None."""
+        """Close a producer, and send the client a CLOSE_PRODUCER. `url`: the topic's new broker,
+        which that command states; None: it states no broker."""
         self.drop_producer(producer.id)
         if len(self.closed) >= MOST_HANDLES:  # no client has SENDs of so many producers in flight
             self.closed.clear()
@@ -154,29 +154,31 @@ class BrokerSession:
         self.send(_closing(Kind.CLOSE_PRODUCER, producer_id=producer.id, url=url))
 
     def close_consumer(self, consumer: Consumer, url: str | None) -> None:
-        """Close a consumer, and send the client CLOSE_CONSUMER. `url`: as in `close_producer`."""
+        """Close a consumer, and send the client a CLOSE_CONSUMER. `url`: the topic's new broker,
+        which that command states; None: it states no broker."""
         self.drop_consumer(consumer.id)
         self.send(_closing(Kind.CLOSE_CONSUMER, consumer_id=consumer.id, url=url))
 
     def drop_producer(self, id: int) -> None:
-        """Remove a producer from the session and its topic."""
+        """Remove the producer with this id from the session and from its topic."""
         opened = self.producers.pop(id, None)
         if opened is not None:
             opened[1].remove_producer(opened[0])
 
     def drop_consumer(self, id: int) -> None:
-        """Remove a consumer from the session and its subscription."""
+        """Remove the consumer with this id from the session and from its subscription."""
         opened = self.consumers.pop(id, None)
         if opened is not None:
             opened.topic.detach(opened.name, opened.consumer)
 
     def resume(self) -> None:
-        """Dispatch messages to all consumers again, after congestion."""
+        """Dispatch messages to all consumers again, because enough bytes were sent to the
+        client."""
         for opened in list(self.consumers.values()):
             opened.subscription.dispatch()
 
     def close(self) -> None:
-        """Remove all producers and consumers of a lost connection."""
+        """Remove all producers and consumers, because the connection is lost."""
         for id in list(self.producers):
             self.drop_producer(id)
         # No consumer of this connection may get the entries of another.

@@ -22,10 +22,10 @@ SHARING = frozenset({CommandSubscribe.Shared, CommandSubscribe.Key_Shared})
 
 
 class Subscription:
-    """One subscription of a topic. `start`: its first offset. `durable`: if False, it ends with its
-    last consumer.
+    """One subscription of a topic. `start`: the offset at which it begins. `durable`: if False, the
+    subscription ends with its last consumer.
 
-    `pending`: delivered, unacknowledged entries, and the consumer of each.
+    `pending`: entries that were delivered and not acknowledged, with the consumer of each.
     """
 
     def __init__(self, log: Log, start: int, *, durable: bool = True, partition: int = -1) -> None:
@@ -43,7 +43,7 @@ class Subscription:
     # -- consumers -------------------------------------------------------------------------------
 
     def refusal(self, type: Type.ValueType) -> str | None:
-        """Return the reason why a consumer of this type cannot attach now; None if it can."""
+        """Return why a consumer of this type cannot be attached now; None if it can."""
         if not self.consumers:
             return None
         if type != self.type:
@@ -53,7 +53,7 @@ class Subscription:
         return None
 
     def attach(self, consumer: Consumer, type: Type.ValueType) -> None:
-        """Attach a consumer, which `refusal` has accepted."""
+        """Add a consumer, for which `refusal` has returned None."""
         if not self.consumers:
             self.type = type
             self._dispatcher = self._new_dispatcher()
@@ -66,7 +66,7 @@ class Subscription:
             self._change_active()
 
     def detach(self, consumer: Consumer) -> None:
-        """Detach a consumer; other consumers get its unacknowledged entries."""
+        """Remove a consumer. Its unacknowledged entries are delivered to other consumers."""
         before = self._dispatcher.active
         self.consumers.remove(consumer)
         self._requeue(offset for offset, holder in self.pending.items() if holder is consumer)
@@ -119,8 +119,9 @@ class Subscription:
         consumer.link.send(answers.message(delivery, record.content))
 
     def redeliver(self, consumer: Consumer, offsets: list[int]) -> None:
-        """Redeliver a consumer's unacknowledged entries at some offsets; all of them without
-        `offsets`, and always if the type keeps order."""
+        """Deliver a consumer's unacknowledged entries at these offsets again. If `offsets` is
+        empty, or if the type of subscription keeps order, deliver all its unacknowledged entries
+        again."""
         if self.type not in SHARING or not offsets:
             offsets = [offset for offset, holder in self.pending.items() if holder is consumer]
         offsets = [offset for offset in offsets if self.pending.get(offset) is consumer]
@@ -139,7 +140,8 @@ class Subscription:
     # -- acknowledgements ------------------------------------------------------------------------
 
     def acknowledge(self, offset: int, ack_set: int | None = None) -> None:
-        """Acknowledge one entry, or the messages of a batch that are not in `ack_set`."""
+        """Acknowledge the entry at an offset. With `ack_set`, acknowledge only those messages of
+        the entry's batch whose bits in `ack_set` are 0."""
         if ack_set is None:
             self.cursor.acknowledge(offset)
         elif not self.cursor.acknowledge_part(offset, ack_set):
@@ -147,7 +149,8 @@ class Subscription:
         self._forget(offset)
 
     def acknowledge_to(self, offset: int, ack_set: int | None = None) -> None:
-        """Acknowledge all entries before an offset, and the entry at it as `acknowledge` does."""
+        """Acknowledge all entries before an offset, and the entry at that offset as `acknowledge`
+        does."""
         mark_delete = self.cursor.mark_delete
         self.cursor.acknowledge_before(offset)
         for done in range(mark_delete, offset):
@@ -155,14 +158,14 @@ class Subscription:
         self.acknowledge(offset, ack_set)
 
     def trim(self) -> None:
-        """Treat entries that the log has evicted as acknowledged."""
+        """Treat entries as acknowledged that the log no longer has, because it has evicted them."""
         mark_delete = self.cursor.mark_delete
         self.cursor.trim()
         for gone in range(mark_delete, self.cursor.mark_delete):
             self._forget(gone)
 
     def reset(self, offset: int) -> None:
-        """Move to an offset. All consumers must be closed before."""
+        """Move the subscription to an offset. All its consumers must have been closed before."""
         self.cursor.reset(offset)
         self.pending.clear()
         self._redelivery_counts.clear()

@@ -18,8 +18,8 @@ MOST_SUBSCRIPTIONS = 1000
 
 
 class Topic:
-    """A topic, or one partition of it. `owner`: the number of its broker. `ledger`: the id of its
-    first ledger."""
+    """A topic, or one partition of a topic. `owner`: the number of its broker. `ledger`: the id of
+    its first ledger."""
 
     def __init__(self, name: FullTopicName, owner: int, ledger: int) -> None:
         self.name = name
@@ -32,8 +32,8 @@ class Topic:
     # -- entries ---------------------------------------------------------------------------------
 
     def publish(self, record: Record) -> Position:
-        """Append an entry and deliver it; return its position. Subscriptions of a topic that is not
-        persistent lose what they cannot deliver at once."""
+        """Append an entry, deliver it, and return its position. If the topic is not persistent, its
+        subscriptions lose entries that cannot be delivered at once."""
         offset = self.log.append(record)
         for subscription in self.subscriptions.values():
             subscription.dispatch()
@@ -42,7 +42,7 @@ class Topic:
         return self.log.position(offset)
 
     def evict_oldest(self) -> int:
-        """Evict the oldest entry and return the bytes that it took."""
+        """Evict the oldest entry. Return how many bytes it took."""
         cost = self.log.evict_oldest()
         for subscription in self.subscriptions.values():
             subscription.trim()
@@ -51,10 +51,10 @@ class Topic:
     # -- producers -------------------------------------------------------------------------------
 
     def add_producer(self, producer: Producer) -> bool:
-        """Add a producer and return True, unless its name is in use.
+        """Add a producer. Return False, and add nothing, if another producer has the same name.
 
-        A reconnecting producer whose name the broker chose replaces its predecessor: the old
-        connection broke, and the broker has not noticed yet.
+        A producer that reconnects, and whose name the broker chose, replaces the earlier producer
+        of that name: the old connection broke, and the broker has not noticed yet.
         """
         other = self.producers.get(producer.name)
         if other is not None and not _replaces(producer, other):
@@ -71,7 +71,8 @@ class Topic:
     # -- subscriptions ---------------------------------------------------------------------------
 
     def subscribe(self, name: str, start: int, *, durable: bool) -> Subscription | None:
-        """Return a subscription, created with `start` if missing; None if there are too many."""
+        """Return the subscription of this name; create it, beginning at the offset `start`, if it
+        does not exist. Return None if the topic has too many subscriptions."""
         subscription = self.subscriptions.get(name)
         if subscription is not None:
             return subscription
@@ -83,7 +84,8 @@ class Topic:
         return subscription
 
     def detach(self, name: str, consumer: Consumer) -> None:
-        """Remove a consumer, and with the last one a subscription that is not durable."""
+        """Remove a consumer from a subscription. A subscription that is not durable is removed with
+        its last consumer."""
         subscription = self.subscriptions[name]
         subscription.detach(consumer)
         if not subscription.durable and not subscription.consumers:
@@ -92,8 +94,9 @@ class Topic:
     # -- moves -----------------------------------------------------------------------------------
 
     def move(self, owner: int, ledger: int, url: str | None) -> None:
-        """Move to another broker, and close all producers and consumers. `ledger`: the id of the
-        next ledger. `url`: the new broker's, which clients get; or None."""
+        """Move the topic to another broker, and close all its producers and consumers. `ledger`:
+        the id of the next ledger. `url`: the new broker's URL, which clients get; None: clients get
+        none."""
         self.owner = owner
         self.log.begin_ledger(ledger)
         for producer in list(self.producers.values()):
@@ -103,8 +106,8 @@ class Topic:
 
 
 def close_consumers(subscription: Subscription, url: str | None = None) -> None:
-    """Close all consumers of a subscription. `url`: the topic's new broker, which clients get; or
-    None."""
+    """Close all consumers of a subscription. `url`: the URL of the topic's new broker, which
+    clients get; None: clients get none."""
     # Consumers that are closed next must not get the entries of the first.
     for consumer in list(subscription.consumers):
         consumer.permits = 0

@@ -35,9 +35,9 @@ class Ledger(msgspec.Struct, omit_defaults=True, kw_only=True):
     entries: Count = 0
     bytes: Count = 0
     closed_ms: Annotated[
-        int | None, Meta(description="When it was closed, in milliseconds since 1970 UTC.")
+        int | None, Meta(description="When the ledger was closed, in milliseconds since 1970 UTC.")
     ] = None
-    offloaded: Annotated[bool, Meta(description="Long-term storage has all of it.")] = False
+    offloaded: Annotated[bool, Meta(description="Long-term storage has the whole ledger.")] = False
 
 
 class Cursor(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -47,23 +47,30 @@ class Cursor(msgspec.Struct, omit_defaults=True, kw_only=True):
     mark_ledger: Annotated[
         int | None, Meta(description="Ledger of the position up to which all is acknowledged.")
     ] = None
-    mark_entry: Annotated[int | None, Meta(description="Entry of that position.")] = None
+    mark_entry: Annotated[
+        int | None, Meta(description="Number of the position's entry in mark_ledger.")
+    ] = None
     lagging: Annotated[
         bool,
         Meta(description="The position may be older than the snapshot, as the cursor is open."),
     ] = False
     transient: Annotated[
         bool,
-        Meta(description="It ends with its consumer, as those of readers do, and holds nothing."),
+        Meta(
+            description="The subscription ends with its consumer, as those of readers do, and "
+            "keeps no ledger."
+        ),
     ] = False
     backlog_entries: Annotated[
         int | None, Meta(description="Entries that are not acknowledged, as far as is known.")
     ] = None
     backlog_known: Annotated[
-        bool, Meta(description="The position and the entries of all ledgers are those of now.")
+        bool,
+        Meta(description="The position and the entries of all ledgers are exact at the snapshot."),
     ] = False
     deleted_ranges: Annotated[
-        int, Meta(ge=0, description="Ranges of entries that were acknowledged beyond the position.")
+        int,
+        Meta(ge=0, description="Number of ranges of entries acknowledged beyond the position."),
     ] = 0
     oldest_ledger: Annotated[
         int | None,
@@ -75,8 +82,9 @@ class Cursor(msgspec.Struct, omit_defaults=True, kw_only=True):
     oldest_unread_ms: Annotated[
         int | None,
         Meta(
-            description="At least so many milliseconds old is the oldest entry that is not "
-            "acknowledged: its ledger was closed then. Null: there is none, or that is not known."
+            description="Milliseconds since the ledger of the oldest entry that is not "
+            "acknowledged was closed: the entry is at least so old. Null: there is none, or that "
+            "is not known."
         ),
     ] = None
     holds_ledgers: Annotated[
@@ -86,7 +94,9 @@ class Cursor(msgspec.Struct, omit_defaults=True, kw_only=True):
             "known."
         ),
     ] = None
-    holds_bytes: Annotated[int | None, Meta(description="Bytes of these ledgers.")] = None
+    holds_bytes: Annotated[
+        int | None, Meta(description="Bytes of the ledgers that holds_ledgers counts.")
+    ] = None
     refused: Annotated[str | None, Meta(description="Why the position could not be read.")] = None
 
 
@@ -98,7 +108,8 @@ class Snapshot(msgspec.Struct, omit_defaults=True, kw_only=True):
     snap_ms: Annotated[
         int,
         Meta(
-            description="Begin of the snapshot, in milliseconds since 1970 UTC; of all its topics."
+            description="Begin of the snapshot, in milliseconds since 1970 UTC; the same for all "
+            "its topics."
         ),
     ]
     cluster: str
@@ -111,8 +122,8 @@ class Snapshot(msgspec.Struct, omit_defaults=True, kw_only=True):
     open_ledger: Annotated[
         int | None,
         Meta(
-            description="Id of the last ledger, if its end was not noted yet: it is written, or "
-            "the topic was not loaded, or was terminated, since."
+            description="Id of the last ledger, if the metadata do not have its end: the ledger is "
+            "open, or the topic was not loaded after the ledger's end, or was terminated."
         ),
     ] = None
     open_known: Annotated[
@@ -121,7 +132,7 @@ class Snapshot(msgspec.Struct, omit_defaults=True, kw_only=True):
     stored_bytes: Annotated[int, Meta(ge=0, description="Bytes of all ledgers.")] = 0
     stored_entries: Annotated[int, Meta(ge=0, description="Entries of all ledgers.")] = 0
     offloaded_bytes: Annotated[
-        int, Meta(ge=0, description="Of stored_bytes: those that long-term storage has.")
+        int, Meta(ge=0, description="The part of stored_bytes that long-term storage has.")
     ] = 0
     cursors: list[Cursor] = []
     refused: Annotated[str | None, Meta(description="Why the ledgers could not be read.")] = None

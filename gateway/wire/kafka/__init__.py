@@ -1,15 +1,15 @@
 """The protocol of Apache Kafka: its messages, and what the gateway reads and changes in them.
 
-- A connection begins in `opening` (`greeting`, `authenticating`, `sasl`); `session` decides stop
-  frames.
-- `requests` and `responses` are the scanners. They count records with `traffic` (in pieces, on
-  `stream`), `quick` (whole frames) and `alike` (frames like the last one, also compiled; `watch`
-  ends that).
+- A connection begins in `opening`, which uses `greeting`, `authenticating` and `sasl`. `session`
+  then returns what to do with each stop frame, a frame at which a scanner halts.
+- `requests` and `responses` are the scanners. They count records by `traffic` (frames in pieces,
+  read by `stream`), by `quick` (whole frames) and by `alike` (frames like the last one, which a
+  compiled walker may pass until `watch` says that something has changed).
 - `rights`, `lists`, `fetching` and `replicas` authorize requests. `book` opens the accounts of
-  topics, `substitutes` has the names that stand for denied topics, `shown` the reason why a client
-  may see each name in a response, `sessions` the fetch and share sessions that the connection may
+  topics. `substitutes` has the names that stand for denied topics. `shown` says why a client may
+  see each name in a response. `sessions` has the fetch and share sessions that the connection may
   use.
-- `answering` changes responses with `addresses`, `cleaning`, `restoring`, `throttle` and
-  `versions`; `synthetic` makes synthetic responses, which `in_flight` puts in order.
+- `answering` changes responses by means of `addresses`, `cleaning`, `restoring`, `throttle` and
+  `versions`. `synthetic` makes synthetic responses, and `in_flight` puts them in order.
 - `schema`, `walk`, `codec` and `frames` read any message by the tables of `_messages`.
 """

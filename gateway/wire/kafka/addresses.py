@@ -1,11 +1,12 @@
 """Address rewriting: the fields of responses with broker addresses, and what clients get instead.
 
-Every struct with a host and a port is one of three things: the address of a broker, which becomes
-the gateway's own (`REWRITTEN`); a list that clients do not need, and get empty (`EMPTIED`); or the
-address of something else (`OTHERS`). A message that has such fields and is in none of these lists
-fails a test, so that a new release of Kafka cannot leak addresses unnoticed.
+Three tables, by API, say what happens to structs with a host and a port. `REWRITTEN`: the struct is
+the address of a broker, and the gateway's own address takes its place. `EMPTIED`: the structs are
+in a list that clients do not need, and the list is sent empty. `OTHERS`: the struct is the address
+of something else, and is not changed. A test fails if a message has such a struct and its API is in
+none of these tables, so that a new release of Kafka cannot leak addresses unnoticed.
 
-Node ids stay as they are: leaders, coordinators and replicas are named by them everywhere.
+Node ids are not changed, because responses name leaders, coordinators and replicas by them.
 
 Sources: KIP-951 (leaders in Produce and Fetch), KIP-932 (share groups), KIP-853 (listeners in
 DescribeQuorum), KIP-700 (DescribeCluster).
@@ -54,8 +55,8 @@ class Node(NamedTuple):
     port: int
 
     def address(self, *, tls: bool) -> Address:
-        """Return the broker's address. `tls`: whether it speaks TLS. Raises `PeerError` if the port
-        is invalid."""
+        """Return the broker's address. `tls`: the gateway connects to brokers by TLS. Raises
+        `PeerError` if the port is invalid."""
         if not 0 < self.port <= LAST_PORT:
             raise PeerError(f"a broker at port {self.port}")
         return Address(self.host, self.port, tls=tls)
@@ -71,8 +72,8 @@ def rewritten(
     """Return a response, whose body begins at `start`, with the gateway's addresses in place of
     brokers'.
 
-    A node with an empty host stays as it is: no coordinator is available, or a broker is not alive.
-    Raises `PeerError` if the body is truncated, or an address is invalid.
+    A node with an empty host is not changed: it means that no coordinator is available, or that the
+    broker is not alive. Raises `PeerError` if the body is truncated, or an address is invalid.
     """
     walk = plan(schema, version, _WANTED).walk(frame, start, len(frame))
     flexible = version >= schema.flexible
@@ -108,7 +109,7 @@ def nodes(schema: Schema, version: int, frame: bytes, start: int) -> list[Node]:
 
 
 def emptied(schema: Schema, version: int, frame: bytes, start: int, name: str) -> bytes:
-    """Return a response, whose body begins at `start`, with the lists of this name empty. Raises
+    """Return a response, whose body begins at `start`, with each list called `name` emptied. Raises
     `PeerError` if the response is truncated."""
     walk = plan(schema, version, frozenset({name})).walk(frame, start, len(frame))
     nothing = unsigned(1) if version >= schema.flexible else bytes(4)

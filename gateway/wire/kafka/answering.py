@@ -1,7 +1,8 @@
 """Changes a broker's responses on their way to the client, except those of Fetch.
 
-Broker addresses become the gateway's; APIs that the gateway does not offer are removed from
-ApiVersions; denied topics get their names back, with errors.
+The gateway's addresses take the place of brokers'. APIs that the gateway does not offer are removed
+from responses to ApiVersions. Substitutes of denied topics are replaced by the topics' own names,
+with an error for each.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ _NO_ERROR = bytes(2)
 
 
 class Answering:
-    """Changes the responses of one connection, and counts their receipts and errors."""
+    """Changes the responses of one connection. It also counts the errors in them, and the receipts
+    of producers, which are the broker's responses to Produce."""
 
     __slots__ = (
         "_book",
@@ -93,8 +95,8 @@ class Answering:
         self._commit: Commit | None = None  # the last one, until its response
 
     def commits(self, known: Api, head: Head, frame: bytes, request: Asked) -> None:
-        """Keep the offsets that a request commits until the broker's response. Raises `PeerError`
-        if the request is truncated."""
+        """Keep the offsets that a commit request has, until the broker has responded to the
+        request. Raises `PeerError` if the request is truncated."""
         self._forget_commit()
         commit = commit_of(known.request, head, frame, request)
         if self._client.quota.fits(commit.size):
@@ -102,8 +104,8 @@ class Answering:
             self._commit = commit
 
     def response(self, request: Asked, frame: bytes) -> bytes:
-        """Return the frame of a response as the client gets it; the same object if nothing changes.
-        Raises `PeerError` if the response is truncated."""
+        """Return the frame that the client is sent for a broker's response; the same object if
+        nothing has to be changed. Raises `PeerError` if the response is truncated."""
         known = api(request.key)
         assert known is not None
         start = body_of_response(known, request.version, frame)
@@ -248,7 +250,8 @@ class Answering:
         return hidden
 
     def rebootstrap(self, head: Head) -> bytes:
-        """Return the Metadata response that sends a client back to its bootstrap servers."""
+        """Return the Metadata response that tells a client to connect to its bootstrap servers
+        again."""
         known = api(METADATA)
         assert known is not None
         # No brokers, no cluster, no controller, no topics, and the error (KIP-1102).
@@ -259,7 +262,8 @@ class Answering:
 
 
 def metadata_of(ids: Collection[bytes], correlation: int) -> tuple[int, bytes]:
-    """Return the version and the frame of a Metadata request for the names of these topic ids."""
+    """Return a Metadata request that asks a broker for the names of these topic ids: its version
+    and its frame."""
     topics = b"".join(id + unsigned(0) + b"\0" for id in ids)
     body = unsigned(len(ids) + 1) + topics + b"\0\0" + b"\0"
     head = struct.pack(">hhih", METADATA, BY_IDS, correlation, -1) + b"\0"

@@ -1,7 +1,8 @@
 """Authentication during an opening: of the client at the gateway, and of the gateway at the broker.
 
-No client reaches a broker before it is authenticated. So ApiVersions, which clients send first, is
-answered from a broker's earlier response; if there is none, the gateway requests one itself.
+A client must be authenticated before the gateway dials a broker for it, but clients send
+ApiVersions first. So the gateway responds to ApiVersions from a broker's earlier response. If it
+has none, it sends a broker an ApiVersions request of its own.
 """
 
 from __future__ import annotations
@@ -77,8 +78,9 @@ _CERTIFICATE, _NOTHING = "tls", ""
 
 
 class Known(NamedTuple):
-    """An authenticated client. `credential`: what it has shown, if a broker can be shown it too.
-    `stated`: the library and client id that it states. `method`: that of its authentication."""
+    """An authenticated client. `credential`: the client's own, if the gateway can forward it to a
+    broker; else None. `stated`: the library and client id that the client states. `method`: the
+    authentication method."""
 
     principal: Principal
     credential: Credential | None
@@ -87,8 +89,8 @@ class Known(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """A client that failed to authenticate, and why. It has got a response, as far as the protocol
-    has one."""
+    """A client that failed to authenticate, and why. The gateway has already sent it a response, if
+    the protocol has one for the failure."""
 
     denial: Denial
 
@@ -100,8 +102,8 @@ Identifying = Generator[Step, StepResult, Known | Unknown | Refused]
 
 
 def mechanisms_of(listener: Listener) -> tuple[str, ...]:
-    """Return the SASL mechanisms that clients of a listener may choose. PLAIN, which shows the
-    password, is offered under TLS alone."""
+    """Return the SASL mechanisms that clients of a listener may choose. PLAIN, which sends the
+    password itself, is among them only if the listener has TLS."""
     offered = mechanisms.offered(listener.settings.services.methods)
     return tuple(
         mechanism for mechanism in offered if listener.settings.tls or mechanism != plain.MECHANISM
@@ -109,8 +111,8 @@ def mechanisms_of(listener: Listener) -> tuple[str, ...]:
 
 
 def identify(listener: Listener, origin: Origin) -> Identifying:
-    """Authenticate a client: a conversation that ends with the client, or why it is refused. Raises
-    `PeerError` if the client violates the protocol."""
+    """Return the conversation that authenticates a client. Its result is the client, or why the
+    client is refused. Raises `PeerError` if the client violates the protocol."""
     stated = Stated()
     for _ in range(MOST_ROUNDS):
         seen = yield Peek(Peer.CLIENT, greeting.HEAD.size)
@@ -237,8 +239,8 @@ def _offer_versions(listener: Listener, head: Head) -> Generator[Step, StepResul
 
 
 def ask_for_versions(listener: Listener) -> Generator[Step, StepResult, None]:
-    """Request the API versions of any broker, and keep them in the listener's `offers`. Nothing is
-    kept if no broker responds."""
+    """Send an ApiVersions request to any broker, and keep the versions of its response in the
+    listener's `offers`. If no broker responds, `offers` is not changed."""
     known = api(API_VERSIONS)
     assert known is not None
     dialled = yield Dial(None)
@@ -261,10 +263,10 @@ def reach(
     principal: str | None,
     shown: Credential | None = None,
 ) -> Generator[Step, StepResult, Reached | Denial]:
-    """Dial a broker, or any broker if `target` is None, and authenticate there; return the reached
-    broker, or why there is none. The credential is the client's (`shown`) where the listener
-    forwards it, else the gateway's. `principal`: the client's name. Raises `PeerError` if the
-    broker violates the protocol."""
+    """Dial the broker at `target` (None: any broker), and authenticate there by SASL. Return the
+    broker, or why none is reached. The broker is shown the client's credential (`shown`) if the
+    listener forwards credentials, and otherwise the gateway's. `principal`: the client's name.
+    Raises `PeerError` if the broker violates the protocol."""
     credential = credential_of(listener, principal, shown)
     if isinstance(credential, Denial):
         return credential
@@ -291,7 +293,8 @@ def reach(
 def credential_of(
     listener: Listener, principal: str | None, shown: Credential | None
 ) -> Credential | Denial:
-    """Return the credential for the broker of a client, or why there is none."""
+    """Return the credential that a broker is shown for a client, or why there is none. `principal`:
+    the client's name. `shown`: the client's own credential."""
     match listener.settings.mode:
         case Mode.PASS_THROUGH:
             return _NO_CREDENTIAL
@@ -301,8 +304,8 @@ def credential_of(
 
 
 class Reached(NamedTuple):
-    """A broker that has authenticated the connection. `lifetime`: seconds after which it ends the
-    connection without a reauthentication."""
+    """A broker at which a connection is authenticated. `lifetime`: seconds after which the broker
+    ends the connection, unless it is authenticated again."""
 
     address: Address
     lifetime: float = math.inf
@@ -352,8 +355,8 @@ def _show(credential: Credential, mechanism: str) -> Generator[Step, StepResult,
 
 
 def lifetime_of(accepted: Answered) -> float:
-    """Return the seconds for which a broker accepts a credential, given its response; `math.inf`:
-    for ever."""
+    """Return the seconds for which a broker accepts a credential, as the broker's response states
+    them; `math.inf` if the credential does not expire."""
     return accepted.lifetime_ms / 1000 if accepted.lifetime_ms else math.inf
 
 

@@ -1,6 +1,6 @@
 """Removes broker addresses from the texts of responses: error messages, and settings of brokers.
 
-Addresses in fields of their own are rewritten elsewhere (`addresses`).
+Fields that hold only an address are rewritten by `addresses`, not here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ removed."""
 
 
 class Clean(Protocol):
-    """Returns a text without broker addresses. `whole`: the text is not shortened."""
+    """A function that returns a text without the broker addresses in it. `whole`: the function must
+    not shorten the text."""
 
     def __call__(self, text: bytes, *, whole: bool) -> bytes: ...
 
@@ -46,9 +47,9 @@ class Clean(Protocol):
 def cleaned(
     key: int, schema: Schema, version: int, frame: bytes, start: int, clean: Clean
 ) -> bytes:
-    """Return a response, whose body begins at `start`, with no broker address in its texts; the
-    same object if nothing changes. `key`: its API key. Raises `PeerError` if the response is
-    truncated."""
+    """Return a response, whose body begins at `start`, without the broker addresses in its texts;
+    the same object if it has none. `key`: the response's API key. `clean`: removes the addresses
+    from one text. Raises `PeerError` if the response is truncated."""
     wanted = _OF_CONFIGS if key == DESCRIBE_CONFIGS else MESSAGES
     if not _has(schema, version, wanted):
         return frame

@@ -1,12 +1,14 @@
 """Decodes the bodies of messages into dicts and encodes dicts, by the schema of a version.
 
-A struct is a dict by the names of the schema, an array a list, a text a `str`, an id (`uuid`) 16
-bytes. A decoded dict has all fields of its version, but of tagged fields only those that were sent.
-A dict to encode may have fields of other versions, which are left out. It may lack fields of its
-version, which become null where the schema allows null, and else zero or empty.
+A struct is a dict whose keys are the field names of the schema. An array is a list, a text is a
+`str`, and an id (`uuid`) is 16 bytes. A decoded dict has all fields of its version, but of tagged
+fields only those that were sent. A dict to encode may have fields of other versions, which are left
+out. It may lack fields of its version, which become null where the schema allows null, and else
+zero or empty.
 
-It is slow: a hundred times as slow as walking over a body (`walk`), which the gateway does with all
-frames that pass. It serves synthetic responses, and the brokers in memory.
+Decoding is a hundred times as slow as walking over a body (`walk`), so the gateway walks over the
+frames that it forwards. This module is used only for synthetic responses, and for the brokers in
+memory of `lab`.
 
 Source: the protocol guide of Apache Kafka, and KIP-482 for compact lengths and tagged fields.
 """
@@ -49,15 +51,15 @@ _NULL, _PRESENT = 255, 1
 
 
 def decode(schema: Schema, version: int, body: bytes) -> Struct:
-    """Return a body as a dict. Raises `PeerError` if the body is truncated or malformed. Bytes
-    behind the body are ignored, as brokers ignore them: librdkafka 2.16 sends three behind a
-    Metadata request for all topics."""
+    """Return a body as a dict. Bytes after the end of the body are ignored, as brokers ignore them:
+    librdkafka 2.16 sends three such bytes after a Metadata request for all topics. Raises
+    `PeerError` if the body is truncated or malformed."""
     return _Reader(body, version, flexible=version >= schema.flexible).struct(schema.fields)
 
 
 def encode(schema: Schema, version: int, body: Struct) -> bytes:
-    """Return the bytes of a body, given as a dict. Raises `KeyError` for a name that no version
-    has."""
+    """Return the bytes of a body that is given as a dict. Raises `KeyError` if the dict has a name
+    that no version of the schema has."""
     writer = _Writer(version, flexible=version >= schema.flexible)
     writer.struct(schema.fields, body)
     return bytes(writer.data)

@@ -1,7 +1,8 @@
-"""Reads the offsets that groups commit.
+"""Reads the offsets that consumer groups commit.
 
-A request has the offsets, and its response the partitions whose offsets the broker has accepted.
-Offsets of a transaction count at once, though the client may abort it later.
+A commit request has the offsets. Its response says for which partitions the broker has accepted
+them. Offsets that are committed in a transaction are counted as soon as the broker accepts them,
+although the client may still abort the transaction.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ SIZE = 200
 
 
 class Commit(NamedTuple):
-    """The offsets in a commit request, `request`. `offsets`: by partition and its topic, which is a
-    name or an id, as in the request."""
+    """The offsets in a commit request. `request`: the in-flight entry of this request. `offsets`:
+    by topic and partition; the topic is a name or an id, as the request has it."""
 
     request: Asked
     group: bytes
@@ -48,12 +49,12 @@ class Commit(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the bytes of the budget that these offsets take."""
+        """Return how many bytes of the memory budget these offsets take."""
         return SIZE * len(self.offsets)
 
 
 class Committed(NamedTuple):
-    """One offset that a broker has accepted. `topic`: the name or id of the topic."""
+    """One offset that a broker has accepted. `topic`: the name or id of its topic."""
 
     topic: bytes
     partition: int
@@ -61,8 +62,8 @@ class Committed(NamedTuple):
 
 
 def commit_of(schema: Schema, head: Head, frame: bytes, request: Asked) -> Commit:
-    """Return the offsets in the frame of a commit request, `request`. Raises `PeerError` if the
-    frame is truncated."""
+    """Return the offsets in the frame of a commit request. `request`: the in-flight entry for it.
+    Raises `PeerError` if the frame is truncated."""
     flexible = head.version >= schema.flexible
     group = topic = b""
     partition = 0
@@ -84,8 +85,8 @@ def commit_of(schema: Schema, head: Head, frame: bytes, request: Asked) -> Commi
 def accepted(
     schema: Schema, version: int, frame: bytes, start: int, commit: Commit
 ) -> Iterator[Committed]:
-    """Yield the offsets of a commit that the broker accepts in its response, whose body begins at
-    `start`. Raises `PeerError` if the response is truncated."""
+    """Yield the offsets of `commit` that the broker has accepted. `frame`: the broker's response,
+    whose body begins at `start`. Raises `PeerError` if the response is truncated."""
     flexible = version >= schema.flexible
     topic, partition = b"", 0
     for place in plan(schema, version, _ANSWERED).walk(frame, start, len(frame)).places:

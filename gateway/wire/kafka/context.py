@@ -23,10 +23,11 @@ CLIENT_SIZE = 4096
 class Listener:
     """The state that all connections of one listener share.
 
-    `ids`: topic ids and names from responses of brokers. `offers`: the API versions that clients
-    are offered, from the last response of a broker to ApiVersions. `mechanism`: the SASL mechanism
-    by which brokers last accepted the gateway's credential; None if unknown. `hidden`: APIs that
-    this listener does not offer, beside those that no listener offers.
+    `ids`: topic ids and their names, learned from brokers' responses. `offers`: the API versions
+    that the gateway offers to clients, from a broker's latest response to ApiVersions. `mechanism`:
+    the SASL mechanism by which brokers last accepted the gateway's credential; None if unknown.
+    `hidden`: the APIs that this listener does not offer, in addition to those that no listener
+    offers.
     """
 
     settings: EntrySettings
@@ -46,11 +47,12 @@ class Listener:
 class Client:
     """The client of one connection.
 
-    `subject`: the client as rules and metrics read it, without a topic. `credential`: what it has
-    shown, if its broker could be shown it too. `slot`: its place among the connections that it may
-    have. `node`: the id of the broker that it wants; None: any. `guessed`: the address that was
-    dialled while the address of the wanted broker was unknown. `lifetime`: seconds after the
-    opening for which the broker accepts the credential that it was shown.
+    `subject`: the client as rules and metrics read it, without a topic. `credential`: the client's
+    own, if the gateway can forward it to a broker; else None. `slot`: the connection's slot in the
+    connection quotas. `node`: the id of the broker that the client wants; None: any broker.
+    `guessed`: the address that the gateway dialled, if it did not know the address of the wanted
+    broker; else None. `lifetime`: seconds after the opening for which the broker accepts the
+    credential that it was shown.
     """
 
     subject: Subject
@@ -63,7 +65,7 @@ class Client:
     lifetime: float = math.inf
 
     def leave(self) -> None:
-        """Give the connection's memory quota and its slot back."""
+        """Give back the connection's memory quota and its slot in the connection quotas."""
         self.quota.close()
         if self.slot is not None:
             self.slot.leave()

@@ -1,4 +1,4 @@
-"""The entry to Kafka on one listener; see `contract.Entry`."""
+"""The entry to Kafka on one listener, by which connections are opened; see `contract.Entry`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ _total = Struct(">I").unpack_from
 
 @dataclass(frozen=True, slots=True)
 class KafkaEntry:
-    """Opens, frames and describes Kafka connections of one listener; see `contract.Entry`."""
+    """Opens Kafka connections of one listener, finds the borders of their frames, and describes
+    frames; see `contract.Entry`."""
 
     listener: Listener
 
     def frame_length(self, head: bytes | bytearray) -> int:
-        """Return the bytes of the frame that begins with `head`; 0 until its size field has come.
-        The size is read as unsigned, so a negative size is refused as too large."""
+        """Return the size in bytes of the frame that begins with `head`; 0 if the frame's size
+        field has not arrived whole. The size is read as an unsigned number, so a negative size is
+        refused as too large."""
         if len(head) < 4:
             return 0
         total: int = _total(head)[0]
@@ -32,10 +34,10 @@ class KafkaEntry:
         return open_pair(self.listener, origin)
 
     def refuse(self, denial: Denial) -> bytes:
-        """Return no bytes: Kafka has no frame that a client gets without a request."""
+        """Return no bytes: in Kafka a server sends a frame only in response to a request."""
         return b""
 
     def describe(self, direction: Direction, frame: bytes) -> str:
-        """Return a description of a frame for traces, without tokens and records; see
+        """Return a description of a frame for traces. It has no tokens and no records; see
         `trace.describe`."""
         return describe(direction, frame)

@@ -40,6 +40,7 @@ _OF_TOPICS = {
 
 
 def of_topic(refusal: Refusal, default: ErrorCode = ErrorCode.LEADER_NOT_AVAILABLE) -> ErrorCode:
-    """Return the error code for a refused topic. `default`: the code of refusals that have none of
-    their own, by default one after which clients retry."""
+    """Return the error code that a client receives for a refused topic. `default`: the code for
+    kinds of refusals that have no code of their own; if left out, a code after which clients retry.
+    """
     return _OF_TOPICS.get(refusal, default)

@@ -1,5 +1,5 @@
-"""Authorizes Fetch and ShareFetch requests: each topic has an account or gets a substitute, and the
-fetch session is the connection's own."""
+"""Authorizes Fetch and ShareFetch requests. For each topic, an account is opened or a substitute
+takes the topic's place. A request may use only a fetch session of its own connection."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ names, and begins a new one for epoch 0."""
 
 
 class Refused(NamedTuple):
-    """A topic that the client may not use: its place, its name or id, and the error."""
+    """A topic that the client may not use: its place in the frame, its name or id, and the
+    error."""
 
     place: Place
     topic: bytes
@@ -33,18 +34,18 @@ class Refused(NamedTuple):
 
 
 class Denied(NamedTuple):
-    """The parts of a request that are denied. `session`: the place of another connection's fetch
-    session, which the request would close; None if there is none. `topics`: those that the client
-    may not use."""
+    """The denied parts of a request. `session`: the place of a fetch session that belongs to
+    another connection, and that the request would close; None if there is none. `topics`: the
+    topics that the client may not use."""
 
     session: Place | None
     topics: list[Refused]
 
 
 def authorize(schema: Schema, head: Head, frame: bytes, book: Book) -> Denied | ErrorCode:
-    """Return the denied parts of a Fetch or ShareFetch request, or the error that refuses the whole
-    request, since it continues another connection's fetch session. Accounts of its topics are
-    opened. Raises `PeerError` if the request is truncated."""
+    """Authorize a Fetch or ShareFetch request, and open the accounts of its topics. Return the
+    denied parts of the request; or an error that refuses the whole request, because it continues a
+    fetch session of another connection. Raises `PeerError` if the request is truncated."""
     by_id, flexible = names_ids(head), head.version >= schema.flexible
     denied = Denied(None, [])
     for place in (
@@ -70,8 +71,8 @@ def names_ids(head: Head) -> bool:
 
 
 def replaced(frame: bytes, denied: Denied, substitutes: Substitutes, *, by_id: bool) -> bytes:
-    """Return a request without another connection's fetch session, and with substitutes for denied
-    topics; the same object if nothing is denied."""
+    """Return a request with substitutes in place of denied topics, and without a fetch session that
+    belongs to another connection; the same object if nothing is denied."""
     if denied.session is None and not denied.topics:
         return frame
     changed = bytearray(frame)

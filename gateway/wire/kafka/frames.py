@@ -1,7 +1,7 @@
 """The heads of requests and responses.
 
 Source: the protocol guide of Apache Kafka; KIP-482 for the tagged fields of heads; KIP-511 for the
-response to ApiVersions, whose head never has tagged fields, since its client does not know yet
+response to ApiVersions, whose head never has tagged fields, because the client does not know yet
 which versions the broker supports.
 """
 
@@ -60,8 +60,8 @@ def request(frame: bytes) -> Head:
 
 
 def written(known: Api, version: int, correlation: int, client: bytes | None, body: bytes) -> bytes:
-    """Return the frame of a request with this body, for the gateway's own requests. `client`: the
-    client id; None for none."""
+    """Return the frame of a request with this body. It is for requests that the gateway itself
+    sends. `client`: the client id; None: no client id."""
     length = -1 if client is None else len(client)
     rest = _HEAD.pack(known.key, version, correlation, length) + (client or b"")
     rest += (b"\0" if version >= known.request.flexible else b"") + body

@@ -1,4 +1,4 @@
-"""The first request of a connection, and what it states about the client."""
+"""The first request of a connection, and what the client states about itself in it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _TLS = b"\x16\x03"
 
 
 def begins(seen: bytes) -> int:
-    """Return the API key of a connection's first request, given its head. Raises `PeerError` if the
-    bytes begin no request of Kafka."""
+    """Return the API key of a connection's first request. `seen`: the first bytes of the request.
+    Raises `PeerError` if no request of Kafka begins with these bytes."""
     size, key, version, _ = HEAD.unpack(seen)
     if seen.startswith(_TLS):
         raise PeerError("TLS, on a listener without TLS")
@@ -29,8 +29,8 @@ def begins(seen: bytes) -> int:
 
 
 class Stated(NamedTuple):
-    """What a client states about itself in ApiVersions. `library`: name and version; `client_id`:
-    the client id. Each is empty if the client states none."""
+    """What a client states about itself in an ApiVersions request. `library`: the client library's
+    name and version; empty if not stated. `client_id`: the client id; empty if not stated."""
 
     library: str = ""
     client_id: str = ""

@@ -1,8 +1,8 @@
 """The in-flight requests of one connection, in order.
 
-A broker responds in the order of requests, and clients rely on that. So a synthetic response, to a
-request that the gateway refuses, waits until the broker has responded to all earlier requests.
-Produce with acks=0 gets no response, and is not listed here.
+A broker responds in the order of requests, and clients rely on that. So if the gateway refuses a
+request, its synthetic response waits until the broker has responded to all earlier requests. A
+Produce request with acks=0 has no response, and is not listed here.
 
 Source: the protocol guide of Apache Kafka, "Network".
 """
@@ -23,11 +23,13 @@ in its own memory while the connection is not read."""
 
 
 class Asked(NamedTuple):
-    """An in-flight request: sent to the broker, which has not responded yet.
+    """An in-flight request: the gateway has sent it to the broker, and the broker has not responded
+    yet.
 
-    `version`: that of the request, and so of its response. `accounts`: those that the request
-    produced to. `is_own`: the request is the gateway's, and the client gets no response. `claim`:
-    the identity that the client claims in it. `since`: when a lookup was forwarded.
+    `version`: the version of the request, which its response has too. `accounts`: the accounts of
+    the topics to which the request produces. `is_own`: the request is the gateway's own, and the
+    client is not sent the response. `claim`: the identity that the client claims in this request.
+    `since`: when the gateway forwarded the request, if it is a lookup.
     """
 
     key: int
@@ -40,8 +42,9 @@ class Asked(NamedTuple):
 
 
 class PureLine:
-    """In-flight requests and waiting synthetic responses, in the order of responses. `open`: the
-    number of requests. `compiled.kafka.Line` is its twin, which walkers add to and take from."""
+    """In-flight requests, and synthetic responses that wait among them, in the order in which the
+    client is sent the responses. `open`: the number of requests. `compiled.kafka.Line` is the
+    compiled version of this class."""
 
     __slots__ = ("_line", "_most", "open")
 
@@ -64,13 +67,13 @@ class PureLine:
 
     @property
     def is_full(self) -> bool:
-        """Return whether the connection has so many in-flight requests that its client should not
-        be read."""
+        """Return whether no more requests may be added, so that the client should not be read."""
         return len(self._line) >= self._most
 
     @property
     def precedes_own_answer(self) -> bool:
-        """Return whether a synthetic response waits directly behind the broker's next response."""
+        """Return whether the entry after the first one is a synthetic response, which must be sent
+        directly after the broker's next response."""
         return len(self._line) > 1 and isinstance(self._line[1], bytes)
 
     @property
@@ -79,7 +82,7 @@ class PureLine:
         return self._line[0] if self._line else None
 
     def ask(self, request: Asked) -> None:
-        """Append a request that goes to the broker."""
+        """Append a request that is forwarded to the broker."""
         self._line.append(request)
         self.open += 1
 
@@ -88,8 +91,9 @@ class PureLine:
         self._line.append(own)
 
     def take(self, correlation: int, like: Asked) -> bool:
-        """Remove the first request if it has this correlation id, equals the request `like` in all
-        else, and is not followed by a synthetic response; return whether it was removed."""
+        """Remove the first entry, and return True, if three things hold: it is a request with this
+        correlation id, the request has the key, version and accounts of `like`, and no synthetic
+        response follows it. Otherwise remove nothing, and return False."""
         line = self._line
         first = line[0] if line else b""
         if isinstance(first, bytes) or first.correlation != correlation:
@@ -127,15 +131,16 @@ class InFlight(Line):
 
     def respond(self, own: bytes) -> bytes:
         """Queue a synthetic response behind the in-flight requests, and return no bytes. If no
-        request is in flight, return the response instead, for the client to get now."""
+        request is in flight, return the response, which the caller sends to the client now."""
         if not len(self):
             return own
         self.add(own)
         return b""
 
     def next(self, correlation: int) -> Asked:
-        """Return the oldest in-flight request, to which the broker's next response belongs. Raises
-        `PeerError` if there is none, or the correlation ids differ."""
+        """Return the oldest in-flight request, which is the one that the broker's next response
+        belongs to. `correlation`: the correlation id of that response. Raises `PeerError` if no
+        request is in flight, or if the request has another correlation id."""
         first = self.first
         if first is None or isinstance(first, bytes):
             raise PeerError("an answer without a request")
@@ -144,8 +149,8 @@ class InFlight(Line):
         return first
 
     def answered(self) -> bytes:
-        """Remove the request to which the broker has responded; return the synthetic responses
-        behind it, which the client gets now."""
+        """Remove the oldest request, to which the broker has responded. Return the synthetic
+        responses directly behind it, which the caller sends to the client now."""
         self.pop()
         own: list[bytes] = []
         while isinstance(first := self.first, bytes):
@@ -154,6 +159,6 @@ class InFlight(Line):
         return b"".join(own)
 
     def waits_only_for(self, keys: frozenset[int]) -> bool:
-        """Return whether all in-flight requests are of these APIs, and no synthetic response
-        waits."""
+        """Return whether each entry is a request of one of the APIs `keys`, and no synthetic
+        response waits."""
         return all(isinstance(entry, Asked) and entry.key in keys for entry in self)

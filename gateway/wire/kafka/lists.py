@@ -1,10 +1,11 @@
-"""The meaning of an empty or null list in a request, by API.
+"""What an empty or null list in a request means to brokers, by API.
 
-To brokers "none" often means "all", and access to all topics needs more than a right to some. A
-test holds the table to the protocol's definitions: each list of each API has an entry, except for
-APIs that need the right to administer anyway.
+Often such a list means "all topics". Then a right on some topics does not suffice: the client needs
+the right on all. A test compares this table with the protocol's definitions: each list of each API
+must have an entry here, except for APIs that need the right to administer anyway.
 
-Source: the message definitions of Apache Kafka, whose comments say it, and its brokers.
+Source: the message definitions of Apache Kafka, whose comments say what an empty list means, and
+the behaviour of Kafka's brokers.
 """
 
 from __future__ import annotations
@@ -105,5 +106,6 @@ LISTS: Mapping[int, Mapping[str, Without]] = {
 
 
 def of_all(key: int) -> Iterator[str]:
-    """Yield the paths of those lists of an API that mean all topics when they are empty."""
+    """Yield the paths of the lists of an API that mean all topics when they are empty. `key`: the
+    API key."""
     return (path for path, means in LISTS.get(key, {}).items() if means is Without.ALL)

@@ -1,7 +1,7 @@
 """Topic names, as rules and metrics read them.
 
-Kafka has no tenants and no namespaces, so all topics belong to the tenant `kafka` and to its one
-namespace.
+Kafka has no tenants and no namespaces. So, for rules and metrics, all topics belong to the tenant
+`kafka` and to its one namespace.
 """
 
 from __future__ import annotations

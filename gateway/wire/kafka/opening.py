@@ -1,9 +1,10 @@
 """The opening conversation of a connection, from the client's first request to the pair.
 
-Clients mostly send ApiVersions first, and state their library in it. A client that begins with
-another request gets its pair at once, whose session decides that request. The address at which a
-client has connected says which broker it wants (`Services.reached`). A gateway that has just
-started may not know that broker's address yet, and requests Metadata from any broker.
+Clients mostly send ApiVersions first, and state their library in it. If a client begins with
+another request, the pair (the client connection and its broker connection) is opened at once, and
+its session handles that request. The address to which a client has connected says which broker it
+wants (`Services.reached`). If the gateway does not know that broker's address yet, because it has
+just started, it requests Metadata from any broker.
 """
 
 from __future__ import annotations
@@ -63,7 +64,8 @@ _NOBODY = Known(Principal("", verified=False), None, Stated(), "")
 
 
 class Greeting(NamedTuple):
-    """The ApiVersions request with which a client begins. `frame`: empty if it begins otherwise."""
+    """The ApiVersions request with which a client begins. `frame`: empty if the client begins with
+    another request."""
 
     frame: bytes = b""
     head: Head = Head(API_VERSIONS, 0, 0, None, -1)
@@ -161,9 +163,9 @@ def _pair(listener: Listener, client: Client, greeted: Greeting) -> Opening:
 
 
 def versions_for(listener: Listener, head: Head, frame: bytes) -> bytes:
-    """Return the broker's response to ApiVersions as the client gets it, and keep the versions for
-    later clients. Raises `PeerError` if the response is truncated, or belongs to another request.
-    """
+    """Return the frame that the client is sent for a broker's response to ApiVersions, and keep the
+    versions in it for later clients. `head`: the head of the client's request. Raises `PeerError`
+    if the response is truncated, or belongs to another request."""
     known = _api(API_VERSIONS)
     if correlation(frame) != head.correlation:
         raise PeerError("an answer to another request")

@@ -1,7 +1,7 @@
 """Apache Kafka's protocol as a plugin; see `gateway.wire.plugin`.
 
-Many modules import this one for a name or a URL scheme, so the protocol itself is loaded only when
-an entry is made.
+Many modules import this module for a name or a URL scheme. So it imports the rest of the protocol
+only when an entry is made.
 """
 
 from __future__ import annotations

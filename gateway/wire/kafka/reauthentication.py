@@ -1,7 +1,8 @@
 """Reauthentication of clients on open connections, before their credential expires (KIP-368).
 
-The gateway responds, where it verifies clients; brokers learn nothing of it. A client keeps its
-identity: one that shows another name, or no valid credential, is refused, and its connection ends.
+If the gateway verifies clients, it responds to their reauthentication itself, and forwards nothing
+of it to brokers. A client must keep its name: if it shows a credential of another name, or no valid
+credential, it is refused and its connection ends.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ _LATE = Denial(Refusal.TIMEOUT, "it took too long to check the credential")
 
 
 class Response(NamedTuple):
-    """A response to the client. `denial`: why the client is refused, after which its connection has
-    to end. `principal`: set when the client has shown a newer credential; `credential`: that one,
-    if its broker could be shown it too."""
+    """A response to the client. `denial`: why the client is refused, so that its connection must
+    end. `principal`: the client's, if it has shown a newer credential. `credential`: the newer
+    credential, if the gateway can forward it to a broker."""
 
     data: bytes
     denial: Denial | None = None
@@ -37,8 +38,8 @@ class Response(NamedTuple):
 @dataclass(slots=True)
 class Settling:
     """The job that verifies a client's credential; see `contract.Job`. `until`: the time after
-    which its result comes too late; `-math.inf` once the job is over. `result`: its result.
-    `is_asked`: the job was started."""
+    which the job's result comes too late; `-math.inf` once the job is over. `result`: the job's
+    result. `is_asked`: the job was started."""
 
     step: Settle
     until: float
@@ -50,7 +51,7 @@ class Settling:
     late: ClassVar[Denial] = _LATE
 
     def converse(self) -> Generator[Step, StepResult, bytes | Denial]:
-        """Verify the credential and keep the result; see `contract.Job`."""
+        """Verify the credential, and keep the outcome in `result`; see `contract.Job`."""
         self.result = yield self.step
         return b""
 
@@ -68,9 +69,10 @@ class Reauthentication:
         self._settling: Settling | None = None
 
     def decide(self, head: Head, frame: bytes, now: float) -> Response | Settling:
-        """Return the response to a SaslHandshake or SaslAuthenticate request; or the job that it
-        waits for. Call this again with the same request once the job is over; earlier calls return
-        the job again. Raises `PeerError` if the request is truncated."""
+        """Return the response to a SaslHandshake or SaslAuthenticate request; or, if the response
+        depends on a job that verifies the credential, return this job. Once the job is over, call
+        this with the same request again; until then such calls return the same job. Raises
+        `PeerError` if the request is truncated."""
         if head.key == SASL_HANDSHAKE:
             return self._chosen(head, frame)
         if self._settling is not None:

@@ -2,7 +2,7 @@
 
 A batch of format 2 states in its head how many records it has, and brokers refuse a batch that
 states a wrong number. In older formats each entry counts as one message: only brokers before Kafka
-4.0 accept them from clients. A broker may end its response within a batch. Consumers fetch such a
+4.0 accept them from clients. A broker may cut off its response within a batch. Consumers fetch that
 batch again, so it is not counted.
 
 Source: the message format of Apache Kafka, and KIP-98.
@@ -36,7 +36,7 @@ _LEAST = HEAD - _AFTER_LENGTH
 
 class Batches:
     """Counts the messages in `size` bytes of batches; a `stream.Run`. `whole`: a truncated batch is
-    a violation."""
+    a violation of the protocol; otherwise, a broker may have cut it off."""
 
     __slots__ = ("_whole", "left", "messages", "skips")
 
@@ -49,9 +49,9 @@ class Batches:
             self._skip_rest()
 
     def take(self, chunk: bytearray, at: int, end: int) -> int:
-        """Count the batches in `chunk[at:end]`; return the offset up to which the bytes may pass;
-        see `stream.Run`. Raises `PeerError` if a batch states an impossible length or count, or is
-        truncated where it must be whole."""
+        """Count the batches in `chunk[at:end]`; return the offset up to which the bytes may be
+        forwarded; see `stream.Run`. Raises `PeerError` if a batch states an impossible length or
+        count, or is truncated although batches must be whole."""
         while at < end:
             if not self.skips:
                 at = self._run(chunk, at, end)
@@ -116,8 +116,9 @@ class Batches:
 
 
 def counted(frame: bytes, place: Place) -> tuple[int, int]:
-    """Return the bytes and the messages of the batches at a place of a flexible frame, where their
-    compact length stands before them. Raises `PeerError` if the batches are malformed."""
+    """Return the size in bytes of the batches at a place of a frame, and the number of messages in
+    them. The batches have a compact length before them, as in flexible versions. Raises `PeerError`
+    if they are malformed."""
     length, at = read_unsigned(frame, place.start, place.end)
     batches = Batches(max(0, length - 1), whole=False)
     batches.take(bytearray(frame[at : place.end]), 0, batches.left)

@@ -1,7 +1,8 @@
 """Reauthentication of the gateway at a broker, before the broker closes the connection (KIP-368).
 
-Its requests are sent between the client's. A broker closes a connection on which any other request
-comes before it has accepted the credential, so the client's requests wait that long.
+The gateway sends its own requests between those of the client. From the first of these to the
+broker's last response, any other request would make the broker close the connection. So the
+client's requests wait until the broker has accepted the credential.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ LEAST = 1.0
 
 
 def due_in(lifetime: float) -> float:
-    """Return the seconds until reauthentication, for a credential that the broker accepts for
-    `lifetime` seconds."""
+    """Return the seconds until the gateway should reauthenticate. `lifetime`: seconds for which the
+    broker accepts the credential."""
     return max(LEAST, SHARE * lifetime)
 
 
 class Renewal:
-    """One reauthentication at a broker. `lifetime`: seconds for which the broker accepts the
-    credential, known at the end. Methods raise `PeerError` if the broker violates the protocol."""
+    """One reauthentication of the gateway at a broker. `lifetime`: seconds for which the broker
+    accepts the credential, once it has responded. Methods raise `PeerError` if the broker violates
+    the protocol."""
 
     __slots__ = ("_correlation", "_mechanism", "_proving", "lifetime")
 
@@ -49,13 +51,14 @@ class Renewal:
         self.lifetime = math.inf
 
     def begin(self) -> tuple[Asked, bytes]:
-        """Return the first request, for the in-flight line, and its frame."""
+        """Return the first request to send: its entry for the in-flight line, and its frame."""
         data = handshake.ask_for(self._mechanism, HANDSHAKE_VERSION, self._correlation, OURS)
         return self._request(SASL_HANDSHAKE, HANDSHAKE_VERSION), data
 
     def answered(self, request: Asked, frame: bytes) -> tuple[Asked, bytes] | Denial | None:
-        """Take the broker's response to the last request. Return the next request with its frame;
-        or why the broker does not accept the credential; or None once it has accepted it."""
+        """Take the broker's response (`frame`) to the last request. Return the next request to
+        send, as `begin` does; a denial if the broker does not accept the credential; or None if it
+        has accepted it."""
         if request.key == SASL_HANDSHAKE:
             if handshake.read_offer(request.version, frame).error:
                 return NO_MECHANISM

@@ -1,7 +1,8 @@
-"""Refuses requests of replicas, which only brokers may send.
+"""Refuses the requests that only brokers may send, as replicas.
 
-A broker would authorize such a request by the principal of its connection, which is the gateway's.
-It would respond with messages beyond the high watermark, and move the watermark of a partition.
+A client could send such a request through the gateway, and the broker would authorize it as a
+request of the gateway's own principal. The broker would respond with messages beyond the high
+watermark, and move the watermark of a partition.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ _WANTED = frozenset({"ReplicaId"})
 
 
 def refuse_replica(schema: Schema, head: Head, frame: bytes) -> None:
-    """Raise `PeerError` if a request of `OF_REPLICAS` has a replica's id, or is truncated."""
+    """Raise `PeerError` if a request of one of the APIs `OF_REPLICAS` has the id of a replica, or
+    is truncated."""
     for place in plan(schema, head.version, _WANTED).walk(frame, head.body, len(frame)).places:
         if int.from_bytes(frame[place.start : place.end], signed=True) >= 0:
             raise PeerError("a request of a replica")

@@ -1,5 +1,5 @@
-"""Topics in responses: those with a substitute get their names back, with errors, and those that
-the client may not look up are removed."""
+"""Changes the topics in responses: substitutes are replaced by the topics that they stand for, with
+errors, and topics that the client may not look up are removed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _ID, _ERROR, _TOPIC = "TopicId", "ErrorCode", "topicName"
 
 
 class Hidden(Protocol):
-    """Returns whether a topic must be removed from a response. `by_id`: `topic` is an id, not a
-    name."""
+    """A function that returns whether a topic must be removed from a response. `by_id`: `topic` is
+    an id, not a name."""
 
     def __call__(self, topic: bytes, *, by_id: bool) -> bool: ...
 
 
 class Element(NamedTuple):
-    """One topic of a response: its place, and the places of its name, its id and its errors."""
+    """One topic of a response: the place of the whole struct, and the places of the topic's name
+    and id, and of its errors."""
 
     place: Place
     names: tuple[Place, ...]
@@ -30,8 +31,8 @@ class Element(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """One list of topics in a response. `number`: the place of its length; None for a topic that
-    stands in no list."""
+    """One list of topics in a response. `number`: the place of the list's length; None if the
+    response has a topic that is in no list."""
 
     number: Place | None
     elements: list[Element]
@@ -41,8 +42,8 @@ def restored(
     schema: Schema, version: int, frame: bytes, start: int, substitutes: Substitutes
 ) -> bytes:
     """Return a response, whose body begins at `start`, with each substitute replaced by the topic
-    that it stands for and the error of its denial; the same object if there is no substitute.
-    Raises `PeerError` if the response is truncated."""
+    that it stands for, and with the error of the denial for that topic; the same object if the
+    response has no substitute. Raises `PeerError` if the response is truncated."""
     flexible = version >= schema.flexible
     changed: bytearray | None = None
     lists, _ = _lists(schema, version, frame, start)
@@ -59,8 +60,8 @@ def restored(
 
 
 def without(schema: Schema, version: int, frame: bytes, start: int, hidden: Hidden) -> bytes:
-    """Return a response, whose body begins at `start`, without the hidden topics in its lists.
-    Raises `PeerError` if the response is truncated."""
+    """Return a response, whose body begins at `start`, with topics removed from its lists.
+    `hidden`: tells which topics. Raises `PeerError` if the response is truncated."""
     flexible = version >= schema.flexible
     lists, walk = _lists(schema, version, frame, start)
     changes: list[tuple[Place, bytes]] = []

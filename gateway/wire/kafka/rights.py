@@ -1,11 +1,13 @@
-"""The rights that a client needs for each API, where rules or a policy agent decide.
+"""The rights that a client needs for each API, on listeners whose clients are authorized by rules
+or by a policy agent.
 
-Rights are on topics. A consumer group is what rules call a subscription, and so is a producer's
-transactional id. A request that concerns the cluster, and no single topic, needs the right to
+Rights are on topics. Rules match a consumer group, and also a producer's transactional id, by their
+field `subscription`. A request about the cluster, not about single topics, needs the right to
 administer.
 
-A topic without a right is denied alone: it gets a substitute in the request, and its name and the
-error in the response (`substitutes`). Otherwise the whole request is refused (`synthetic`).
+If the client lacks a right on one topic of a request, only this topic is denied: the broker gets a
+substitute in its place, and the client gets the topic's own name with an error (`substitutes`). If
+the client lacks any other right, the whole request is refused (`synthetic`).
 """
 
 from __future__ import annotations
@@ -32,9 +34,10 @@ from gateway.wire.subject import Subject
 
 
 class Needs(NamedTuple):
-    """The rights that an API needs. `topics`: the right on each topic that the request has at the
-    paths `names`. `groups`, `transactions`: the paths of groups to consume as, and of transactional
-    ids to produce with. `cluster`: the API needs the right to administer."""
+    """The rights that an API needs. `topics`: the right on each topic. `names`: the paths of the
+    fields that name these topics. `groups`: the paths of consumer groups, which need the right to
+    consume. `transactions`: the paths of transactional ids, which need the right to produce.
+    `cluster`: the API needs the right to administer."""
 
     topics: Right | None = None
     names: tuple[str, ...] = ()
@@ -124,8 +127,8 @@ topics of the cluster."""
 
 
 class Rights:
-    """Authorizes the requests of one connection. `book`: notes the topic names and rights that have
-    to be looked up before a request can be authorized."""
+    """Authorizes the requests of one connection. `book`: the connection's accounts; it notes which
+    topic names and rights the gateway must look up before it can authorize a request."""
 
     __slots__ = ("_book", "_client", "_substitutes")
 
@@ -135,8 +138,8 @@ class Rights:
         self._substitutes = substitutes
 
     def authorize(self, schema: Schema, head: Head, frame: bytes) -> bytes | ErrorCode:
-        """Return the frame of a request as the broker gets it, or the error that refuses it. Raises
-        `PeerError` if the request is truncated."""
+        """Return the frame to send to the broker for a request, or the error code that refuses the
+        request. Raises `PeerError` if the request is truncated."""
         needs = NEEDS[head.key]
         wanted = plan(schema, head.version, _wanted(head.key), whole=True)
         places = wanted.walk(frame, head.body, len(frame)).places

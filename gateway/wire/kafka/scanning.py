@@ -1,7 +1,8 @@
 """The base of Kafka's two scanners, `requests` and `responses`; see `contract.Scanner`.
 
-Produce requests and Fetch responses pass and are counted while they arrive; so do the Fetch
-requests and Produce responses that need no decision. All other frames stop.
+Produce requests and Fetch responses are counted and forwarded while they arrive. Fetch requests and
+Produce responses are forwarded too, unless the session has to decide them. At any other frame the
+scanner halts.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ NO_ACKS = 0
 
 
 class FrameScanner(ABC):
-    """Scans one direction: passes frames and reads them meanwhile, and halts at stop frames.
+    """Scans one direction of a connection: reads frames that may be forwarded while they arrive,
+    and halts at stop frames, which the session must decide.
 
-    `raw`: frames are bare tokens without heads, as after SaslHandshake 0; each of them stops.
+    `raw`: frames are bare SASL tokens without heads, as after SaslHandshake 0; the scanner halts at
+    each of them.
     """
 
     __slots__ = ("_failed", "_rest", "_stream", "raw", "stop")
@@ -44,7 +47,7 @@ class FrameScanner(ABC):
 
     @property
     def owed(self) -> int:
-        """Return the bytes of the passing frame that have not arrived yet; see
+        """Return how many bytes of the frame that is being forwarded have not arrived yet; see
         `contract.Scanner`."""
         if self._failed is not None:
             return self._failed
@@ -52,12 +55,13 @@ class FrameScanner(ABC):
 
     @property
     def skips(self) -> int:
-        """Return how many of the owed bytes pass unread; see `contract.Scanner`."""
+        """Return how many of the bytes that `owed` counts are forwarded without being read; see
+        `contract.Scanner`."""
         return self._rest if self._stream is None else self._stream.skips
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
-        """Return the offset up to which `chunk[start:end]` may pass; see `contract.Scanner`. Mostly
-        a chunk is one frame like the last one."""
+        """Return the offset up to which `chunk[start:end]` may be forwarded; see
+        `contract.Scanner`. Mostly a chunk is one frame like the last one."""
         stream, pos = self._stream, start
         owed = self._rest if stream is None else stream.left
         if stream is None and not self.raw:
@@ -117,7 +121,8 @@ class FrameScanner(ABC):
 
 
 def schemas(key: int) -> tuple[Schema, Schema]:
-    """Return the schemas of an API's requests and responses."""
+    """Return the schema of an API's requests, and the schema of its responses. `key`: the API
+    key."""
     known = api(key)
     assert known is not None
     return known.request, known.response

@@ -30,10 +30,11 @@ cluster at once, of which large clusters have 200,000. The bound on stop frames 
 class Field(NamedTuple):
     """One field of a struct.
 
-    `kind`: its type, with `[]` before it for an array of that type; `{}` is a struct of `fields`.
-    `first`, `last`: the versions that have the field. `nullable`: the first version in which it may
-    be null. `tagged`: the first version in which it is a tagged field, with the number `tag`.
-    `entity`: what the value names, such as `topicName`; empty if nothing of interest.
+    `kind`: the field's type; `[]` before a type means an array of it, and `{}` is a struct of
+    `fields`. `first`, `last`: the first and the last version that has the field. `nullable`: the
+    first version in which the field may be null. `tagged`: the first version in which it is a
+    tagged field, with the number `tag`. `entity`: what the value names, such as `topicName`; empty
+    if it names nothing.
     """
 
     name: str
@@ -51,7 +52,8 @@ class Field(NamedTuple):
 class Schema:
     """The fields of a request or a response, in all its versions. `flexible`: the first version
     with tagged fields and compact lengths (KIP-482). `steps`: the most elements and tagged fields
-    that a body may have. Each schema is one object, which caches use as a key by its identity."""
+    that a body may have. There is one object for each schema, so caches use the object's identity
+    as a key."""
 
     first: int
     last: int
@@ -65,8 +67,8 @@ class Schema:
 
 
 class Api(NamedTuple):
-    """One API: its key, its name, and the schemas of its requests and responses. `offered`: the
-    listeners that serve it, `broker`, `controller`, or both."""
+    """One API: its key, its name, and the schemas of its requests and responses. `offered`: which
+    servers serve it, `broker`, `controller`, or both."""
 
     key: int
     name: str
@@ -81,7 +83,7 @@ class Api(NamedTuple):
 
 
 def of(fields: tuple[Field, ...], version: int) -> Iterator[Field]:
-    """Yield those of a struct's fields that a version has."""
+    """Yield those of a struct's fields that the given version has."""
     return (field for field in fields if field.first <= version <= field.last)
 
 

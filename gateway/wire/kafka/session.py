@@ -1,9 +1,9 @@
 """The session of one connection; see `contract.Session`.
 
-Requests go on as they came, in the client's order, to the one broker of the connection; responses
-come in the same order (`in_flight`). Clients of Kafka cannot be told to wait before they send, so
-no frame is held: a request whose topics have used up their allowance stays unread, and the response
-to the request before it states the throttle time (KIP-219).
+Requests are forwarded in the client's order to the one broker of the connection, and the broker
+responds in the same order (`in_flight`). Kafka clients cannot be told to wait before they send, so
+the session queues no frame. Instead the gateway leaves a request unread if its topics have used up
+their allowance, and states the throttle time in the response to the request before it (KIP-219).
 """
 
 from __future__ import annotations
@@ -123,8 +123,8 @@ def _is_head_of_produce(frame: bytes) -> bool:
 
 
 class KafkaSession:
-    """Decides the stop frames of one Kafka connection, and keeps its state; see
-    `contract.Session`."""
+    """Holds the state of one Kafka connection, and returns what to do with each of its stop frames;
+    see `contract.Session`."""
 
     __slots__ = (
         "_again",
@@ -201,20 +201,21 @@ class KafkaSession:
 
     @property
     def collected_bound(self) -> int:
-        """Return the bytes of the largest stop frame that may be held; see `contract.Session`."""
+        """Return the most bytes that a stop frame may have, as it is collected whole in memory; see
+        `contract.Session`."""
         return self._listener.settings.bounds.collected
 
     @property
     def expires_at(self) -> float | None:
-        """Return the wall-clock time at which the client's credential expires; None: never, or the
-        broker decides it. See `contract.Session`."""
+        """Return the wall-clock time at which the client's credential expires; None if it does not
+        expire, or if the broker checks that. See `contract.Session`."""
         verifies = self._listener.settings.mode is Mode.VERIFY
         return self._client.principal.expires_at if verifies else None
 
     @property
     def holding(self) -> KafkaSession:
-        """Return the session itself, since its requests wait for allowance; see
-        `contract.Session`."""
+        """Return this session, which is also a `contract.Holding` because its requests wait for
+        allowance."""
         return self
 
     @property
@@ -225,17 +226,19 @@ class KafkaSession:
 
     @property
     def may_move(self) -> bool:
-        """Return True. It has no effect without `moves_at`; see `contract.Session`."""
+        """Return True. The value has no effect, because `moves_at` is None; see
+        `contract.Session`."""
         return True
 
     def opened(self, now: float) -> Effects:
-        """Return the first effects of the pair: when the broker is shown a credential again; see
+        """Return the first effects of the pair: a timer that starts the gateway's reauthentication
+        at the broker, if the broker accepts the credential only for a limited time. See
         `contract.Session`."""
         return self._renew_later(self._client.lifetime, now)
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """Decide a request or a response that stopped, or the head of a Produce request or Fetch
-        response; see `contract.Session`."""
+        """Return the effects for a stop frame: a whole request or response, or only the head of a
+        Produce request or of a Fetch response. See `contract.Session`."""
         if direction is Direction.TO_CLIENT:
             return (
                 *self._decide_response(frame, now),
@@ -403,21 +406,23 @@ class KafkaSession:
 
     @property
     def given_up(self) -> float:
-        """Return `math.inf`: no frame is queued, so no client gives up on one; see
-        `contract.Holding`."""
+        """Return `math.inf`: this session queues no frame, so a client cannot give up on a queued
+        frame. See `contract.Holding`."""
         return math.inf
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """Return `start`: no frame is queued; see `contract.Holding`."""
+        """Return `start`: this session queues no frame, so no other frame waits behind it. See
+        `contract.Holding`."""
         return start
 
     def delivered(self, now: float) -> Effects | None:
-        """Return the effect that offers the waiting request again, as an account has allowance; see
-        `contract.Holding`."""
+        """Return the effect that offers the postponed request to `decide` again, because an account
+        has allowance now. See `contract.Holding`."""
         return (Resume(Direction.TO_BROKER),)
 
     def reset(self, account: Account) -> Effects | None:
-        """Return None: no producer is reset, since no frame is queued; see `contract.Holding`."""
+        """Return None: this session queues no frame, so no producer has to be reset. See
+        `contract.Holding`."""
         return None
 
     # -- responses ---------------------------------------------------------------------------
@@ -648,9 +653,10 @@ class KafkaSession:
     # -- ends --------------------------------------------------------------------------------
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
-        """Close an account that rules no longer allow; see `contract.Session`. A revoked consumer
-        ends the pair: the broker goes on with a topic of a fetch session, so the client has to
-        begin anew."""
+        """Close the account of a producer or consumer that rules no longer allow, and return the
+        effects; see `contract.Session`. For a consumer, the effects end the pair: the broker would
+        go on sending the topic's messages in a fetch session, so the client has to connect again.
+        """
         self._book.withdraw(account)
         self._throttle.forget(account)
         if account.action is Action.PRODUCE:
@@ -658,14 +664,15 @@ class KafkaSession:
         return (End(EndReason.OPERATOR_CLOSED, detail=denial.text),)
 
     def expiring(self, now: float) -> Effects:
-        """Return no effects: Kafka's clients cannot be asked for a newer credential, and know when
-        their own expires."""
+        """Return no effects: Kafka's clients cannot be asked for a newer credential. They know
+        themselves when their credential expires."""
         return ()
 
     def leave(self, now: float) -> Effects | None:
-        """Take one step of moving the client away; see `contract.Session`. No more requests are
-        taken; a passing request and in-flight responses are awaited. A waiting request is decided
-        again, as it may get a synthetic response."""
+        """Take one step of moving the client to another gateway; see `contract.Session`. The first
+        step ends the forwarding of requests, and has a postponed request decided again, because it
+        may get a synthetic response. Later steps wait for the rest of a frame that is being
+        forwarded, and for the responses to in-flight requests."""
         if not self._is_leaving:
             self._is_leaving = True
             self._stop_requests()
@@ -683,12 +690,12 @@ class KafkaSession:
         return (Postpone(math.inf),)
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """Return no bytes: Kafka has no frame that a client gets without a request."""
+        """Return no bytes: in Kafka a server sends a frame only in response to a request."""
         return b""
 
     def close(self) -> bool:
-        """Give some of the pair's accounts back, and at last its quota; return whether accounts are
-        left. See `contract.Session`."""
+        """Release some of the pair's accounts, and the pair's memory quota after the last account;
+        return whether accounts are left. See `contract.Session`."""
         if self._book.close():
             return True
         self._client.leave()

@@ -1,10 +1,10 @@
 """The fetch sessions and share sessions that one connection may use.
 
-A broker keeps the topics of a session, so that later requests name only changes. A request that
-names a session gets the messages of its topics: the broker knows the gateway as one principal, and
-binds sessions to no client. So a connection may use only fetch sessions that a response gave it,
-and share sessions that it has begun. A client that loses a right loses the connection, and its
-sessions with it.
+A broker remembers the topics of a session, so that later requests name only changes. Any request
+that names a session gets the messages of the session's topics: to the broker all clients are one
+principal, the gateway. So the gateway lets a connection use only fetch sessions that a response to
+this connection has named, and share sessions that this connection has begun. If a client loses a
+right, its connection ends, and its sessions with it.
 
 Sources: KIP-227 (fetch sessions), KIP-932 (share sessions).
 """
@@ -47,11 +47,12 @@ class Sessions:
 
     @property
     def any_fetch(self) -> bool:
-        """Return whether the connection has a fetch session, for which a broker keeps topics."""
+        """Return whether the connection has a fetch session, whose topics a broker remembers."""
         return bool(self._fetch)
 
     def gave(self, session: int) -> None:
-        """Allow the fetch session that a response to this connection names."""
+        """Allow this connection to use a fetch session, because a response to the connection has
+        named it."""
         if session != NO_SESSION and session not in self._fetch:
             self._fetch = (*self._fetch, session)[-MOST:]
 
@@ -60,9 +61,9 @@ class Sessions:
         return session == NO_SESSION or session in self._fetch
 
     def may_share(self, schema: Schema, head: Head, frame: bytes) -> bool:
-        """Return whether a request of a share group may use the share session that it names. A
-        session that it begins is noted until its response comes. Raises `PeerError` if the request
-        is truncated."""
+        """Return whether a request of a share group may use the share session that it names. If the
+        request begins the session, this notes the session until `shared` is called with the
+        response. Raises `PeerError` if the request is truncated."""
         flexible = head.version >= schema.flexible
         epoch, names = _BEGINS, [b"", b""]
         walk = plan(schema, head.version, frozenset(_OF_SHARE)).walk(frame, head.body, len(frame))
@@ -78,8 +79,9 @@ class Sessions:
         return True
 
     def shared(self, *, refused: bool) -> None:
-        """Note the response to a ShareFetch request. If it is not refused, the share session that
-        the request began may be used; members send nothing else in it before this response."""
+        """Note that the response to a ShareFetch request has come. Unless it is an error
+        (`refused`), the connection may use the share session that the request began from now on.
+        Members send no other request of that session before this response."""
         begun, self._beginning = self._beginning, None
         if begun is not None and not refused and begun not in self._share:
             self._share = (*self._share, begun)[-MOST:]

@@ -1,8 +1,8 @@
 """The reason why a client may see each topic, group, transaction, member and host in a response.
 
-A test holds the table to the protocol's definitions: each text, id and block of bytes of each
-response has an entry here, or a name of `NAMELESS`; except for APIs that need the right to
-administer.
+A test compares this table with the protocol's definitions: each text, id and block of bytes of each
+response must have an entry here, or must be listed in `NAMELESS`, except in APIs that need the
+right to administer.
 """
 
 from __future__ import annotations

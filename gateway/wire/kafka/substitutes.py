@@ -1,13 +1,14 @@
 """The names and ids that stand for denied topics in requests to brokers.
 
-A frame may name allowed and denied topics, and is passed on while it arrives. So a denied name is
-not removed: it becomes a name of the same length that no broker accepts, and a denied id becomes a
-random one. No client can foresee the random id, so none can use an id whose substitute is another
-topic's. The broker responds with an error for this topic alone, and the response gets the name
-back, with the error of the denial. No frame has to be held, and nothing changes for other topics.
+A frame may name both allowed and denied topics, and the gateway forwards it while it arrives. So
+the gateway does not remove a denied name, but overwrites it with a name of the same length that no
+broker accepts. A denied id is overwritten with a random id; as no client can foresee it, no client
+can make it the id of another topic. The broker responds with an error for the substitute alone. In
+the response, the gateway writes the denied name or id back, with the error of the denial. So no
+frame has to be held, and the other topics of the frame are not affected.
 
-A topic may be denied for one reason in a request, and for another in the next one, while both are
-in flight. So it has a substitute for each error.
+A topic may be denied for one reason in a request, and for another reason in the next request, while
+both requests are in flight. So a denied topic has one substitute for each error.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ _NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
 class Substitutes:
-    """The substitutes of one connection, by denied topic, and the denied topics by substitute."""
+    """The substitutes of one connection: which substitute each denied topic has, and which topic
+    each substitute stands for."""
 
     __slots__ = ("_draw", "_ids", "_originals", "_others", "_watch")
 
@@ -54,8 +56,9 @@ class Substitutes:
         return len(self._others)
 
     def name(self, topic: bytes, error: int) -> bytes:
-        """Return the substitute of a topic name. `error`: the code of the denial, for the response.
-        Raises `PeerError` if the connection has too many substitutes."""
+        """Return the substitute of a topic name. `error`: the error code of the denial, which the
+        response will have for the topic. Raises `PeerError` if the connection has too many
+        substitutes."""
         return self._other(topic, error, by_id=False)
 
     def id(self, topic: bytes, error: int) -> bytes:
@@ -63,8 +66,8 @@ class Substitutes:
         return self._other(topic, error, by_id=True)
 
     def original(self, other: bytes) -> Original | None:
-        """Return the topic that a substitute stands for, with its error; None if this is no
-        substitute."""
+        """Return the topic for which a name or id stands, with the error of its denial; None if
+        `other` is not a substitute."""
         return self._originals.get(other)
 
     def clear(self) -> None:

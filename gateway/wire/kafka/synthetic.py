@@ -1,7 +1,8 @@
 """Synthetic responses to requests that the gateway refuses as a whole.
 
-Each has the form of the response that the client waits for, with the error code in each field for
-one. The items of a request, such as topics to create, are refused one by one.
+A synthetic response has the form of the response that the client waits for, with the error code in
+each of its error fields. If the request has items, such as topics to create, the response has the
+error for each item.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ Struct = dict[str, Any]
 
 
 def refused(known: Api, head: Head, frame: bytes, error: ErrorCode) -> bytes:
-    """Return the frame of the response that refuses a request. Raises `PeerError` if the request is
-    truncated."""
+    """Return the frame of the response that refuses a whole request. Raises `PeerError` if the
+    request is truncated."""
     request = decode(known.request, head.version, frame[head.body :])
     fields = list(known.response.of(head.version))
     body = _struct(tuple(fields), request, head.version, error)
@@ -30,8 +31,8 @@ def refused(known: Api, head: Head, frame: bytes, error: ErrorCode) -> bytes:
 
 
 def no_session(known: Api, head: Head) -> bytes:
-    """Return the frame of the response to a Fetch request for an unknown fetch session: the error
-    is that of the whole response, and no topic has one."""
+    """Return the frame of the response to a Fetch request that names an unknown fetch session: the
+    whole response has the error, and it lists no topic."""
     body = {ERROR: ErrorCode.FETCH_SESSION_ID_NOT_FOUND}
     return response(
         known, head.version, head.correlation, encode(known.response, head.version, body)

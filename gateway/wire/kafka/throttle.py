@@ -1,7 +1,8 @@
 """States the throttle time in responses, in the protocol's own field for it.
 
-Well-behaved clients wait by themselves then, and show the time (KIP-219); all others are throttled
-by not being read. A response keeps its size, so a passing frame can be changed in place.
+Well-behaved clients then wait by themselves, and show the throttle time to their users (KIP-219).
+Clients that do not wait are throttled because the gateway does not read their connections. A
+response keeps its size, so the time can be written into a frame that is being forwarded.
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _NONE: Mapping[Account, None] = MappingProxyType({})
 
 
 class Throttle:
-    """Decides how long the client of one connection waits for allowance. `in_group`: the connection
-    carries a group's heartbeats. `produced`, `consumed`: the accounts that have used up their
-    allowance."""
+    """Computes how long the client of one connection waits for allowance. `in_group`: the
+    connection carries a group's heartbeats. `produced`, `consumed`: the accounts that have used up
+    their allowance."""
 
     __slots__ = ("_services", "_watch", "consumed", "in_group", "produced")
 
@@ -69,8 +70,8 @@ class Throttle:
             noted.pop(account, None)
 
     def waiting(self, noted: Mapping[Account, None]) -> list[Account]:
-        """Return those of the noted accounts that still have no allowance, and forget the
-        others."""
+        """Return those of the `noted` accounts that still have no allowance. Forget the noted
+        accounts that have allowance again."""
         waiting: list[Account] = []
         for account in list(noted):
             if account.held and not self._services.wants(account):
@@ -81,12 +82,12 @@ class Throttle:
 
     @property
     def longest(self) -> float:
-        """Return the most seconds for which a request of this connection waits."""
+        """Return the most seconds that a request of this connection may wait for allowance."""
         return LONGEST_WAIT_IN_GROUP if self.in_group else LONGEST_WAIT
 
     def milliseconds(self, accounts: Iterable[Account]) -> int:
-        """Return the throttle time, in milliseconds, for a client that has used these accounts; 0
-        for none."""
+        """Return the throttle time, in milliseconds, for a response to a client that has used these
+        accounts; 0: the client need not wait."""
         held = [account for account in accounts if account.held]
         due = max(map(self._services.due_in, held), default=0.0)
         return math.ceil(1000 * min(self.longest, due))
@@ -98,9 +99,9 @@ def has_throttle(schema: Schema, version: int) -> bool:
 
 
 def throttled(schema: Schema, version: int, frame: bytes, start: int, milliseconds: int) -> bytes:
-    """Return a response, whose body begins at `start`, with a throttle time of at least so many
-    milliseconds: a broker's own stays if it is longer. Raises `PeerError` if the body is truncated.
-    """
+    """Return a response, whose body begins at `start`, with a throttle time of at least
+    `milliseconds`. If the broker has stated a longer time, that time is not changed. Raises
+    `PeerError` if the body is truncated."""
     changed = bytearray(frame)
     for place in plan(schema, version, _WANTED).walk(frame, start, len(frame)).places:
         stated = int.from_bytes(frame[place.start : place.end], signed=True)
@@ -110,7 +111,7 @@ def throttled(schema: Schema, version: int, frame: bytes, start: int, millisecon
 
 
 def tell(chunk: bytearray, at: int, milliseconds: int) -> None:
-    """Write a throttle time of at least so many milliseconds into the field at offset `at` of a
-    passing response; a longer time of the broker's stays."""
+    """Write a throttle time of at least `milliseconds` into the field at offset `at` of a response
+    that is being forwarded. If the broker has stated a longer time, that time is not changed."""
     (stated,) = _TIME.unpack_from(chunk, at)
     _TIME.pack_into(chunk, at, min(LONGEST_MS, max(stated, milliseconds)))

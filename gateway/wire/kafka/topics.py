@@ -1,8 +1,9 @@
 """The names of topics by their ids, learned from brokers.
 
-From Produce 13 and Fetch 13 on, requests name topics by id alone (KIP-516). Brokers state the ids
-in responses to Metadata 10 and later, which every client requests before. An id that no response
-has stated on this listener, or that was forgotten, has to be looked up at a broker.
+From Produce 13 and Fetch 13 on, requests name topics by id alone (KIP-516). Every client requests
+Metadata first, and brokers state the ids in responses to Metadata from version 10 on. If no
+response on this listener has stated an id, or if the id was forgotten, the gateway asks a broker
+for its name.
 """
 
 from __future__ import annotations

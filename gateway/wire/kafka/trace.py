@@ -12,8 +12,9 @@ _ANSWER = struct.Struct(">ii")
 
 
 def describe(direction: Direction, frame: bytes) -> str:
-    """Return a description of a frame, which may be cut: the API, version and correlation id of a
-    request, only the correlation id of a response. Tokens and records are never shown."""
+    """Return a description of a frame, which may be truncated: of a request its API, version and
+    correlation id, of a response only its correlation id. The description never has tokens or
+    records."""
     if direction is Direction.TO_CLIENT:
         if len(frame) < _ANSWER.size:
             return "not decodable"

@@ -1,11 +1,11 @@
 """The API versions that clients are offered: those that both the broker and the gateway know.
 
-APIs that only brokers and controllers use among themselves are not offered. Features of the
-cluster, and unknown tagged fields, stay in the response.
+APIs that only brokers and controllers use among themselves are not offered. The features of the
+cluster that a response states, and unknown tagged fields, are not changed.
 
 Source: KIP-35 and KIP-511. Since Kafka 4.0 brokers accept Produce from version 3 on, and still
 advertise version 0: librdkafka compresses only where it sees the old versions (KAFKA-18659). So the
-lowest version of Produce stays as the broker states it.
+gateway does not change the lowest version of Produce that a broker states.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _RANGE = struct.Struct(">hhh")
 
 
 class Offer(NamedTuple):
-    """The version range of one API. `rest`: the tagged fields behind it."""
+    """The version range of one API. `rest`: the encoded tagged fields that follow the range."""
 
     key: int
     least: int
@@ -74,9 +74,9 @@ class Offer(NamedTuple):
 def offered(
     schema: Schema, version: int, frame: bytes, start: int, hidden: Set[int] = frozenset()
 ) -> bytes:
-    """Return a broker's response to ApiVersions, whose body begins at `start`, with only the APIs
-    and versions that the gateway offers. `hidden`: further APIs not to offer. Raises `PeerError` if
-    the response is truncated."""
+    """Return a broker's response to ApiVersions, whose body begins at `start`, reduced to the APIs
+    and versions that the gateway offers. `hidden`: the keys of further APIs that are not offered.
+    Raises `PeerError` if the response is truncated."""
     walk, place, flexible = _place(schema, version, frame, start)
     offers = _common(frame, place, hidden, flexible=flexible)
     return splice(frame, walk, [(place, _listed(offers, flexible=flexible))])
@@ -93,8 +93,8 @@ def offers_in(
 
 
 def as_offered(version: int, offers: Sequence[Offer]) -> bytes:
-    """Return the body of an ApiVersions response with these version ranges. It states no features
-    of the cluster; clients request them again once they are authenticated."""
+    """Return the body of an ApiVersions response with these version ranges. The response states no
+    features of the cluster: clients send ApiVersions again once they are authenticated."""
     known = api(API_VERSIONS)
     assert known is not None
     flexible = version >= known.response.flexible
@@ -136,8 +136,9 @@ def library_of(schema: Schema, head: Head, frame: bytes) -> str:
 
 
 def unsupported() -> bytes:
-    """Return the body of the response, in version 0, to a version of ApiVersions that the gateway
-    does not know; clients then retry with a version that it names."""
+    """Return the body of the response to an ApiVersions request whose version the gateway does not
+    know. The response has version 0, and lists the known versions, so that the client retries with
+    one of them."""
     known = api(API_VERSIONS)
     assert known is not None
     own = _RANGE.pack(API_VERSIONS, known.request.first, known.request.last)

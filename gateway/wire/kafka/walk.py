@@ -1,17 +1,18 @@
 """Finds fields in the body of a frame without decoding the rest.
 
-A *plan* is made once for a schema, a version and the names of the wanted fields. It steps over all
-other fields: consecutive numbers in one step, and nothing at all behind the last wanted field. Its
-result are *places*: offsets in the frame. `splice` replaces the bytes at some places, and corrects
-the sizes of the tagged fields around them.
+A *plan* is made once for a schema, a version and the names of the wanted fields. A walk by this
+plan steps over all other fields; it takes one step for consecutive numbers, and ends at the last
+wanted field. The result is a list of *places*, offsets of the wanted fields in the frame. `splice`
+replaces the bytes at some places, and corrects the sizes of the tagged fields around them.
 
-All lengths come from a peer, and none is trusted. A text or an array ends within the frame, or the
-walk raises `PeerError`; an array has at most as many elements as there are bytes left for them; and
-the steps of one walk are bounded.
+All lengths come from a peer, and none is trusted. The walk raises `PeerError` if a text or an array
+would end beyond the frame, if an array has more elements than the remaining bytes have room for, or
+if the walk takes too many steps.
 
-Brokers read a known tagged field by its content, whatever size it states, and only an unknown one
-by its size. So a field whose content has another size than stated could be read in two ways, and is
-a violation, wanted or not.
+Brokers read the content of a known tagged field without regard to the size that the field states;
+only unknown tagged fields are skipped by that size. So a tagged field whose content has another
+size than stated could be read in two ways. It is a violation of the protocol, even if the field is
+not wanted.
 
 Source: the protocol guide of Apache Kafka, and KIP-482 for compact lengths and tagged fields.
 """
@@ -49,8 +50,8 @@ class Place(NamedTuple):
 
 
 class Tagged(NamedTuple):
-    """The location of a tagged field: its size stands at `frame[start:end]`, its content ends at
-    `until`."""
+    """The location of a tagged field: `frame[start:end]` is its stated size, `frame[end:until]` its
+    content."""
 
     start: int
     end: int
@@ -59,9 +60,10 @@ class Tagged(NamedTuple):
 
 @dataclass(slots=True)
 class Walk:
-    """The result of a walk over a body. `places`, `tagged`: the wanted fields and the tagged fields
-    around them, in the order of the frame, an outer tagged field before those in it. `end`: the
-    offset where the walk ended. `left`: the steps that it may still take."""
+    """The result of a walk over a body. `places`: the wanted fields, in the order of the frame.
+    `tagged`: the tagged fields that contain wanted fields, in the order of the frame; an outer
+    tagged field is before the ones inside it. `end`: the offset where the walk ended. `left`: the
+    steps that the walk may still take."""
 
     left: int
     places: list[Place] = field(default_factory=list)
@@ -83,8 +85,8 @@ Step = Callable[[Frame, int, int, Walk], int]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The steps over each struct of one kind. `least`: the fewest bytes of such a struct. `most`:
-    the steps that a walk may take."""
+    """The steps over a struct of one kind. `least`: the fewest bytes that such a struct has.
+    `most`: the most steps that a walk may take."""
 
     steps: tuple[Step, ...]
     least: int
@@ -108,10 +110,10 @@ class Plan:
 def plan(
     schema: Schema, version: int, wanted: frozenset[str] = frozenset(), *, whole: bool = False
 ) -> Plan:
-    """Return the plan that finds fields of the `wanted` names, in any struct. A path such as
-    `Topics/Name` means the field of that struct alone; `Topics[]` means each element of an array,
-    and `Topics#` the field with the number of its elements. `whole`: the walk goes on to the end of
-    the body, to check it, though nothing is wanted there."""
+    """Return the plan that finds the fields with the `wanted` names, in any struct. A path such as
+    `Topics/Name` means only the field of that struct. `Topics[]` means each element of an array,
+    and `Topics#` the number of its elements. `whole`: the walk goes on to the end of the body, to
+    check that it is well-formed, even behind the last wanted field."""
     flexible = version >= schema.flexible
     made = _Made(version, flexible, wanted).struct(schema.fields, "", whole=whole)
     return replace(made, most=schema.steps)
@@ -127,13 +129,14 @@ def text_at(frame: Frame, place: Place, *, flexible: bool) -> bytes | None:
 
 
 def as_text(text: bytes, *, flexible: bool) -> bytes:
-    """Return a text as it is encoded, with its length before it."""
+    """Return the encoded form of a text: its length, then the text."""
     return (unsigned(len(text) + 1) if flexible else len(text).to_bytes(2, signed=True)) + text
 
 
 def splice(frame: bytes, walk: Walk, other: Iterable[tuple[Place, bytes]]) -> bytes:
-    """Return the frame with other bytes at some places, which are given in the order of the frame;
-    the sizes of tagged fields around them are corrected."""
+    """Return the frame with the bytes at some places replaced, and with the sizes of the tagged
+    fields around these places corrected. `other`: the places, in the order of the frame, each with
+    its new bytes. `walk`: the walk that found the places."""
     changes = [(place.start, place.end, data) for place, data in other]
     # Inner tagged fields are first, as their own sizes may change the size around them.
     for tag in reversed(walk.tagged):
@@ -182,8 +185,8 @@ def read_unsigned(frame: Frame, at: int, end: int) -> tuple[int, int]:
 
 
 def over_tags(frame: Frame, at: int, end: int) -> int:
-    """Return the offset behind tagged fields of which none is wanted. Raises `PeerError` if they
-    are truncated."""
+    """Return the offset behind a struct's tagged fields, if none of these fields is wanted. `at`:
+    the offset where they begin. Raises `PeerError` if they are truncated."""
     count, at = read_unsigned(frame, at, end)
     if count > end - at:
         raise PeerError(f"{count} tagged fields in a frame that is too short for them")

@@ -49,23 +49,25 @@ class AddressRewriter:
     brokers_tls: bool = False
 
     def of_broker(self, plain: str | bytes, with_tls: str | bytes) -> str | bytes:
-        """Return the URL that the gateway connects to, of the two URLs that a broker states."""
+        """Return which of the two URLs that a broker states the gateway connects to."""
         return choose(plain, with_tls, tls=self.brokers_tls)
 
     def advertised_url(self, url: str | bytes) -> str | Denial:
-        """Return the advertised URL for a broker's URL; a denial if that names no broker."""
+        """Return the URL that clients get in place of a broker's URL; a denial if `url` is no
+        broker's URL."""
         address = parse(url)
         return _NOWHERE if address is None else self._url(self.services.advertise(address))
 
     def alias_url(self, broker: Address) -> str | Denial:
-        """Return the URL of an alias of a broker, under which no client has a connection."""
+        """Return the URL of an alias of a broker: no client has a connection under this URL, so a
+        client that gets it opens a new one."""
         return self._url(self.services.alias(broker))
 
     def lead_to_other_cluster(self, command: BaseCommand) -> bool:
-        """Put the URL of the other cluster's gateway into a TOPIC_MIGRATED, in place of its
-        broker's. Return False, and change nothing, if no gateway is known.
+        """Replace the broker's URL in a TOPIC_MIGRATED by the URL of the gateway in front of the
+        other cluster. Return False, and change nothing, if no such gateway is known.
 
-        A client takes the URL as its new service URL.
+        A client uses this URL as its service URL from then on.
         """
         message = command.topicMigrated
         broker = parse(self.of_broker(message.brokerServiceUrl, message.brokerServiceUrlTls))
@@ -79,10 +81,11 @@ class AddressRewriter:
         return address if isinstance(address, Denial) else write(address, tls=self.tls)
 
     def cleaned(self, text: str | bytes) -> str:
-        """Return a broker's text without broker addresses, cut to `longest_text` characters.
+        """Return a broker's text with broker addresses removed, and cut to `longest_text`
+        characters.
 
-        `text`: bytes if it is not UTF-8, as protobuf returns it. A text that is too long is cut
-        first, because searching it takes time.
+        `text`: bytes if the text is not UTF-8, as protobuf returns them. A text that is too long is
+        cut before it is searched, because the search takes time.
         """
         most = self.longest_text
         if isinstance(text, bytes):
@@ -92,12 +95,14 @@ class AddressRewriter:
         return f"{self.services.clean(_whole_words(text, most))}{CUT}"
 
     def forwarded(self, command: BaseCommand, frame: bytes) -> Effects:
-        """Return the effects that forward a broker's command with its addresses rewritten."""
+        """Return the effects that forward a broker's command to the client, with its addresses
+        rewritten."""
         shown = self.frame_for_client(command, frame)
         return FORWARD if shown is frame else (Replace(shown),)
 
     def frame_for_client(self, command: BaseCommand, frame: bytes) -> bytes:
-        """Return the frame of a broker's command with its addresses rewritten."""
+        """Return the frame of a broker's command for the client, with its addresses rewritten;
+        `frame` itself if it has none."""
         return encode(command) if self.rewrite(command, kind_of(frame)) else frame
 
     def rewrite(self, command: BaseCommand, kind: int) -> bool:
@@ -174,20 +179,22 @@ def _put(message: _Urls, fields: tuple[str, str], advertised: str | Denial) -> N
 
 
 def close_producer(rewriter: AddressRewriter, command: BaseCommand) -> bool:
-    """Rewrite the assigned broker of a CLOSE_PRODUCER. Return whether it had one."""
+    """Rewrite the URL of the assigned broker in a CLOSE_PRODUCER. Return whether the command had
+    one."""
     message = command.close_producer
     return _replace(rewriter, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
 
 
 def close_consumer(rewriter: AddressRewriter, command: BaseCommand) -> bool:
-    """Rewrite the assigned broker of a CLOSE_CONSUMER. Return whether it had one."""
+    """Rewrite the URL of the assigned broker in a CLOSE_CONSUMER. Return whether the command had
+    one."""
     message = command.close_consumer
     return _replace(rewriter, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
 
 
 def scalable_topic(rewriter: AddressRewriter, command: BaseCommand) -> bool:
-    """Rewrite the controller's and the segments' brokers of a SCALABLE_TOPIC_UPDATE. Return whether
-    it had any."""
+    """Rewrite the brokers' URLs of the controller and the segments in a SCALABLE_TOPIC_UPDATE.
+    Return whether the command had any."""
     dag = command.scalableTopicUpdate.dag
     changed = _replace(rewriter, dag, "controller_broker_url", "controller_broker_url_tls")
     changed |= _replace_all(rewriter, dag.segment_brokers, "broker_url", "broker_url_tls")
@@ -198,15 +205,15 @@ def scalable_topic(rewriter: AddressRewriter, command: BaseCommand) -> bool:
 
 
 def coordinators(rewriter: AddressRewriter, command: BaseCommand) -> bool:
-    """Rewrite the brokers of transaction coordinators in a WATCH_TC_ASSIGNMENTS_UPDATE. Return
-    whether it had any."""
+    """Rewrite the URLs of the transaction coordinators' brokers in a WATCH_TC_ASSIGNMENTS_UPDATE.
+    Return whether the command had any."""
     assignments = command.watchTcAssignmentsUpdate.snapshot.assignments
     return _replace_all(rewriter, assignments, "broker_service_url", "broker_service_url_tls")
 
 
 def consumer_stats(_rewriter: AddressRewriter, command: BaseCommand) -> bool:
-    """Clear `address` in a CONSUMER_STATS_RESPONSE: the gateway's own address as the broker sees
-    it. Return whether it was set."""
+    """Clear `address` in a CONSUMER_STATS_RESPONSE, which is the gateway's own address as the
+    broker sees it. Return whether the field was set."""
     message = command.consumerStatsResponse
     if not message.HasField("address"):
         return False

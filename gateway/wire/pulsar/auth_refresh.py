@@ -39,10 +39,11 @@ OTHER_PRINCIPAL = Denial(Refusal.UNAUTHENTICATED, "the principal may not change 
 
 
 def challenged(listener: ListenerContext, client: Client) -> Effects:
-    """Decide the broker's AUTH_CHALLENGE, which asks for the credential that it was shown before.
+    """Return what to do with the broker's AUTH_CHALLENGE, which asks for a newer credential.
 
-    In *verify* the gateway responds with its own credential; otherwise the credential was the
-    client's, and the client gets the challenge.
+    In mode *verify* the broker asks for the gateway's own credential, and the gateway responds. In
+    the other modes it asks for the client's credential, and the challenge is forwarded to the
+    client.
     """
     if listener.mode is not Mode.VERIFY:
         return FORWARD
@@ -53,9 +54,9 @@ def challenged(listener: ListenerContext, client: Client) -> Effects:
 
 
 def ask(listener: ListenerContext, client: Client) -> Effects:
-    """Return the effects that ask the client for a newer credential than the one that the gateway
-    verified: an AUTH_CHALLENGE; none if the client does not support that, has authenticated by its
-    TLS certificate, or is not verified by the gateway alone."""
+    """Return the effects that send a client an AUTH_CHALLENGE, which asks for a newer credential
+    than the verified one. There are no effects if the client does not support AUTH_CHALLENGE, has
+    authenticated by its TLS certificate, or is not verified by the gateway alone."""
     can_answer = client.connect.feature_flags.supports_auth_refresh
     if listener.mode is not Mode.VERIFY or client.credential.method == "tls" or not can_answer:
         return ()
@@ -67,8 +68,8 @@ def ask(listener: ListenerContext, client: Client) -> Effects:
 def responded(
     listener: ListenerContext, client: Client, command: BaseCommand, frame: bytes, now: float
 ) -> Effects:
-    """Decide the client's AUTH_RESPONSE. Later broker connections for the client use the credential
-    in it. A denied credential ends the pair."""
+    """Return what to do with the client's AUTH_RESPONSE. Later broker connections for this client
+    use the credential in it. If the credential is denied, the pair ends."""
     verifies = listener.mode is Mode.VERIFY
     if verifies and not client.challenged:
         return DROP

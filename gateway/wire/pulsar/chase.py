@@ -47,21 +47,22 @@ PATIENCE = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """The broker to which the lookup goes next. `authoritative`: the flag of the redirect."""
+    """The broker to which a redirected lookup is sent next. `authoritative`: the redirect's flag of
+    that name."""
 
     address: Address
     authoritative: bool
 
 
 def is_redirect(response: CommandLookupTopicResponse) -> bool:
-    """Return whether the response redirects the client to another broker."""
+    """Return whether a lookup response redirects to another broker."""
     redirect = CommandLookupTopicResponse.Redirect  # also the default of an absent field
     return response.HasField("response") and response.response == redirect
 
 
 def next_hop(response: CommandLookupTopicResponse, *, tls: bool) -> Hop | None:
-    """Return the broker that a Redirect names; None for any other response. `tls`: the broker's TLS
-    URL is preferred."""
+    """Return the broker to which a lookup response redirects; None if the response is no redirect,
+    or has no usable URL. `tls`: the broker's TLS URL is preferred."""
     if not is_redirect(response):
         return None
     address = parse(choose(response.brokerServiceUrl, response.brokerServiceUrlTls, tls=tls))
@@ -70,7 +71,8 @@ def next_hop(response: CommandLookupTopicResponse, *, tls: bool) -> Hop | None:
 
 @dataclass(frozen=True, slots=True)
 class Chase:
-    """The `contract.Job` of one redirected lookup. Its outcome is the last LOOKUP_RESPONSE.
+    """The `contract.Job` that follows the redirects of one lookup. Its outcome is the last
+    LOOKUP_RESPONSE.
 
     `lookup`: the client's frame, with its `request_id`.
     """
@@ -85,8 +87,8 @@ class Chase:
     late: ClassVar[Denial] = TOO_SLOW
 
     def converse(self) -> Generator[Step, StepResult, bytes | Denial]:
-        """Send the lookup to broker after broker until one does not redirect; return its
-        response."""
+        """Send the lookup to one broker after another, as each response redirects. Return the first
+        response that does not redirect."""
         hop = self.hop
         for _ in range(HOPS):
             frame = yield from self._ask(hop)

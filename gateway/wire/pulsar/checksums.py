@@ -57,7 +57,8 @@ def _is_damaged(chunk: bytes | bytearray, command_end: int, end: int) -> bool:
 
 
 class VerifyingToBrokerScanner(ToBrokerScanner):
-    """Scans as `ToBrokerScanner`, and lets a SEND pass only when it is whole and undamaged."""
+    """Scans as `ToBrokerScanner` does, but forwards a SEND only when it is whole and its checksum
+    is right."""
 
     __slots__ = ()
 
@@ -80,7 +81,8 @@ class VerifyingToBrokerScanner(ToBrokerScanner):
 
 
 class VerifyingToClientScanner(ToClientScanner):
-    """Scans as `ToClientScanner`, and counts damaged MESSAGEs by consumers' accounts."""
+    """Scans as `ToClientScanner` does, and counts MESSAGEs with a wrong checksum for each
+    consumer."""
 
     __slots__ = ("_account", "_computed", "_expected", "_left")
 

@@ -69,10 +69,11 @@ class _Closed(NamedTuple):
 
 
 class LateReceipts:
-    """The producers of one pair that the broker closed, and whose client has not got the close yet.
+    """Keeps the close of each producer that the broker closed before it had sent all receipts. The
+    client gets the close after the receipts, or when none has come for a while.
 
-    `tell`: returns the effects that send the close of a producer to its client. No method's cost
-    grows with the number of closed producers.
+    `tell`: returns the effects that send the close of a producer to its client. No method takes
+    longer if more producers are closed.
     """
 
     __slots__ = ("_closed", "_tell")
@@ -85,8 +86,8 @@ class LateReceipts:
         return bool(self._closed)
 
     def begin(self, handle: Handle, close: bytes, now: float) -> Later:
-        """Begin to await the receipts of a closed producer. `close`: the frame for its client.
-        Return the effect that looks for the receipts later."""
+        """Begin to wait for the receipts of a producer that the broker closed. Return the effect
+        that checks later whether they have come. `close`: the frame that will tell the client."""
         return self._look_later(handle, close, now + FIRST, now + LATEST)
 
     def _look_later(self, handle: Handle, close: bytes, when: float, until: float) -> Later:
@@ -102,7 +103,7 @@ class LateReceipts:
         return self._tell(handle)
 
     def complete(self) -> list[Handle]:
-        """Return those of the next `LOOKS` producers whose receipts have all come."""
+        """Check the next `LOOKS` producers. Return those whose receipts have all come."""
         finished = []
         for handle in tuple(islice(self._closed, LOOKS)):
             if handle.unanswered:
@@ -112,8 +113,8 @@ class LateReceipts:
         return finished
 
     def over(self, handle: Handle) -> bytes:
-        """Stop waiting for a producer's receipts. Return the frame that closes it at its client;
-        empty if the producer was not waiting."""
+        """Stop waiting for a producer's receipts. Return the frame that tells the client of the
+        close; empty if the producer was not waiting."""
         closed = self._closed.pop(handle, None)
         return b"" if closed is None else closed.close
 
@@ -134,11 +135,11 @@ class _Step(NamedTuple):
 
 
 class Leaving:
-    """The producers and consumers that the gateway closes by itself: to move them to another
+    """Closes producers and consumers at the broker and at the client, to move them to another
     gateway, or because rules revoke them.
 
-    `broker`: the broker of this connection; None if an upstream gateway chose it. `draw`: returns
-    ids for the gateway's own requests.
+    `broker`: the broker of this connection; None if an upstream gateway chose the broker. `draw`:
+    returns ids for the gateway's own requests.
     """
 
     __slots__ = ("_broker", "_draw", "_revoked", "_rewriter", "_steps", "_waiting")
@@ -154,11 +155,12 @@ class Leaving:
         self._revoked: set[Handle] = set()
 
     def begin(self, handle: Handle, now: float) -> None:
-        """Note that the next step of leaving begins now for a handle."""
+        """Note that a producer or consumer begins its next step of leaving at the time `now`."""
         self._steps[handle] = _Step(now, handle.unanswered)
 
     def is_late(self, handle: Handle, now: float) -> bool:
-        """Return whether the broker has been silent for too long in the handle's current step."""
+        """Return whether the broker has sent nothing for too long about a producer or consumer in
+        its current step of leaving."""
         step = self._steps.get(handle)
         if step is None:
             return False
@@ -168,8 +170,9 @@ class Leaving:
         return now >= step.since + PATIENCE
 
     def close(self, handle: Handle, now: float, *, revoked: bool = False) -> bytes:
-        """Return the frame that closes a handle at the broker, and await the response. `revoked`:
-        rules revoke the handle, and its client stays at this gateway."""
+        """Return the frame that closes a producer or consumer at the broker, and begin to wait for
+        the response. `revoked`: the reason is a rule, so the client is not moved to another
+        gateway."""
         if revoked:
             self._revoked.add(handle)
         request = self._draw()
@@ -178,18 +181,22 @@ class Leaving:
         return encode(close_command(handle.action, handle.id, request))
 
     def answered(self, request_id: int) -> Handle | None:
-        """Return the handle whose close the broker responds to; None if it was no such request."""
+        """Return the producer or consumer that the broker has closed by this response; None if the
+        response is to another request."""
         return self._waiting.pop(request_id, None)
 
     def over(self, handle: Handle) -> None:
-        """Forget a handle that is gone."""
+        """Forget a producer or consumer that no longer exists."""
         self._steps.pop(handle, None)
         self._revoked.discard(handle)
 
     def close_for_client(self, handle: Handle) -> bytes:
-        """Return the frame that closes a handle at its client, and names an alias of the broker.
+        """Return the frame that tells the client of the close. The frame names an alias of the
+        broker. The client has no connection under this name, so it opens one, which another gateway
+        accepts.
 
-        Without an alias, or for a revoked handle, it names no broker: the client looks up again.
+        If there is no alias, or rules revoked the producer or consumer, the frame names no broker,
+        and the client looks the topic up again.
         """
         command = close_command(handle.action, handle.id)
         elsewhere = None if handle in self._revoked else self._broker

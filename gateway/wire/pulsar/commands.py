@@ -66,17 +66,18 @@ NO_ROOM = Denial(Refusal.TOO_MANY, "this gateway has no memory left for more")
 
 
 def text(value: str | bytes) -> str:
-    """Return the text of a client's field. Raises `PeerError` if it is not UTF-8: protobuf returns
-    bytes then."""
+    """Return a text field of a client's command. Raises `PeerError` if the text is not UTF-8, for
+    which protobuf returns bytes."""
     if isinstance(value, bytes):
         raise PeerError("a text that is not UTF-8")
     return value
 
 
 def decode(frame: bytes, most_fields: int = MOST_FIELDS) -> BaseCommand:
-    """Return the command of a whole frame.
+    """Decode a whole frame, and return its command.
 
-    Raises `PeerError` if it is not canonical (see `frames`), or has more than `most_fields` fields.
+    Raises `PeerError` if the command is not canonical (see `frames`), or has more than
+    `most_fields` fields.
     """
     kind, begin, end = split(frame)
     check_command(frame, begin, end, kind, most_fields)
@@ -87,11 +88,12 @@ def decode(frame: bytes, most_fields: int = MOST_FIELDS) -> BaseCommand:
 
 
 def as_read(command: BaseCommand, frame: bytes) -> bytes:
-    """Return a frame as the gateway decoded it: its decoded command, encoded anew, and its payload.
+    """Return a frame with its decoded command encoded anew, and with its payload. This is forwarded
+    in place of the peer's frame.
 
-    The result goes on in place of the frame. Two decoders may read the peer's encoding differently
-    (repeated fields, nested lengths that run out, numbers that are too long), but not the result.
-    The result is the frame itself if the peer encoded it the same way, as nearly all peers do.
+    Two decoders may read the peer's encoding differently (repeated fields, nested lengths that run
+    out, numbers that are too long), but not the new encoding. If both are equal, as with nearly all
+    peers, `frame` itself is returned.
     """
     _, size = HEAD.unpack_from(frame)
     body = command.SerializePartialToString()
@@ -108,12 +110,13 @@ def encode(command: BaseCommand) -> bytes:
 
 
 def kind_of(frame: bytes) -> int:
-    """Return the command type of a frame whose command is canonical; it may be an unknown type."""
+    """Return the command type of a frame with a canonical command. The type may be unknown."""
     return frame[9] if frame[9] <= LAST_TYPE_OF_ONE_BYTE else split(frame)[0]
 
 
 def error(request_id: int, denial: Denial) -> bytes:
-    """Return the ERROR that refuses a request. `request_id`: `NO_REQUEST` without one."""
+    """Return an ERROR that refuses a request. `request_id`: `NO_REQUEST` if no request is
+    refused."""
     command = BaseCommand(type=BaseCommand.ERROR)
     command.error.request_id = request_id
     command.error.error = CODES[denial.refusal]
@@ -122,8 +125,8 @@ def error(request_id: int, denial: Denial) -> bytes:
 
 
 def refused(action: Action, id: int, request_id: int, denial: Denial) -> Effects:
-    """Return the effects that drop a PRODUCER or SUBSCRIBE and respond with an ERROR; a consumer is
-    also closed at the client. `id`: of the producer or consumer.
+    """Return the effects that refuse a PRODUCER or SUBSCRIBE with an ERROR. For a SUBSCRIBE the
+    client gets a CLOSE_CONSUMER too. `id`: the id of the producer or consumer.
 
     After an ERROR alone the Python client takes a consumer for connected: it never tries again, and
     a consumer that was open before is lost without an error.
@@ -135,7 +138,8 @@ def refused(action: Action, id: int, request_id: int, denial: Denial) -> Effects
 
 
 def close_command(action: Action, id: int, request_id: int = NO_REQUEST) -> BaseCommand:
-    """Return the command by which either side closes a producer or a consumer."""
+    """Return a CLOSE_PRODUCER or CLOSE_CONSUMER, as either side sends it. `id`: the id of the
+    producer or consumer."""
     if action is Action.PRODUCE:
         command = BaseCommand(type=BaseCommand.CLOSE_PRODUCER)
         command.close_producer.producer_id = id
@@ -148,12 +152,12 @@ def close_command(action: Action, id: int, request_id: int = NO_REQUEST) -> Base
 
 
 def end(reason: EndReason, denial: Denial) -> Effects:
-    """Return the effects that end the pair in place of a frame, with an ERROR for the client."""
+    """Return the effects that drop a frame, send the client an ERROR, and end the pair."""
     return (Drop(), End(reason, error(NO_REQUEST, denial), denial.text))
 
 
 def lookup_failed(request_id: int, denial: Denial) -> bytes:
-    """Return a LOOKUP_RESPONSE that says Failed."""
+    """Return a LOOKUP_RESPONSE of the type Failed, which refuses a lookup."""
     command = BaseCommand(type=BaseCommand.LOOKUP_RESPONSE)
     response = command.lookupTopicResponse
     response.request_id = request_id
@@ -164,7 +168,7 @@ def lookup_failed(request_id: int, denial: Denial) -> bytes:
 
 
 def partitions_failed(request_id: int, denial: Denial) -> bytes:
-    """Return a PARTITIONED_METADATA_RESPONSE that says Failed."""
+    """Return a PARTITIONED_METADATA_RESPONSE of the type Failed, which refuses the request."""
     command = BaseCommand(type=BaseCommand.PARTITIONED_METADATA_RESPONSE)
     response = command.partitionMetadataResponse
     response.request_id = request_id
@@ -184,7 +188,7 @@ def auth_challenge(method: str, version: str) -> bytes:
 
 
 def auth_response(credential: Credential, version: str) -> bytes:
-    """Return an AUTH_RESPONSE to a broker, with this credential."""
+    """Return an AUTH_RESPONSE that sends this credential to a broker."""
     command = BaseCommand(type=BaseCommand.AUTH_RESPONSE)
     command.authResponse.client_version = version
     command.authResponse.response.auth_method_name = credential.method

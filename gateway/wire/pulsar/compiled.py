@@ -34,7 +34,8 @@ class _Owed:
 
 
 class CompiledToBrokerScanner(_Owed, ToBrokerScanner):
-    """See `ToBrokerScanner`. `consumers`: the table that is shared with the other direction."""
+    """See `ToBrokerScanner`. `consumers`: the table of consumers, which the scanner of the other
+    direction uses too."""
 
     __slots__ = ("walker",)
 

@@ -46,7 +46,8 @@ class Bounds(FrameBounds):
 
 
 def draw_first_request() -> int:
-    """Return an id from 2^62 to 2^62 + 2^61, which no client reaches by counting or guesses."""
+    """Return a random id from 2^62 to 2^62 + 2^61. No client reaches such an id by counting, or
+    guesses it."""
     return (1 << 62) + secrets.randbits(61)
 
 
@@ -66,14 +67,15 @@ class ListenerContext(EntrySettings):
 
     @classmethod
     def of(cls, settings: EntrySettings, commands: Commands) -> Self:
-        """Return the context of a listener with these settings."""
+        """Make the context of a listener from the settings of its entry and the table of
+        commands."""
         values = {each.name: getattr(settings, each.name) for each in fields(EntrySettings)}
         values["bounds"] = Bounds(**asdict(settings.bounds))
         return cls(commands=commands, **values)
 
     @property
     def rewriter(self) -> AddressRewriter:
-        """Return the address rewriter of this listener's clients."""
+        """Return the object that rewrites broker addresses for this listener's clients."""
         return AddressRewriter(
             self.services, self.bounds.text, self.commands, self.tls, self.brokers_tls
         )
@@ -136,8 +138,8 @@ class Client:
 
     @connect.setter
     def connect(self, connect: CommandConnect) -> None:
-        """Keep a CONNECT without its credentials, because `credential` has the current one. Fields
-        that are present stay present, as brokers may require them."""
+        """Keep a CONNECT without its credentials, because `credential` has the current one. A
+        credential's field that is present is kept, but empty, because brokers may require it."""
         kept = CommandConnect()
         kept.MergeFrom(connect)
         if kept.HasField("auth_data"):
@@ -154,17 +156,19 @@ class Client:
 
     @property
     def size(self) -> int:
-        """Return how many bytes are kept of the client's CONNECT and credential."""
+        """Return how many bytes of memory the client's CONNECT and credential take."""
         return len(self._connect) + len(self.credential.data)
 
     def leave(self) -> None:
-        """Give back the connection's quota and slot, because the connection is over."""
+        """Give back the connection's bytes of the memory budget, and its slot, because the
+        connection has ended."""
         self.quota.close()
         if self.slot is not None:
             self.slot.leave()
 
     def take_room(self) -> bool:
-        """Take the bytes of the CONNECT from the budget; return False if too few are left."""
+        """Take the bytes of the CONNECT from the memory budget. Return False if too few bytes are
+        free."""
         size = self.size
         if not self.quota.fits(size):
             return False
@@ -177,15 +181,15 @@ class Client:
         return self.subject.library or ""
 
     def about(self, topic: str, subscription: str | None = None) -> Subject:
-        """Return the subject of this client with a topic, whose name has passed
-        `requests.check_names`."""
+        """Return the subject of this client together with a topic and, for a consumer, its
+        subscription. The topic's name must have passed `requests.check_names`."""
         name = named(topic)
         assert name is not None
         return self.subject.about(name, subscription)
 
     def show(self, credential: Credential) -> bool:
-        """Keep a newer credential for later broker connections on the client's behalf. Return False
-        if the budget has no room for it."""
+        """Keep a newer credential, to show it on later broker connections for this client. Return
+        False if the memory budget has too few free bytes."""
         before = self.size
         connect = self.connect
         _prove(connect, credential)
@@ -200,13 +204,14 @@ class Client:
     def greeting(
         self, listener: ListenerContext, *, side: bool = False, through: Address | None = None
     ) -> bytes | Denial:
-        """Return the CONNECT that opens a broker connection on behalf of this client.
+        """Return the CONNECT that opens a broker connection for this client; a denial if the
+        gateway has no credential of its own.
 
-        It keeps the client's version, protocol version, flags and unknown fields. In the verifying
-        modes the credential is the gateway's own, and `original_principal` names the client.
-        `side`: for a side connection, on which the gateway itself responds to challenges; in
-        *verify* it does so on every connection.
-        `through`: the broker's name at the upstream gateway, if the connection goes to one.
+        The client's version, protocol version, flags and unknown fields are kept. In the modes in
+        which the gateway verifies clients, the credential is the gateway's own, and
+        `original_principal` names the client. `side`: the CONNECT is for a side connection, on
+        which the gateway itself responds to challenges; in *verify* it does so on every connection.
+        `through`: the broker's name at the upstream gateway, if the connection is to a gateway.
         """
         command = BaseCommand(type=BaseCommand.CONNECT)
         command.connect.SetInParent()  # even if nothing is in it
@@ -240,11 +245,11 @@ class Client:
             connect.original_auth_method = self.credential.method
 
     def proof(self, listener: ListenerContext, *, opened: bool) -> Credential | Denial:
-        """Return the credential for the response to an AUTH_CHALLENGE: the one in the CONNECT.
+        """Return the credential for the response to a broker's AUTH_CHALLENGE.
 
-        While a connection is being opened, this is the gateway's own in both verifying modes. Once
-        it is open (`opened`), the broker asks for what can expire: the forwarded credential of the
-        client.
+        In *pass-through* it is the client's. Otherwise it is the gateway's own, with one exception:
+        in *verify-and-forward*, once the connection is open (`opened`), brokers ask for the
+        forwarded credential of the client.
         """
         if listener.mode is Mode.PASS_THROUGH:
             return self.credential

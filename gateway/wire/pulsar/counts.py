@@ -77,7 +77,7 @@ class Suspects:
         return name in self._names
 
     def add(self, name: str) -> None:
-        """Remember a suspect, and forget the oldest one if there are too many."""
+        """Remember a client as a suspect. If there are too many suspects, forget the oldest."""
         self._names[name] = None
         self._names.move_to_end(name)
         if len(self._names) > SUSPECTS:
@@ -85,7 +85,8 @@ class Suspects:
 
 
 class CountChecks:
-    """Compares stated with actual counts on one connection, and chooses the frames to compare."""
+    """Compares the message counts that SENDs state with the real ones, on one connection, and draws
+    which frames are compared."""
 
     __slots__ = ("_left", "_most_fields", "_name", "_suspects")
 
@@ -97,11 +98,13 @@ class CountChecks:
 
     @property
     def compares_all(self) -> bool:
-        """Return whether every frame is to be compared: first frames, and frames of a suspect."""
+        """Return whether every frame is compared now, because the connection is new or its client
+        is a suspect."""
         return self._left > 0 or self._name in self._suspects
 
     def distance(self) -> int:
-        """Return how many bytes of limited producers may pass before the next frame is compared."""
+        """Return how many bytes of producers with a limit are forwarded before the next frame is
+        compared."""
         if self.compares_all:
             self._left = max(0, self._left - 1)
             return 0
@@ -109,16 +112,17 @@ class CountChecks:
 
     def check_beginning(self, chunk: bytes | bytearray, at: int, end: int) -> None:
         """Raise `ViolationError` if a SEND has broker entry metadata behind its command. `at`:
-        offset of the command's end. `end`: end of the frame, or of the bytes that have come."""
+        offset at which the command ends. `end`: end of the frame, or of the bytes that have come so
+        far."""
         if entry_metadata_size(chunk, at, end):
             self._refuse("a SEND with broker entry metadata, which only brokers write")
 
     def compare(self, account: Account, stated: int, metadata: bytes | memoryview) -> None:
-        """Compare the count that a SEND states with that of its batch, which `metadata` describes.
+        """Compare the message count that a SEND states with the count in its metadata.
 
-        Raises `ViolationError` if they differ, or if no batch can hold so many; messages that the
-        client did not state are charged all the same. Raises `PeerError` if the metadata is too
-        large.
+        Raises `ViolationError` if the counts differ, or if no batch can hold so many messages;
+        messages that the client did not state are charged all the same. Raises `PeerError` if the
+        metadata is too large.
         """
         if len(metadata) > MOST_METADATA:
             raise PeerError(f"a SEND with {len(metadata)} bytes of metadata")

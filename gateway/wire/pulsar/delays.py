@@ -48,7 +48,8 @@ class _Waiting(NamedTuple):
 
 
 class Delays:
-    """The delayed requests of one pair. `decide`: decides a frame whose time has come."""
+    """The requests of one pair that rate limits delay. `decide`: returns the effects of a request
+    whose wait is over."""
 
     __slots__ = ("_client", "_decide", "_listener", "_queues", "_waiting")
 
@@ -69,7 +70,8 @@ class Delays:
         return len(self._waiting)
 
     def ask(self, kind: int, command: BaseCommand, frame: bytes, now: float) -> Effects | None:
-        """Return the effects that delay or refuse a client's frame; None: decide it now."""
+        """Return the effects that delay or refuse a client's frame; None if the frame need not
+        wait."""
         if kind not in REQUESTS:
             return None
         request = read_request(kind, command)
@@ -137,7 +139,8 @@ class Delays:
         return kind, read_request(kind, decode(frame, self._listener.bounds.fields))
 
     def clear(self) -> None:
-        """Forget all delayed requests of a pair that is over; its client gives the quota back."""
+        """Forget all delayed requests, because the pair has ended. Their bytes are given back with
+        the client's quota."""
         self._queues.clear()
         self._waiting.clear()
 

@@ -16,7 +16,7 @@ _total = Struct(">I").unpack_from
 
 @dataclass(frozen=True, slots=True)
 class PulsarEntry:
-    """See `contract.Entry`."""
+    """Opens Pulsar connections on one listener; see `contract.Entry`."""
 
     listener: ListenerContext
 

@@ -33,17 +33,18 @@ ones, are decoded and encoded again in 2 ms."""
 
 
 def check_command(frame: bytes, begin: int, end: int, kind: int, most: int) -> None:
-    """Check the number of fields of a command, which are at `frame[begin:end]`. `kind`: its type.
+    """Check the number of fields of the command whose fields are at `frame[begin:end]`. `kind`: the
+    command's type.
 
-    Raises `PeerError` if there are more than `most`, or if a field reaches beyond its message.
-    Commands of up to `CHECKED_FROM` bytes are not walked.
+    Raises `PeerError` if there are more than `most` fields, or if a field reaches beyond its
+    message. Commands of up to `CHECKED_FROM` bytes are not checked.
     """
     if end - begin > CHECKED_FROM:
         _check(frame, begin, end, _COMMANDS.get(kind, _NO_MESSAGES), most, "a command")
 
 
 def check_metadata(metadata: bytes, most: int) -> None:
-    """Check the number of fields of a message's metadata, as `check_command` does."""
+    """Check the number of fields of a message's metadata, and raise, as `check_command` does."""
     if len(metadata) > CHECKED_FROM:
         _check(metadata, 0, len(metadata), _METADATA, most, "metadata")
 

@@ -135,7 +135,8 @@ beyond the command, a decoder that does not check would read on there."""
 
 
 def kind_name(kind: int) -> str:
-    """Return the command's name in the specification, or its number."""
+    """Return the name that the specification gives a command type; the number of an unknown
+    type."""
     return Kind(kind).name if kind in KNOWN else f"command {kind}"
 
 
@@ -158,10 +159,11 @@ _TAGS = tuple(tag_of(kind) for kind in range(LAST_TYPE_OF_ONE_BYTE + 1))
 
 
 def find_body(chunk: bytes | bytearray, command: int, end: int, command_end: int) -> int:
-    """Return the offset of the fields of a canonical command with a type of one byte.
+    """Return the offset in `chunk` at which the fields of a command begin, if the command is
+    canonical and its type has one byte. Return 0 if it is not canonical, and -1 if too few bytes
+    have come to tell.
 
-    `command` and `command_end` are offsets in `chunk`, of which `end` bytes have come.
-    Return 0 if the command is not canonical, -1 if too few bytes have come to decide.
+    `command` and `command_end`: offsets of the command. `end`: offset up to which bytes have come.
     """
     at = command + 2
     here, short = (end, -1) if end < command_end else (command_end, 0)
@@ -185,7 +187,8 @@ def find_body(chunk: bytes | bytearray, command: int, end: int, command_end: int
 
 
 def split(frame: bytes) -> tuple[int, int, int]:
-    """Return the command type of a whole frame, and begin and end offsets of its command's fields.
+    """Return the command type of a whole frame, and the offsets at which the fields of its command
+    begin and end.
 
     Raises `PeerError` if the sizes are wrong, the command is not canonical, or bytes follow a
     command that has no payload.
@@ -238,7 +241,7 @@ PASS, COUNT, STOP = range(3)
 def actions(
     count: frozenset[Kind], stop: frozenset[Kind], *, unknown_pass: bool
 ) -> tuple[int, ...]:
-    """Return the action (`PASS`, `COUNT`, `STOP`) for each command type of one byte (0 to 127). The
-    actions of `count` prevail; unknown types stop unless `unknown_pass`."""
+    """Return the scanner's action (`PASS`, `COUNT`, `STOP`) for each command type from 0 to 127. A
+    type in both sets gets `COUNT`. Unknown types get `STOP`, or `PASS` with `unknown_pass`."""
     stopped = stop if unknown_pass else stop | (frozenset(range(128)) - KNOWN)
     return tuple(COUNT if n in count else STOP if n in stopped else PASS for n in range(128))

@@ -18,7 +18,7 @@ from gateway.wire.subject import Subject
 
 
 class Purpose(Enum):
-    """What a request asks the broker to do with an incarnation."""
+    """What a client's request asks of the broker about a producer or consumer."""
 
     OPEN = auto()
     UNSUBSCRIBE = auto()
@@ -34,7 +34,7 @@ NAMES = 3
 
 
 def bytes_kept(subject: Subject) -> int:
-    """Return an estimate of the bytes that a producer or consumer takes."""
+    """Return about how many bytes of memory a producer or consumer takes."""
     topic, subscription = _names(subject)
     wide = 1 if topic.isascii() and subscription.isascii() else 4
     return HANDLE + NAMES * wide * (len(topic) + len(subscription))
@@ -46,7 +46,8 @@ def _names(subject: Subject) -> tuple[str, str]:
 
 
 class Handle:
-    """One incarnation of a producer (`Action.PRODUCE`) or consumer (`Action.CONSUME`).
+    """One incarnation of a producer (`Action.PRODUCE`) or consumer (`Action.CONSUME`): its id, as
+    one request opened it.
 
     `requests`: the gateway's ids of its in-flight requests (see `Handles`). `confirmed`: the broker
     has accepted the opening request, and counts a consumer's permits since. `released`: its account
@@ -76,7 +77,8 @@ class Handle:
         self.close = b""
 
     def follow(self, event: Event) -> bool:
-        """Go to the next state at an event. Return False, and keep the state, if there is none."""
+        """Change the state as an event demands. Return False, and keep the state, if the event
+        changes nothing in this state."""
         following = NEXT[event].get(self.state)
         if following is None:
             return False
@@ -85,28 +87,30 @@ class Handle:
 
     @property
     def names(self) -> int:
-        """Return how many characters the names of topic and subscription have together."""
+        """Return how many characters the names of the topic and the subscription have together."""
         return sum(map(len, _names(self.account.subject)))
 
     def is_for(self, subject: Subject) -> bool:
-        """Return whether this incarnation has the topic and the subscription of a subject."""
+        """Return whether this producer or consumer has the topic and the subscription of a
+        subject."""
         own = self.account.subject
         return own.topic == subject.topic and own.subscription == subject.subscription
 
     @property
     def unanswered(self) -> int:
-        """Return the number of a producer's in-flight frames; 0 for a consumer."""
+        """Return how many frames of a producer have no receipt yet; 0 for a consumer."""
         return max(0, self.account.outstanding) if self.action is Action.PRODUCE else 0
 
     @property
     def awaits_opening(self) -> bool:
-        """Return whether this incarnation is abandoned and the broker may yet open it. A close by
-        the broker then means the previous incarnation."""
+        """Return whether this incarnation is abandoned, but the broker may still open it. If so, a
+        close by the broker means the previous incarnation with the same id."""
         return self.state is State.ABANDONED and bool(self.requests)
 
 
 class Awaited(NamedTuple):
-    """An in-flight request about an incarnation. `request_id`: the client's id of it."""
+    """An in-flight request about a producer or consumer. `request_id`: the id that the client gave
+    the request."""
 
     handle: Handle
     purpose: Purpose
@@ -163,38 +167,39 @@ class Handles:
 
     @property
     def are_left(self) -> bool:
-        """Return whether no incarnations are left here, except abandoned ones."""
+        """Return whether all producers and consumers of this pair have left, abandoned ones not
+        counted."""
         return all(handle.state is State.ABANDONED for handle in self)
 
     def table(self, action: Action) -> IdTable[Handle]:
-        """Return the incarnations of producers, or of consumers, by id."""
+        """Return the pair's producers (`Action.PRODUCE`) or consumers, by id."""
         return self.producers if action is Action.PRODUCE else self.consumers
 
     def of(self, account: Account) -> Handle | None:
-        """Return the incarnation that has this account; None if it is over."""
+        """Return the producer or consumer that has this account; None if it no longer exists."""
         handle = self.table(account.action).get(account.id)
         return handle if handle is not None and handle.account is account else None
 
     def put(self, handle: Handle) -> None:
-        """Add an incarnation, whose id must be free."""
+        """Add a producer or consumer. Its id must be free."""
         self.table(handle.action).put(handle.id, handle)
         handle.account.id = handle.id
         self.names += handle.names
         self._quota.take(bytes_kept(handle.account.subject))
 
     def draw(self) -> int:
-        """Return a new request id of the gateway's own."""
+        """Return a new id for a request to the broker."""
         own = self._first + self._drawn
         self._drawn += 1
         return own
 
     def is_own(self, request_id: int) -> bool:
-        """Return whether a request id is one that `draw` returned."""
+        """Return whether `draw` has returned this request id."""
         return self._first <= request_id < self._first + self._drawn
 
     def awaits(self, handle: Handle, request_id: int, purpose: Purpose) -> int:
-        """Begin to await the response to a client's request about an incarnation. Return the
-        request's id towards the broker."""
+        """Begin to wait for the response to a client's request about a producer or consumer. Return
+        the id under which the request is sent to the broker."""
         own = self.draw()
         self._await(own, Awaited(handle, purpose, request_id))
         return own
@@ -206,17 +211,21 @@ class Handles:
         awaited.handle.requests += (own,)
 
     def openings(self, handle: Handle) -> list[int]:
-        """Return the gateway's ids of the requests that may yet open this incarnation."""
+        """Return the ids, at the broker, of in-flight requests that may still open this producer or
+        consumer."""
         return [own for own in handle.requests if self._awaited[own].purpose is Purpose.OPEN]
 
     def client_ids(self, handle: Handle) -> list[int]:
-        """Return the client's ids of this incarnation's in-flight requests."""
+        """Return the ids that the client gave the in-flight requests about this producer or
+        consumer."""
         return [self._awaited[own].request_id for own in handle.requests]
 
     def answered(self, own: int, *, more: bool = False) -> Awaited | None:
-        """Return the in-flight request to which the broker responds; None if it is not known here.
+        """Return the in-flight request to which the broker responds; None if no request with this
+        id is in flight.
 
-        `own`: the gateway's id of it. `more`: another response to the same request will follow.
+        `own`: the request's id at the broker. `more`: another response to the same request will
+        follow.
         """
         awaited = self._awaited.get(own)
         if awaited is not None and not more:
@@ -231,15 +240,16 @@ class Handles:
         return awaited
 
     def passes(self, request_id: int) -> int:
-        """Begin to await the response to a client's request about no incarnation. Return the
-        request's id towards the broker."""
+        """Begin to wait for the response to a client's request that concerns no producer or
+        consumer known here. Return the id under which the request is sent to the broker."""
         own = self.draw()
         self._orphan(own, request_id)
         return own
 
     def orphan(self, own: int) -> int | None:
-        """Return the client's id of a request about no incarnation, and forget the request; None if
-        it is not known here. `own`: the gateway's id of it."""
+        """Return the client's id of a request that concerns no producer or consumer known here, and
+        forget the request; None if there is no such request. `own`: the request's id at the
+        broker."""
         return None if self._orphans is None else self._orphans.pop(own, None)
 
     def _orphan(self, own: int, request_id: int) -> None:
@@ -250,8 +260,8 @@ class Handles:
             self._orphans.popitem(last=False)
 
     def keep(self, handle: Handle, requests: Iterable[int]) -> None:
-        """Keep only `requests` as in-flight requests of this incarnation. Responses to its others
-        still reach the client, and change nothing else."""
+        """Wait only for the responses to `requests` about this producer or consumer. Responses to
+        its other requests are still forwarded to the client, and change nothing else."""
         kept = {own: self._awaited.pop(own) for own in requests}
         handle.requests = tuple(own for own in handle.requests if own not in kept)
         self._forget(handle)
@@ -264,7 +274,8 @@ class Handles:
         handle.requests = ()
 
     def remove(self, handle: Handle) -> None:
-        """Forget an incarnation that is over. Responses to its requests still reach the client."""
+        """Forget a producer or consumer that no longer exists. Responses to its requests are still
+        forwarded to the client."""
         self.table(handle.action).pop(handle.id)
         self.names -= handle.names
         self._quota.give_back(bytes_kept(handle.account.subject))

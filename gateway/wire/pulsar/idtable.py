@@ -53,13 +53,13 @@ class IdTable(Generic[T]):
         ]
 
     def get(self, id: int) -> T | None:
-        """Return the value of this id; None if there is none."""
+        """Return the value under this id; None if there is no value."""
         if id < SMALL:
             return self.small.get(id)
         return None if self._large is None else self._large.get(id.to_bytes(_BYTES))
 
     def put(self, id: int, value: T) -> None:
-        """Put a value under this id, in place of any other."""
+        """Put a value under this id, in place of an earlier value."""
         if id < SMALL:
             if self.small is _NONE:
                 self.small = {}
@@ -70,7 +70,7 @@ class IdTable(Generic[T]):
         self._large[id.to_bytes(_BYTES)] = value
 
     def pop(self, id: int) -> T | None:
-        """Take the value of this id out, and return it; None if there is none."""
+        """Remove the value under this id, and return it; None if there is no value."""
         if id < SMALL:
             return self.small.pop(id, None)
         return None if self._large is None else self._large.pop(id.to_bytes(_BYTES), None)

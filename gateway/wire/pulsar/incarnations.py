@@ -81,15 +81,16 @@ client repeats a request after 30 s."""
 
 
 class Request(Protocol):
-    """A command to which the broker responds, by its request id."""
+    """A command to which the broker responds under the same request id."""
 
     request_id: int
 
 
 class Incarnations:
-    """The incarnations of one pair. `broker`: its broker; None if an upstream gateway chose it.
+    """The producers and consumers of one pair. `broker`: the broker of this pair; None if an
+    upstream gateway chose the broker.
 
-    A method that takes a command and its frame decides that stop frame, and returns effects.
+    A method that takes a command and its frame returns what to do with that stop frame.
     """
 
     __slots__ = (
@@ -128,13 +129,15 @@ class Incarnations:
     # -- opening -----------------------------------------------------------------------------
 
     def producer(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the client's PRODUCER: admit it and forward it, or refuse it."""
+        """Return what to do with the client's PRODUCER: admit the producer and forward the command,
+        or refuse it."""
         request = command.producer
         subject = self._client.about(text(request.topic))
         return self._open(Action.PRODUCE, subject, request.producer_id, command, request, now)
 
     def subscribe(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the client's SUBSCRIBE: admit it and forward it, or refuse it."""
+        """Return what to do with the client's SUBSCRIBE: admit the consumer and forward the
+        command, or refuse it."""
         request = command.subscribe
         subscription = text(request.subscription)
         subject = self._client.about(text(request.topic), subscription)
@@ -212,7 +215,8 @@ class Incarnations:
         return self._listener.services.admit(action, subject, again=again)
 
     def producer_success(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the broker's PRODUCER_SUCCESS: the producer is open, or waits to be."""
+        """Return what to do with the broker's PRODUCER_SUCCESS: forward it. The producer is open
+        now, or waits for exclusive access."""
         response = command.producer_success
         # A producer that is not ready gets another response later: ready, or an error.
         awaited = self.handles.answered(response.request_id, more=not response.producer_ready)
@@ -225,7 +229,9 @@ class Incarnations:
         return (Replace(encode(command)),)
 
     def success(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the broker's SUCCESS, which may respond to any request of the client."""
+        """Return what to do with the broker's SUCCESS. That depends on the request to which it
+        responds: the client's SUBSCRIBE, UNSUBSCRIBE or close, a close by the gateway itself, or
+        any other request of the client."""
         request_id = command.success.request_id
         moved = self._moved(request_id)
         if moved is not None:
@@ -273,7 +279,9 @@ class Incarnations:
                 self._stopwatch.opened(handle.account, latencies)
 
     def error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the broker's ERROR, which may respond to any request of the client."""
+        """Return what to do with the broker's ERROR. That depends on the request to which it
+        responds: the client's PRODUCER, SUBSCRIBE, UNSUBSCRIBE or close, a close by the gateway
+        itself, or any other request of the client."""
         request_id = command.error.request_id
         moved = self._moved(request_id)
         if moved is not None:
@@ -311,7 +319,8 @@ class Incarnations:
     # -- closing, by the client --------------------------------------------------------------
 
     def close_producer(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the client's CLOSE_PRODUCER, which waits behind queued frames of the producer."""
+        """Return what to do with the client's CLOSE_PRODUCER: forward it. If SENDs of the producer
+        wait in the gateway, it waits behind them."""
         close = command.close_producer
         handle = self.handles.producers.get(close.producer_id)
         if handle is not None and handle.state is State.OPEN and handle.account.is_waiting:
@@ -320,7 +329,7 @@ class Incarnations:
         return self._close(handle, command, close)
 
     def close_consumer(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the client's CLOSE_CONSUMER: forward it."""
+        """Return what to do with the client's CLOSE_CONSUMER: forward it."""
         close = command.close_consumer
         return self._close(self.handles.consumers.get(close.consumer_id), command, close)
 
@@ -337,7 +346,7 @@ class Incarnations:
         return (self._forward(handle, Purpose.CLOSE, command, request),)
 
     def unsubscribe(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the client's UNSUBSCRIBE: forward it."""
+        """Return what to do with the client's UNSUBSCRIBE: forward it."""
         request = command.unsubscribe
         handle = self.handles.consumers.get(request.consumer_id)
         if handle is None or not handle.follow(Event.UNSUBSCRIBED):
@@ -347,7 +356,8 @@ class Incarnations:
     # -- closing, by the broker --------------------------------------------------------------
 
     def producer_closed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the broker's CLOSE_PRODUCER, which waits for receipts; see `closing`."""
+        """Return what to do with the broker's CLOSE_PRODUCER: forward it to the client, but first
+        wait a while for the receipts that have not come yet; see `closing`."""
         handle = self.handles.producers.get(command.close_producer.producer_id)
         is_open = handle is not None and handle.state is State.OPEN
         if handle is not None and is_open and handle.unanswered and not handle.requests:
@@ -374,7 +384,8 @@ class Incarnations:
         return self._tell(handle) if handle is not None and handle.state is State.CLOSED else ()
 
     def consumer_closed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the broker's CLOSE_CONSUMER: forward it, and end the consumer."""
+        """Return what to do with the broker's CLOSE_CONSUMER: forward it. The consumer is
+        forgotten, unless the client has asked meanwhile to open it again."""
         handle = self.handles.consumers.get(command.close_consumer.consumer_id)
         return self._closed(handle, command, frame)
 
@@ -413,7 +424,8 @@ class Incarnations:
         return (Discard(handle.account),)
 
     def migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Forward a TOPIC_MIGRATED, which names the gateway of the topic's new cluster."""
+        """Forward a TOPIC_MIGRATED, in which the broker's URL was replaced by that of the other
+        cluster's gateway. A close of the same producer that still waits is sent first."""
         return (*self._tell_first(self._migrating(command)), Replace(encode(command)))
 
     def _migrating(self, command: BaseCommand) -> Handle | None:
@@ -423,10 +435,11 @@ class Incarnations:
         return table.get(news.resource_id)
 
     def withhold_migration(self, command: BaseCommand) -> Effects:
-        """Withhold a TOPIC_MIGRATED that leads to a cluster without a gateway.
+        """Return the effects that withhold a TOPIC_MIGRATED, because no gateway of the other
+        cluster is known.
 
-        The broker may send it instead of a response to PRODUCER or SUBSCRIBE. Then the gateway
-        responds with an ERROR, or the client would wait.
+        The broker may send the command instead of a response to PRODUCER or SUBSCRIBE. Then the
+        gateway responds with an ERROR, or the client would wait.
         """
         handle = self._migrating(command)
         if handle is None or handle.state not in PENDING or not handle.requests:
@@ -443,7 +456,8 @@ class Incarnations:
     # -- SENDs and their responses -------------------------------------------------------------
 
     def send(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide a SEND that the scanner did not let pass: forward, hold, refuse or drop it."""
+        """Return what to do with a SEND at which the scanner stopped: forward, hold, refuse or drop
+        it."""
         handle = self.handles.producers.get(command.send.producer_id)
         if handle is None or handle.state is not State.OPEN:
             return DROP  # the client repeats it elsewhere, since it gets no receipt
@@ -460,7 +474,7 @@ class Incarnations:
         return FORWARD
 
     def send_error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the broker's SEND_ERROR, which counts as a receipt."""
+        """Return what to do with the broker's SEND_ERROR: forward it, and count it as a receipt."""
         handle = self.handles.producers.get(command.send_error.producer_id)
         if handle is not None:
             handle.account.receipts += 1  # no other response to that SEND will come
@@ -470,8 +484,8 @@ class Incarnations:
     # -- permits -----------------------------------------------------------------------------
 
     def flow(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the client's FLOW: pass on as many permits as limits allow. A FLOW is a stop frame
-        only if rules may limit clients."""
+        """Return what to do with the client's FLOW: forward as many permits as limits allow. A FLOW
+        is a stop frame only if rules may limit clients."""
         handle = self.handles.consumers.get(command.flow.consumer_id)
         if handle is None or handle.state is State.ABANDONED or self._permits is None:
             return DROP  # the broker has no such consumer, or its client does not know of it
@@ -587,9 +601,9 @@ class Incarnations:
     # -- leaving -----------------------------------------------------------------------------
 
     def leave(self, now: float) -> tuple[Effects, bool]:
-        """Take one more step of moving all incarnations to another gateway; see `closing` for the
-        order of steps. Return the effects, and whether some incarnations are still here.
-        """
+        """Take one more step of moving all producers and consumers to another gateway; see
+        `closing` for the order of steps. Return the effects, and whether some producers or
+        consumers have not left yet."""
         leaving = self._leaving = self._leaving or self._begin_leaving()
         handles = tuple(islice(self._to_leave or (), LEFT_AT_ONCE))
         if not handles:
@@ -600,7 +614,8 @@ class Incarnations:
 
     @property
     def have_left(self) -> bool:
-        """Return whether the gateway drains and all incarnations have left."""
+        """Return whether the client is being moved to another gateway, and all its producers and
+        consumers have left."""
         return self._to_leave is not None and self.handles.are_left
 
     # -- revoking ----------------------------------------------------------------------------

@@ -52,7 +52,8 @@ _Table = dict[int, _Lookup]
 
 
 class Lookups:
-    """The lookups of one pair. The methods return effects, as `contract.Session.decide` does."""
+    """The in-flight lookups of one pair. Methods return effects, as `contract.Session.decide`
+    does."""
 
     __slots__ = ("_chased", "_client", "_in_flight", "_kept", "_listener", "_number")
 
@@ -71,7 +72,8 @@ class Lookups:
     # -- from the client ---------------------------------------------------------------------
 
     def ask(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the client's LOOKUP: forward it and keep it until its response, or refuse it."""
+        """Return what to do with the client's LOOKUP: forward it and remember it until its
+        response, or refuse it."""
         lookup = _Lookup(command.lookupTopic.request_id, frame)
         denial = self._denial(text(command.lookupTopic.topic), lookup)
         if self._listener.services.timed:
@@ -98,7 +100,8 @@ class Lookups:
     # -- from brokers ------------------------------------------------------------------------
 
     def answered(self, command: BaseCommand, now: float) -> Effects:
-        """Decide the broker's LOOKUP_RESPONSE: forward it rewritten, or chase its redirect."""
+        """Return what to do with the broker's LOOKUP_RESPONSE: forward it with addresses rewritten,
+        or follow its redirect in a job."""
         lookup = self._forget(self._in_flight, command.lookupTopicResponse.request_id)
         hop = next_hop(command.lookupTopicResponse, tls=self._listener.brokers_tls)
         if hop is None or lookup is None:
@@ -117,8 +120,8 @@ class Lookups:
         return (Drop(), Start(chase, partial(self._chase_over, number)))
 
     def failed(self, request_id: int, now: float) -> None:
-        """Forget a lookup, because the broker responded to its request id with ERROR. Ids of other
-        requests are ignored."""
+        """Forget the lookup with this request id, because the broker responded to it with ERROR.
+        The id may be that of another request; then nothing happens."""
         lookup = self._forget(self._in_flight, request_id)
         if lookup is not None:
             self._over(lookup, LookupOutcome.FAILED, now)
@@ -142,7 +145,8 @@ class Lookups:
         return (Inject(Direction.TO_CLIENT, response),)
 
     def clear(self) -> None:
-        """Forget all lookups of a pair that is over; its client gives the quota back."""
+        """Forget all lookups, because the pair has ended. Their bytes are given back with the
+        client's quota."""
         self._in_flight = self._chased = None
 
     def _remember(self, table: _Table | None, key: int, lookup: _Lookup) -> _Table:

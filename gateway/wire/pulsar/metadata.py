@@ -42,11 +42,11 @@ NOWHERE = 1 << 64
 def find_metadata(
     chunk: bytes | bytearray, at: int, frame_end: int, end: int
 ) -> tuple[int, int] | None:
-    """Return the begin and end offsets of the metadata behind a command that ends at `at`; None if
-    too few bytes have come.
+    """Return the offsets in `chunk` at which the metadata of a SEND or MESSAGE begins and ends;
+    None if too few bytes have come to tell.
 
-    `frame_end`: end of the SEND or MESSAGE; `end`: end of the bytes that have come. The metadata is
-    empty if its sizes are wrong.
+    `at`: end of the command. `frame_end`: end of the frame. `end`: end of the bytes that have come.
+    If the sizes in the frame are wrong, both offsets are equal.
     """
     nowhere = at, at
     if at + 6 > frame_end:
@@ -71,8 +71,8 @@ def find_metadata(
 
 
 def entry_metadata_size(chunk: bytes | bytearray, at: int, end: int) -> int:
-    """Return the bytes of the broker entry metadata, with its head, behind a command that ends at
-    `at`; 0 without any. `end`: end of the frame, or of the bytes that have come."""
+    """Return the bytes that broker entry metadata and its head take behind a command that ends at
+    `at`; 0 if there is none. `end`: end of the frame, or of the bytes that have come."""
     if at + 6 > end or _magic(chunk, at)[0] != BROKER_ENTRY_MAGIC:
         return 0
     size: int = _size(chunk, at + 2)[0]
@@ -87,14 +87,16 @@ def metadata_of(frame: bytes) -> memoryview:
 
 
 def count_messages(chunk: bytes | bytearray, at: int, end: int) -> int:
-    """Return the message count of whole metadata at `chunk[at:end]`."""
+    """Return the number of messages that the metadata at `chunk[at:end]` states. The metadata is
+    whole."""
     if end - at > LARGE:
         return as_count(walk_large(chunk, at, end, _NUM_MESSAGES, 1)[1])
     return as_count(walk_fields(chunk, at, end, _NUM_MESSAGES, 1)[1])
 
 
 def as_count(number: int) -> int:
-    """Return the message count that the varint of an int32 states; 1 if it is no valid count."""
+    """Return the number of messages that a varint states, read as an int32; 1 if that is no valid
+    number of messages."""
     number &= 0xFFFFFFFF
     return number if 0 < number < 1 << 31 else 1
 
@@ -102,10 +104,10 @@ def as_count(number: int) -> int:
 def walk_fields(
     chunk: bytes | bytearray, at: int, end: int, wanted: int, value: int
 ) -> tuple[int, int]:
-    """Walk the protobuf fields at `chunk[at:end]`, looking for numbers with the tag `wanted`.
+    """Walk over the protobuf fields at `chunk[at:end]`, and look for numbers with the tag `wanted`.
 
-    Return the offset where the walk ended, and the last such number, or `value` without one. The
-    walk ends at `end`; at the begin of a field whose head is truncated (at most 20 bytes before
+    Return the offset at which the walk ended, and the last such number; `value` if there is none.
+    The walk ends at `end`; at the begin of a field whose head is truncated (at most 20 bytes before
     `end`); beyond `end` if a field's content is truncated; at `NOWHERE` if the bytes are not
     protobuf. Flat on purpose.
     """
@@ -144,10 +146,11 @@ def walk_fields(
 def walk_large(
     chunk: bytes | bytearray, at: int, end: int, wanted: int, value: int, heads: int = _HEADS
 ) -> tuple[int, int, int]:
-    """Do the same as `walk_fields`, but end at `NOWHERE` after `heads` bytes of tags, lengths and
-    numbers. Return also how many of these bytes are left.
+    """Walk over protobuf fields as `walk_fields` does, but end at `NOWHERE` after `heads` bytes of
+    tags, lengths and numbers. Return also how many of the `heads` bytes are left.
 
-    Slower by the field, but bounded: a producer may send megabytes of the smallest fields.
+    This is slower for each field, but bounded: a producer may send megabytes of the smallest
+    fields.
     """
     while at < end:
         begin = at
@@ -181,7 +184,8 @@ def walk_large(
 
 
 def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
-    """Return a varint and the offset behind it: -1 if truncated, `NOWHERE` if invalid."""
+    """Return the varint at `at`, and the offset behind it: -1 if the varint is truncated, `NOWHERE`
+    if it is invalid."""
     if at < end and chunk[at] < 128:
         return chunk[at], at + 1
     value = shift = 0
@@ -195,11 +199,11 @@ def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
 
 
 class EntryWalk:
-    """Skips broker entry metadata of any length as its pieces pass, and then goes on as a
-    `MetadataWalk`. Keeps at most the head of the metadata.
+    """Skips the broker entry metadata of a MESSAGE, of any length, piece by piece, and continues as
+    a `MetadataWalk`. It keeps no more than the head of the metadata in memory.
 
-    `size`: bytes of the broker entry metadata with its head; `frame`: bytes behind the command.
-    `count`: called with the number of messages at the end.
+    `size`: bytes of the broker entry metadata with its head; `frame`: bytes of the frame behind the
+    command. `count`: called with the number of messages when the metadata ends.
     """
 
     __slots__ = ("_count", "_frame", "_kept", "_skip")
@@ -213,7 +217,8 @@ class EntryWalk:
     def feed(
         self, chunk: bytes | bytearray, start: int, end: int
     ) -> EntryWalk | MetadataWalk | None:
-        """Walk on through `chunk[start:end]`. Return the walk that goes on; None at the end."""
+        """Read the next piece of the frame, `chunk[start:end]`. Return the walk to which the piece
+        after it belongs; None if the metadata has ended."""
         skipped = min(self._skip, end - start)
         self._skip -= skipped
         start += skipped
@@ -227,9 +232,11 @@ class EntryWalk:
 
 
 class MetadataWalk:
-    """Walks metadata of any length as its pieces pass, keeping at most a truncated field's head.
+    """Reads a MESSAGE's metadata, of any length, piece by piece. It keeps no more than the head of
+    one field in memory.
 
-    `size`: bytes of the metadata. `count`: called with the number of messages after the last byte.
+    `size`: bytes of the metadata. `count`: called with the number of messages when the metadata
+    ends.
     """
 
     __slots__ = ("_count", "_cut", "_heads", "_left", "_number", "_skip")
@@ -243,7 +250,8 @@ class MetadataWalk:
         self._heads = _HEADS
 
     def feed(self, chunk: bytes | bytearray, start: int, end: int) -> MetadataWalk | None:
-        """Walk on through `chunk[start:end]`. Return the walk itself; None at the end."""
+        """Read the next piece of the metadata, `chunk[start:end]`. Return this walk; None if the
+        metadata has ended."""
         take = min(end - start, self._left)
         self._left -= take
         skipped = min(self._skip, take)

@@ -113,7 +113,8 @@ class Sizes:
         self._average = self._largest = 0.0
 
     def see(self, account: Account) -> bool:
-        """Learn the size of the messages since the last call; return whether there were any."""
+        """Learn the sizes of the messages delivered since the last call. Return whether there were
+        any."""
         messages = account.messages - self._messages
         if not messages:
             return False
@@ -126,11 +127,11 @@ class Sizes:
 
     @property
     def average(self) -> float:
-        """Return the average bytes of recent messages; 0 before the first."""
+        """Return the average size of recent messages, in bytes; 0 before the first message."""
         return self._average
 
     def fitting(self, account: Account) -> int:
-        """Return how many messages fit into the allowance of bytes. Call `see` before."""
+        """Return how many messages fit into the account's allowance of bytes. Call `see` first."""
         left = account.bytes_ceiling - account.bytes
         return int(min(left / self._average, (left + FAR_BYTES) / self._largest))
 
@@ -176,32 +177,36 @@ class ConsumerPermits:
 
     @property
     def outstanding(self) -> int:
-        """Return how many permits the broker should still have."""
+        """Return how many permits the broker should have: those that were forwarded, less the
+        messages delivered."""
         return self.passed - self.account.messages
 
     @property
     def is_first(self) -> bool:
-        """Return whether no message was counted yet, and `passed` is not below zero."""
+        """Return whether no message of this consumer was counted yet; False also if `passed` is
+        below zero."""
         return not self.account.messages and self.passed >= 0
 
     def want(self, permits: int) -> None:
-        """Add the permits of a FLOW of the client."""
+        """Add the permits of a client's FLOW to those that wait here."""
         self.wanted += permits
         self.queue = max(self.queue, permits)
 
     def run_ahead(self, burst: Burst) -> None:
-        """Set how many permits may run ahead. `burst`: messages and bytes that may come at once."""
+        """Set how many permits the broker may have beyond the allowance. `burst`: messages and
+        bytes that may pass at once."""
         fitting = burst.bytes // max(LEAST_SIZE, round(self._sizes.average))
         self.ahead = max(1, min(burst.messages, fitting))
 
     def see(self, now: float) -> None:
-        """Learn the sizes of the messages delivered since the last call, if there are any."""
+        """Learn the sizes of the messages delivered since the last call, and when they came."""
         if self._sizes.see(self.account):
             self.quiet_since = now
             self.probed = 0
 
     def take(self, now: float) -> int:
-        """Take and return the number of permits that may go to the broker now."""
+        """Return how many permits may be forwarded to the broker now, and count them as
+        forwarded."""
         due = self._due()
         if not due and self.can_doubt and now >= self.quiet_since + QUIET:
             due = self._doubted(now)
@@ -232,7 +237,8 @@ class ConsumerPermits:
 
     @property
     def can_doubt(self) -> bool:
-        """Return whether permits wait here, and it is doubtful that the broker has any."""
+        """Return whether permits wait here while the broker may have none left, although by the
+        gateway's count it has some."""
         if not self.wanted or self.parked or not self.account.messages or self.outstanding <= 0:
             return False
         return self._uncounted > 0 or self.probed < self.queue // 2
@@ -261,7 +267,7 @@ class ConsumerPermits:
 
 
 class Permits:
-    """The permits of all consumers of one pair, where rules may limit them."""
+    """The permits of all consumers of one pair; used if rules may limit consumers."""
 
     __slots__ = (
         "_all",
@@ -287,7 +293,8 @@ class Permits:
         self._is_timed = False
 
     def ask(self, id: int, account: Account, permits: int, now: float) -> Effects:
-        """Decide the client's FLOW of `permits` for a consumer that the broker has open."""
+        """Return what to do with the client's FLOW of `permits` for a consumer that is open at the
+        broker."""
         if account.is_endless and account not in self._all:
             return FORWARD
         consumer = self._wanting(id, account, permits)
@@ -298,7 +305,8 @@ class Permits:
         return (verdict, *more, Attend())
 
     def ask_early(self, handle: Handle, permits: int) -> Effects:
-        """Decide the client's FLOW of `permits` for a consumer whose SUBSCRIBE is in flight."""
+        """Return what to do with the client's FLOW of `permits` for a consumer whose SUBSCRIBE has
+        no response yet."""
         account = handle.account
         if handle.state in REPLACING:
             self._wanting(handle.id, account, permits).parked = True
@@ -314,13 +322,15 @@ class Permits:
         return consumer
 
     def park(self, account: Account) -> None:
-        """Keep an open consumer's permits back until the broker responds to its new SUBSCRIBE."""
+        """Forward no permits of an open consumer until the broker responds to the consumer's new
+        SUBSCRIBE."""
         consumer = self._all.get(account)
         if consumer is not None:
             consumer.parked = True
 
     def confirm(self, account: Account, now: float) -> Effects:
-        """Return the effects that pass on parked permits, after the broker's response."""
+        """Return the effects that forward a consumer's parked permits, because the broker has
+        responded to its SUBSCRIBE."""
         consumer = self._all.get(account)
         if consumer is None or not consumer.parked:
             return ()
@@ -330,8 +340,9 @@ class Permits:
         return (*passed, *more, Attend())
 
     def delivered(self, now: float) -> Effects | None:
-        """Return the effects of a delivery or a grant: permits that may now go to the broker, and a
-        pause. None: no consumer waits for either event."""
+        """Return the effects after messages were delivered or allowance was granted: permits that
+        may now be forwarded to the broker, and a pause. None: no consumer waits for either
+        event."""
         stopped = self._look_at_watched(now) if self._watched else ()
         if not self._waiting:
             return stopped if self._watched else None
@@ -367,7 +378,7 @@ class Permits:
         return tuple(effects)
 
     def forget(self, account: Account) -> None:
-        """Forget a consumer whose incarnation is over."""
+        """Forget the permits of a consumer that is closed."""
         self._all.pop(account, None)
         self._waiting.pop(account, None)
         self._watched.pop(account, None)
@@ -444,7 +455,7 @@ class Permits:
 
 
 def flow(id: int, permits: int) -> bytes:
-    """Return a FLOW of the gateway's own, for the consumer with this id."""
+    """Return a FLOW of `permits`, made by the gateway, for the consumer with this id."""
     command = BaseCommand(type=BaseCommand.FLOW)
     command.flow.consumer_id = id
     command.flow.messagePermits = permits

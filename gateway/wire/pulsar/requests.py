@@ -37,7 +37,7 @@ class ClientRequest(NamedTuple):
 
 
 def read_request(kind: int, command: BaseCommand) -> ClientRequest:
-    """Return the request in a command, whose type (`kind`) is one of `REQUESTS`."""
+    """Return the request in a command. `kind`: the command's type, one of `REQUESTS`."""
     action, field, id = REQUESTS[kind]
     message = getattr(command, field)
     return ClientRequest((action, getattr(message, id)), message.request_id, message)
@@ -52,10 +52,10 @@ _BAD_TOPIC = Denial(
 
 
 def check_names(names: tuple[str, ...], longest: int) -> Denial | None:
-    """Return the denial of a request with these names, of which the first is the topic's; None if
-    they are accepted.
+    """Return a denial if a request's names are not accepted, else None. The first name is the
+    topic's.
 
-    Names of more than `longest` characters are refused, and topics that brokers of different
+    A name of more than `longest` characters is refused, and a topic that brokers of different
     versions would read differently. Raises `PeerError` for a name that is not UTF-8, which brokers
     would read as another name.
     """
@@ -68,9 +68,9 @@ def check_names(names: tuple[str, ...], longest: int) -> Denial | None:
 def refuse(
     kind: int, request: ClientRequest, denial: Denial, services: Services, *, by_error: bool = False
 ) -> Effects:
-    """Return the effects that drop a request and respond to it as a broker refuses such a request.
+    """Return the effects that refuse a request with the response with which a broker refuses it.
 
-    `by_error`: respond to a lookup with ERROR.
+    `by_error`: a lookup is refused with ERROR, not with LOOKUP_RESPONSE.
     """
     if kind == Kind.LOOKUP:
         services.looked_up(LookupOutcome.REFUSED)

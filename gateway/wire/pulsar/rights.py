@@ -21,7 +21,7 @@ Named = tuple[str, str | None]
 
 
 class Need(NamedTuple):
-    """The right that a command needs on each topic that it names. `field`: name of the command's
+    """The right that a client's command needs on each topic in it. `field`: name of the command's
     message. `topics`: returns the topics in that message."""
 
     right: Right
@@ -83,14 +83,15 @@ MOST_NAMED = 100
 
 
 def needs(kind: int) -> Iterator[Need]:
-    """Yield the needs of a command of this type; nothing if it is not in `NEEDS`."""
+    """Yield what a command of this type needs; nothing if the command needs no right."""
     for known in (NEEDS, ALSO):
         if kind in known:
             yield known[kind]
 
 
 class Listing(NamedTuple):
-    """A response that lists topics. `field`: its message; `lists`: the paths of the lists in it."""
+    """A broker's response that lists topics. `field`: name of the command's message; `lists`: the
+    paths of the lists of topics in that message."""
 
     field: str
     lists: tuple[str, ...]
@@ -187,8 +188,8 @@ _COPIED = ("request_id", "session_id", "txnid_least_bits", "txnid_most_bits")
 
 
 def response(kind: int, command: BaseCommand, denial: Denial) -> Effects:
-    """Return the effects that drop a request, and respond as a broker refuses such a request.
-    `kind`: its type, one of `NEEDS`."""
+    """Return the effects that refuse a request with the response with which a broker refuses it.
+    `kind`: the request's type, one of `NEEDS`."""
     request = getattr(command, NEEDS[kind].field)
     own = _ANSWERS.get(kind)
     if own is None:
@@ -207,12 +208,12 @@ def response(kind: int, command: BaseCommand, denial: Denial) -> Effects:
 
 
 def filtered(kind: int, command: BaseCommand, may_see: Callable[[str], bool]) -> bool:
-    """Remove the topics from a listing that a client may not see, and its hash. Return whether the
-    listing was changed.
+    """Remove from a broker's list the topics that the client may not see, and the list's hash.
+    Return whether the command was changed.
 
-    The hash is that of all topics, by which a client could confirm guessed topics. If only some
-    listings had a hash, that would tell which were filtered; so none has. Without a hash clients
-    get the whole list when they ask again.
+    The hash covers all topics, so a client could use it to confirm guessed topics. If only some
+    lists had a hash, that would tell which lists were filtered; so none has. Without a hash,
+    clients get the whole list when they ask again.
     """
     listing = LISTINGS[kind]
     changed = _without_hash(getattr(command, listing.field))
@@ -249,18 +250,19 @@ LIST_REQUESTS: Mapping[int, _ListRequest] = {
 
 
 def ask_for_all(kind: int, command: BaseCommand) -> None:
-    """Remove the hash of the client's last list from a request for a listing. By the
-    hash, brokers respond whether the list has changed: a client that guesses hashes could learn of
-    topics that it may not see."""
+    """Remove, from a client's request for a list of topics, the hash of the list that the client
+    has. By the hash brokers respond whether the list has changed, so a client that guesses hashes
+    could learn of topics that it may not see."""
     if kind in LIST_REQUESTS:
         field, hash = LIST_REQUESTS[kind]
         getattr(command, field).ClearField(hash)
 
 
 def refuse_list(kind: int, command: BaseCommand) -> Effects | None:
-    """Return the effects that refuse a request for a listing of the brokers' own topics; None if
-    the request is for others. These namespaces are named after brokers' addresses, which a client
-    could confirm by such a request. Raises `PeerError` for a name that is not UTF-8."""
+    """Return the effects that refuse a request for a list of the brokers' own topics; None if the
+    request is for other topics. The namespaces of brokers' own topics contain brokers' addresses,
+    which a client could confirm by such a request. Raises `PeerError` for a name that is not
+    UTF-8."""
     request = getattr(command, LIST_REQUESTS[kind].field)
     if not is_brokers_own(text(request.namespace)):
         return None

@@ -21,8 +21,7 @@ Rewrite = Callable[[Any, BaseCommand], bool]
 
 
 class Stops(Enum):
-    """The condition under which a known command is a stop frame. Commands without a row pass
-    unread."""
+    """When a known command is a stop frame. A command without a row is forwarded unread."""
 
     ALWAYS = auto()
     LIMITED = auto()  # only if rules may limit clients
@@ -33,9 +32,10 @@ class Stops(Enum):
 class Row(NamedTuple):
     """What the gateway does with one type of command in one direction.
 
-    `decide`: None if the command goes on, with broker addresses rewritten. `names`: returns the
-    names in it that are checked. `addresses`: rewrites its broker addresses. `text`: message and
-    field of its error text, from which broker addresses are removed.
+    `decide`: returns what to do with the command; None: the command is forwarded, with broker
+    addresses rewritten. `names`: returns the names in the command that are checked. `addresses`:
+    rewrites the broker addresses in the command. `text`: message and field of the command's error
+    text, from which broker addresses are removed.
     """
 
     direction: Direction
@@ -48,7 +48,8 @@ class Row(NamedTuple):
 
 
 class Commands:
-    """All rows of the table, in `rows` by direction and command type."""
+    """The table of what the gateway does with each command. `rows`: by direction and command
+    type."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows: dict[Direction, dict[int, Row]] = {direction: {} for direction in Direction}
@@ -64,7 +65,7 @@ class Commands:
         }
 
     def that_stop(self, stops: Stops) -> Mapping[Direction, frozenset[Kind]]:
-        """Return the command types whose rows have this value of `stops`, by direction."""
+        """Return the command types, by direction, whose rows have this value of `stops`."""
         return {
             direction: frozenset(row.kind for row in rows.values() if row.stops is stops)
             for direction, rows in self.rows.items()
@@ -73,8 +74,8 @@ class Commands:
     def actions(
         self, direction: Direction, *, unknown_pass: bool, limited: bool
     ) -> tuple[int, ...]:
-        """Return a scanner's action for each command type (see `frames.actions`). All pairs share
-        the tuples."""
+        """Return the scanner's action for each command type in a direction (see `frames.actions`).
+        All pairs share the returned tuples."""
         return self._actions[direction, unknown_pass, limited]
 
     def _for_scanner(

@@ -137,7 +137,8 @@ _PLAIN_TAIL_PROOF = int.from_bytes(b"\x00\x18\x80\x80\x80\x80\x80\x00")
 
 
 class Shape(NamedTuple):
-    """How to read a SEND of a layout in one call; see the theory of operation."""
+    """How one call reads a SEND that has the same layout as an earlier SEND; see "Shapes" in this
+    module's docstring."""
 
     unpack: Callable[[bytearray, int], tuple[Any, ...]]
     mask: int
@@ -194,8 +195,8 @@ class _FrameScanner:
 
 
 class ToBrokerScanner(_FrameScanner):
-    """Scans frames to the broker: counts SENDs per producer, and halts at a SEND whose producer is
-    not open or has no allowance left."""
+    """Scans frames to the broker: counts each producer's SENDs, and stops at a SEND whose producer
+    is not open or has no allowance left."""
 
     __slots__ = (
         "_account",
@@ -484,8 +485,8 @@ class ToBrokerScanner(_FrameScanner):
 
 
 class ToClientScanner(_FrameScanner):
-    """Scans frames to the client: counts MESSAGEs per consumer and receipts per producer. Frames of
-    unknown ids pass."""
+    """Scans frames to the client: counts each consumer's MESSAGEs and each producer's receipts.
+    Frames of unknown consumers and producers are forwarded too."""
 
     __slots__ = (
         "_command_bound",
@@ -684,7 +685,8 @@ def _refuse(kind: Kind, size: int) -> NoReturn:
 
 
 def id_of(chunk: bytearray, command: int, end: int) -> int:
-    """Return the id of a whole command, which is its field 1; -1 without one.
+    """Return the number in field 1 of a whole command, which is the id of its producer or consumer;
+    -1 if the command has no such field.
 
     Raises `PeerError` if the command is not canonical.
     """

@@ -20,16 +20,15 @@ if COMPILED:
 
 
 class ProducerScanner(Scanner, Protocol):
-    """Scans the frames of a client. SENDs of open producers are counted and pass while their
-    accounts have allowance; all other SENDs are stop frames. The permits of open consumers' FLOWs
-    are counted unless FLOWs are stop frames.
-    """
+    """Scans the frames of a client. SENDs of open producers are counted, and forwarded while the
+    producer's account has allowance; all other SENDs are stop frames. The permits in FLOWs of open
+    consumers are counted, unless FLOWs are stop frames."""
 
     def open_producer(self, producer_id: int, account: Account) -> None:
-        """Let SENDs of this producer pass from now on, while its account has allowance."""
+        """From now on forward SENDs of this producer, while its account has allowance."""
 
     def close_producer(self, producer_id: int) -> None:
-        """Stop at SENDs of this producer from now on."""
+        """From now on treat each SEND of this producer as a stop frame."""
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Holding`."""
@@ -40,29 +39,28 @@ class ProducerScanner(Scanner, Protocol):
 
 class ConsumerScanner(Scanner, Protocol):
     """Scans the frames of a broker: counts the MESSAGEs of open consumers and the receipts of open
-    producers. Other MESSAGEs pass too, and count for the account of unknown consumers; other
-    receipts pass uncounted.
-    """
+    producers. MESSAGEs of unknown consumers are forwarded too, and counted together in one account;
+    receipts of unknown producers are forwarded and not counted."""
 
     def open_consumer(self, consumer_id: int, account: Account) -> None:
-        """Count MESSAGEs of this consumer for its account from now on."""
+        """From now on count MESSAGEs of this consumer in its account."""
 
     def close_consumer(self, consumer_id: int) -> None:
-        """Count MESSAGEs of this consumer for the unknown account from now on."""
+        """From now on count MESSAGEs of this consumer in the account of unknown consumers."""
 
     def open_producer(self, producer_id: int, account: Account) -> None:
-        """Count receipts of this producer for its account from now on."""
+        """From now on count receipts of this producer in its account."""
 
     def close_producer(self, producer_id: int) -> None:
-        """Count no receipts of this producer from now on."""
+        """From now on do not count receipts of this producer."""
 
 
 Scanners = tuple[ProducerScanner, ConsumerScanner]
 
 
 def load(*, verify: bool) -> None:
-    """Import the modules that `scanners` needs before any connection: a connection that has the
-    last file descriptor could not."""
+    """Import the modules that `scanners` needs, before the first connection: an import later would
+    fail if a connection has taken the process's last file descriptor."""
     if verify:
         import gateway.wire.pulsar.checksums  # noqa: F401
 

@@ -19,8 +19,9 @@ _TEXT = "more is sent than the limit of this gateway allows, and too much waits 
 
 
 def is_refused(account: Account, messages: int, size: int) -> bool:
-    """Return whether a SEND must be refused, because the frames of its account that wait have
-    reached their bounds. `messages`: of the SEND; `size`: bytes of its frame."""
+    """Return whether a SEND must be refused: with this SEND, the waiting frames of its account
+    would exceed their bounds. `messages`: number of messages in the SEND; `size`: bytes of its
+    frame."""
     patience = account.patience
     if patience is None or not account.queued:
         return False
@@ -31,14 +32,15 @@ def is_refused(account: Account, messages: int, size: int) -> bool:
 
 
 def refusal(command: BaseCommand) -> bytes:
-    """Return the SEND_ERROR for a SEND beyond a limit."""
+    """Return the SEND_ERROR that refuses a SEND because it is beyond a limit."""
     return _send_error(command, ServerError.NotAllowedError, _TEXT)
 
 
 def damaged(command: BaseCommand) -> bytes:
-    """Return the SEND_ERROR for a SEND with a wrong checksum, as brokers send it.
+    """Return the SEND_ERROR that refuses a SEND because its checksum is wrong, as brokers send it.
 
-    A client checks its own copy: it sends the message again if the copy is intact, or fails it.
+    The client checks its own copy of the message: it sends an intact one again, and fails a damaged
+    one.
     """
     return _send_error(command, ServerError.ChecksumError, "Checksum failed at the gateway")
 

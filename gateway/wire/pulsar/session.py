@@ -244,12 +244,13 @@ class PulsarSession:
         return rights.response(kind, command, denial)
 
     def list_topics(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide a request for a list of topics: forward it, or refuse it for brokers' own
-        topics."""
+        """Return what to do with a client's request for a list of topics: forward it, or refuse it
+        if it asks for the brokers' own topics."""
         return rights.refuse_list(kind_of(frame), command) or FORWARD
 
     def listed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide a broker's list of topics: remove those that the client may not look up."""
+        """Return what to do with a broker's list of topics: forward it without the topics that the
+        client may not look up."""
         services, rewriter = self._listener.services, self._listener.rewriter
         if services.guarded:
             may = services.which(Right.LOOKUP, self._client.subject)
@@ -301,7 +302,8 @@ class PulsarSession:
         return end(EndReason.UNKNOWN_COMMAND, denial)
 
     def error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the broker's ERROR, which may respond to any request of the client."""
+        """Return what to do with the broker's ERROR. That depends on the request to which it
+        responds: any request of the client, or a request of the gateway's own."""
         self._lookups.failed(command.error.request_id, now)
         return self.incarnations.error(command, frame, now)
 
@@ -381,26 +383,26 @@ class PulsarSession:
     # -- lookups -----------------------------------------------------------------------------
 
     def lookup(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the client's LOOKUP; see `lookups`."""
+        """Return what to do with the client's LOOKUP; see `lookups.Lookups.ask`."""
         return self._lookups.ask(command, frame, now)
 
     def lookup_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the broker's LOOKUP_RESPONSE; see `lookups`."""
+        """Return what to do with the broker's LOOKUP_RESPONSE; see `lookups.Lookups.answered`."""
         return self._lookups.answered(command, now)
 
     # -- transactions ------------------------------------------------------------------------
 
     def end_transaction(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Forward the client's END_TXN, and do not leave before its response: a client that lost
-        the response would repeat the request, and be refused. Once all producers and consumers have
-        left, END_TXN is dropped."""
+        """Forward the client's END_TXN, and do not let the client be moved to another gateway
+        before the response: a client that lost the response would repeat the request, and be
+        refused. When all producers and consumers have left already, END_TXN is dropped."""
         if self.incarnations.have_left:
             return DROP
         self._ending += 1
         return FORWARD
 
     def transaction_ended(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the broker's END_TXN_RESPONSE: forward it, and count that it has come."""
+        """Forward the broker's END_TXN_RESPONSE, and note that one END_TXN fewer is in flight."""
         self._ending = max(0, self._ending - 1)
         return self._listener.rewriter.forwarded(command, frame)
 
@@ -415,20 +417,22 @@ class PulsarSession:
         raise PeerError("a second CONNECTED on one connection")
 
     def wrong_way(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Raise `PeerError` for a SEND of a broker or a MESSAGE of a client. If one of its fields
-        reached beyond the command, a decoder would read on in the payload."""
+        """Raise `PeerError` for a SEND that a broker sent, or a MESSAGE that a client sent. If a
+        field in such a command reached beyond the command, a decoder would read on in the
+        payload."""
         raise PeerError(f"a {kind_name(kind_of(frame))} from the side that receives them")
 
     def auth_challenge(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the broker's AUTH_CHALLENGE; see `auth_refresh`."""
+        """Return what to do with the broker's AUTH_CHALLENGE; see `auth_refresh.challenged`."""
         return auth_refresh.challenged(self._listener, self._client)
 
     def auth_response(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide the client's AUTH_RESPONSE; see `auth_refresh`."""
+        """Return what to do with the client's AUTH_RESPONSE; see `auth_refresh.responded`."""
         return auth_refresh.responded(self._listener, self._client, command, frame, now)
 
     def migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Decide a TOPIC_MIGRATED: let it name the other cluster's gateway, or withhold it."""
+        """Return what to do with a TOPIC_MIGRATED: forward it with the URL of the other cluster's
+        gateway, or withhold it if no such gateway is known."""
         if self._listener.rewriter.lead_to_other_cluster(command):
             return self.incarnations.migrated(command, frame, now)
         return self.incarnations.withhold_migration(command)

@@ -36,7 +36,8 @@ times within the 30 s that clients wait."""
 
 
 def is_far_beyond(account: Account) -> bool:
-    """Return whether a consumer is beyond its allowance by more than a usual message or batch."""
+    """Return whether a consumer has got more than its allowance, by more than a usual message or
+    batch."""
     return (
         account.bytes > account.bytes_ceiling + FAR_BYTES
         or account.messages > account.messages_ceiling + FAR_MESSAGES
@@ -44,7 +45,7 @@ def is_far_beyond(account: Account) -> bool:
 
 
 class Throttle:
-    """The pauses of one pair's broker connection."""
+    """Pauses reading from the broker of one pair."""
 
     __slots__ = ("_seconds", "_services", "_until")
 
@@ -54,11 +55,11 @@ class Throttle:
         self._until = float("-inf")
 
     def ask(self, account: Account, throttled_at: int, now: float) -> Effects:
-        """Return the effects that pause reading from the broker, because a consumer is far beyond
-        its allowance. There are none while an earlier pause lasts, if the consumer got nothing
-        since its last pause, or if its limits have room for more.
+        """Return the effects that pause reading from the broker, because a consumer has got far
+        more than its allowance. There are no effects while an earlier pause lasts, if the consumer
+        has got nothing since its last pause, or if its limits have room for more.
 
-        `throttled_at`: bytes that the consumer had got at its last pause.
+        `throttled_at`: how many bytes the consumer had got at its last pause.
         """
         if now < self._until or account.bytes == throttled_at or self._services.wants(account):
             return ()

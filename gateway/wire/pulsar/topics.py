@@ -41,9 +41,10 @@ _BLANK = re.compile(r"[\t-\r\x1c-\x20\u1680\u2000-\u2006\u2008-\u200a\u2028\u202
 
 
 def is_brokers_own(topic: str) -> bool:
-    """Return whether a topic is one of the brokers' own, whose messages hold their addresses.
+    """Return whether a topic is one of the brokers' own topics, whose messages contain broker
+    addresses.
 
-    These are all topics of tenant `pulsar` (load reports, health checks, policies), except the
+    These are all topics of the tenant `pulsar` (load reports, health checks, policies), except the
     names by which clients find transaction coordinators. Brokers compare names letter by letter.
     """
     path = topic.partition("://")[2] or topic
@@ -51,8 +52,8 @@ def is_brokers_own(topic: str) -> bool:
 
 
 def is_kept(topic: str) -> bool:
-    """Return whether brokers keep the messages of a topic until consumers have permits. Messages of
-    a topic that is not persistent are dropped while a consumer has none."""
+    """Return whether brokers keep a topic's messages while a consumer has no permits. They drop
+    messages of a topic that is not persistent then."""
     return not topic.startswith(_NOT_PERSISTENT)
 
 
@@ -64,7 +65,8 @@ def is_coordinator(topic: str) -> bool:
 
 @lru_cache(LATEST)
 def named(topic: str) -> TopicName | None:
-    """Return the parts of a topic's name; None if brokers read it differently or refuse it."""
+    """Return the parts of a topic's name; None if brokers refuse the name, or if brokers of
+    different versions read it differently."""
     domain, mark, path = topic.partition("://")
     if not mark:
         domain, path = "persistent", topic if "/" in topic else f"public/default/{topic}"

@@ -14,7 +14,8 @@ _MASK = b"***"
 
 
 def describe(frame: bytes | bytearray | memoryview) -> str:
-    """Return a frame's command as text: its name, and its fields. `frame` may be truncated."""
+    """Return the command in a frame as text: its name and its fields, with secrets masked. `frame`
+    may be truncated."""
     if len(frame) < HEADER:
         return "cut"
     _, size = HEAD.unpack_from(frame)

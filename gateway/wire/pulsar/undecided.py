@@ -50,10 +50,10 @@ class _Kept(NamedTuple):
 
 
 class UndecidedCommands:
-    """The commands of one pair that await authorization.
+    """The commands of one pair whose authorization a policy agent has not decided yet.
 
-    `decide`: returns the effects of a frame at a time, or what is still undecided of it. `refuse`:
-    returns the effects that refuse a frame.
+    `decide`: returns the effects of a frame at a time, or an `Undecided` if the agent must be asked
+    once more. `refuse`: returns the effects that refuse a frame.
     """
 
     __slots__ = ("_decide", "_next", "_queues", "_refuse", "_waiting")
@@ -75,8 +75,8 @@ class UndecidedCommands:
         return len(self._waiting)
 
     def follow(self, command: BaseCommand, frame: bytes) -> Effects | None:
-        """Return the effects that keep a frame behind waiting frames of its party; None if none
-        wait."""
+        """If frames about the same producer or consumer wait, return the effects that make this
+        frame wait behind them; otherwise None."""
         kind = kind_of(frame)
         if kind not in REQUESTS:
             return None
@@ -86,7 +86,8 @@ class UndecidedCommands:
         return DROP if self._keep(queue, frame) else self._refuse(frame, FULL)
 
     def ask(self, command: BaseCommand, frame: bytes, undecided: Undecided) -> Effects:
-        """Return the effects that keep a frame until the policy agent has responded about it."""
+        """Return the effects that ask the policy agent about a frame, and make the frame wait for
+        the response."""
         queue: deque[_Kept] = deque()
         if not self._keep(queue, frame):
             return self._refuse(frame, FULL)
@@ -137,7 +138,8 @@ class UndecidedCommands:
         return self._decide(frame, now)
 
     def clear(self) -> None:
-        """Forget the commands of a pair that is over; its client gives the quota back."""
+        """Forget all waiting commands, because the pair has ended. Their bytes are given back with
+        the client's quota."""
         self._queues.clear()
         self._waiting.clear()
 

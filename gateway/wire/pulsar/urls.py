@@ -13,7 +13,7 @@ LONGEST_URL = 512
 
 
 def parse(url: str | bytes) -> Address | None:
-    """Return the address in a broker's URL; None if the text is not the URL of one broker."""
+    """Return the address in a broker's URL; None if the text is not a URL of exactly one broker."""
     if isinstance(url, bytes) or len(url) > LONGEST_URL:  # protobuf returns bytes for bad UTF-8
         return None
     try:
@@ -23,10 +23,11 @@ def parse(url: str | bytes) -> Address | None:
 
 
 def write(address: Address, *, tls: bool) -> str:
-    """Return the URL of an address. `tls`: with the scheme for TLS."""
+    """Return the URL of an address. `tls`: the URL has the scheme for TLS."""
     return f"{_TLS if tls else _PLAIN}://{address}"
 
 
 def choose(plain: str | bytes, with_tls: str | bytes, *, tls: bool) -> str | bytes:
-    """Return one of a broker's two URLs, either of which may be empty. `tls`: prefer TLS."""
+    """Return the URL without TLS or the URL with TLS of a broker; either may be empty. `tls`: the
+    URL with TLS is preferred."""
     return (with_tls or plain) if tls else (plain or with_tls)

@@ -9,7 +9,8 @@ ENTRY = 1024
 
 
 class WaitingFrames:
-    """Counts the waiting frames of one pair, also in the client's quota of the memory budget."""
+    """Counts the frames of one pair that wait to be decided. Their bytes count in the client's
+    quota of the memory budget too."""
 
     __slots__ = ("_bytes", "_client", "_listener", "_number")
 
@@ -23,8 +24,8 @@ class WaitingFrames:
         return self._number
 
     def fits(self, frame: bytes) -> bool:
-        """Return whether another frame may wait. A frame may have any size if no other one
-        waits."""
+        """Return whether this frame may wait too. A frame that waits alone may have any size that
+        the memory budget allows."""
         bounds = self._listener.bounds
         much = self._bytes + len(frame) > bounds.delayed_bytes
         if self._number >= bounds.delayed or (self._number > 0 and much):
@@ -32,17 +33,18 @@ class WaitingFrames:
         return self._client.quota.fits(ENTRY + len(frame))
 
     def take(self, frame: bytes) -> None:
-        """Count a frame that begins to wait."""
+        """Count a frame that begins to wait to be decided."""
         self._number += 1
         self._bytes += len(frame)
         self._client.quota.take(ENTRY + len(frame))
 
     def give_back(self, frame: bytes) -> None:
-        """Count a frame that waits no longer."""
+        """Count a frame no longer, because it has been decided."""
         self._number -= 1
         self._bytes -= len(frame)
         self._client.quota.give_back(ENTRY + len(frame))
 
     def clear(self) -> None:
-        """Forget the frames of a pair that is over; its client gives the quota back."""
+        """Count no frame any more, because the pair has ended. Their bytes are given back with the
+        client's quota."""
         self._number = self._bytes = 0

@@ -1,12 +1,13 @@
 """The protocol of Apache InLong TubeMQ: the RPC of clients with the master and with brokers.
 
-- A connection begins in `opening`, which finds the active master (`asking`); `session` identifies
-  the client of each request (`callers`), and decides frames by `methods`, `judging` and
-  `answering`.
-- `requests` and `replies` are the scanners. They pass frames like one that was decided (`alike`),
-  read messages while they pass (`bringing`), and halt at the blocks of all other frames, which
-  `assembly` joins.
-- `rewriting` has addresses rewritten by `addresses`; `waiting` has the requests above a limit,
-  `in_flight` those without a reply yet, `progress` the offsets.
-- `frames` reads and writes blocks, `envelopes` their content.
+- A connection begins in `opening`, which finds the active master by means of `asking`. `session`
+  then identifies the client of each request (`callers`), authorizes the request (`judging`, by the
+  table of `methods`), and makes synthetic replies (`answering`).
+- `requests` and `replies` are the scanners. They pass frames that are like an already authorized
+  frame (`alike`), and read messages of consumers while these pass (`bringing`). At all other frames
+  they halt, block by block, and `assembly` joins the blocks.
+- `rewriting` replaces addresses in messages by means of `addresses`. `waiting` has the messages
+  that wait because they are above a limit, `in_flight` the requests that have no reply yet, and
+  `progress` the offsets of groups.
+- `frames` reads and writes blocks, `envelopes` the content of frames.
 """

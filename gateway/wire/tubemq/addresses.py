@@ -1,7 +1,7 @@
-"""Reads and writes the broker addresses in messages.
+"""Reads and writes the broker addresses in texts of messages.
 
-Each of these texts has the broker's id before its address. So the id alone decides which address
-takes its place, and the former address does not matter.
+Each of these texts has the broker's id before its address. So the address that is written in its
+place depends on the id alone, not on the address that the text had.
 
 Source: BrokerInfo, SubscribeInfo, Partition and ClusterConfigHolder of Apache InLong TubeMQ.
 """
@@ -25,16 +25,17 @@ Towards = Callable[[int, str], Address | None]
 
 
 def brokers(infos: Iterator[str] | list[str], *, tls: bool) -> Iterator[tuple[int, Address]]:
-    """Yield the id and the address of each broker in a master's list of `id:host:port`. `tls`:
-    whether a blank port stands for the TLS port. Raises `PeerError` if an entry is malformed."""
+    """Yield the id and the address of each broker in a master's list of `id:host:port`. `tls`: an
+    entry with a blank port means the TLS port, not the plain one. Raises `PeerError` if an entry is
+    malformed."""
     for info in infos:
         id, _, rest = info.partition(":")
         yield _id(id), address_of(rest, tls=tls)
 
 
 def address_of(place: str, *, tls: bool) -> Address:
-    """Return the address in a text `host:port`. `tls`: whether a blank port stands for the TLS
-    port. Raises `PeerError` if the text is malformed."""
+    """Return the address in a text `host:port`. `tls`: a blank port means the TLS port, not the
+    plain one. Raises `PeerError` if the text is malformed."""
     host, _, port = place.rpartition(":")
     port = port.strip() or str(TLS_PORT if tls else PLAIN_PORT)
     if not host or not port.isdecimal() or len(port) > LONGEST_PORT:
@@ -43,14 +44,15 @@ def address_of(place: str, *, tls: bool) -> Address:
 
 
 def broker_text(id: int, address: Address) -> str:
-    """Return the entry of a broker in a list for clients: `id:host:port`. The port is never blank,
-    as clients assume other ports than the gateway's then."""
+    """Return the entry of a broker in a list that clients are sent: `id:host:port`. The port is
+    never left blank, because clients would then assume a default port in place of the gateway's."""
     return f"{id}:{address.host}:{address.port}"
 
 
 def subscribed(text: str, towards: Towards) -> str:
-    """Return `consumer@group#id:host:port#topic:partition` with the address that `towards` gives.
-    Raises `PeerError` if the text is not of this form."""
+    """Return the text `consumer@group#id:host:port#topic:partition` with another address in place
+    of `host:port`. `towards`: returns this address. Raises `PeerError` if the text is not of this
+    form."""
     consumer, _, rest = text.partition("#")
     place, mark, partition = rest.partition("#")
     if not mark:
@@ -59,8 +61,8 @@ def subscribed(text: str, towards: Towards) -> str:
 
 
 def partition(text: str, towards: Towards) -> str:
-    """Return `id:host:port#topic:partition` with the address that `towards` gives. Raises
-    `PeerError` if the text is not of this form."""
+    """Return the text `id:host:port#topic:partition` with another address in place of `host:port`.
+    `towards`: returns this address. Raises `PeerError` if the text is not of this form."""
     place, mark, rest = text.partition("#")
     if not mark:
         raise PeerError("a partition without a topic")
@@ -68,8 +70,8 @@ def partition(text: str, towards: Towards) -> str:
 
 
 def topic_of(text: str) -> tuple[str, int]:
-    """Return the topic and the partition number in `id:host:port#topic:partition`. Raises
-    `PeerError` if the text is not of this form, or if a server could read it in another way."""
+    """Return the topic and the partition number in a text `id:host:port#topic:partition`. Raises
+    `PeerError` if the text is not of this form, or if a server could read it differently."""
     _, _, partition = text.partition("#")
     topic, _, number = partition.partition(":")
     if "#" in partition:
@@ -78,8 +80,9 @@ def topic_of(text: str) -> tuple[str, int]:
 
 
 def failure(text: str, towards: Towards) -> str:
-    """Return `error:id:host:port#topic:partition` with the address that `towards` gives. Raises
-    `PeerError` if the text is not of this form."""
+    """Return the text `error:id:host:port#topic:partition` with another address in place of
+    `host:port`. `towards`: returns this address. Raises `PeerError` if the text is not of this
+    form."""
     error, _, rest = text.partition(":")
     return f"{error}:{partition(rest, towards)}"
 

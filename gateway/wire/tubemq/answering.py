@@ -37,21 +37,23 @@ _UNSIGNED = frozenset(
 
 
 def refused(method: Method, code: ErrorCode, text: str, **more: int) -> bytes:
-    """Return the encoded reply of a method with an error. `more`: further fields."""
+    """Return the encoded reply of a method, with an error. `code`, `text`: the error. `more`:
+    further fields of the reply."""
     data: bytes = _reply(method, code, text, **more).SerializeToString()
     return data
 
 
 def overflowed() -> bytes:
-    """Return the encoded reply to a message above a limit that has waited in vain."""
+    """Return the encoded reply that refuses a message above a limit, because the message has waited
+    too long or may not wait."""
     text = "above the limit of what may be sent"
     return refused(METHODS[methods.SEND_MESSAGE], ErrorCode.OVERFLOW, text)
 
 
 def unknown(number: int, denial: Denial | None, *, signed: bool) -> bytes:
-    """Return the encoded reply to a client that is not authenticated. `number`: the method.
-    `denial`: why its credential is wrong; None if it has shown none. `signed`: whether it has shown
-    a signature."""
+    """Return the encoded reply to a client that is not authenticated. `number`: the number of the
+    method that it called. `denial`: why its credential is wrong; None if it has shown no
+    credential. `signed`: the client has shown a signature."""
     method = METHODS[number]
     if number in _UNSIGNED and not signed:
         return _asked_to_sign(method)

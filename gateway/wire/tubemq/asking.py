@@ -1,8 +1,10 @@
-"""The gateway's own requests to a master: whether it is the active one, and where brokers are.
+"""The gateway's own requests to a master: whether the master is the active one, and where brokers
+are.
 
-A master names the brokers to producers that register. So the gateway registers, by a name of its
-own, and closes at once. Closing a producer that never registered changes nothing, so that request
-shows which master is active: the others reply to everything with an exception.
+To learn where brokers are, the gateway registers as a producer, because a master sends producers
+the list of brokers. It uses a client id of its own, and closes the producer at once. To learn
+whether a master is active, it closes a producer that was never registered: this changes nothing,
+and a master that is not active replies to every request with an exception.
 """
 
 from __future__ import annotations
@@ -43,7 +45,7 @@ class Role(Enum):
 
 
 def role() -> Generator[Step, StepResult, Role | Denial]:
-    """Return the role of the dialled server, which is asked for it; or a denial if it does not
+    """Ask the dialled server for its role, and return the role; a denial if the server does not
     reply. Raises `PeerError` if the reply is malformed."""
     closed = yield from _ask(methods.END_PRODUCER, master.CloseRequestP2M(clientId=_OWN))
     if isinstance(closed, Denial):
@@ -54,16 +56,17 @@ def role() -> Generator[Step, StepResult, Role | Denial]:
 
 
 class Cluster(NamedTuple):
-    """The brokers of a cluster, as its master names them. `brokers`: addresses by id. `visit`: the
-    token that brokers want to see; 0 for none."""
+    """The brokers of a cluster, as its master lists them. `brokers`: addresses by broker id.
+    `visit`: the token that clients must show to brokers; 0: none is needed."""
 
     brokers: dict[int, Address]
     visit: int
 
 
 def find_brokers(*, tls: bool) -> Generator[Step, StepResult, Cluster]:
-    """Return the brokers that the dialled active master names; none if it does not reply. `tls`:
-    whether a blank port stands for the TLS port. Raises `PeerError` if the reply is malformed."""
+    """Return the brokers that the dialled master lists; no brokers if it does not reply. The master
+    must be the active one. `tls`: a broker with a blank port has the TLS port, not the plain one.
+    Raises `PeerError` if the reply is malformed."""
     request = master.RegisterRequestP2M(clientId=_OWN, brokerCheckSum=_NO_STAMP, hostName=_OWN)
     data = yield from _ask(methods.REGISTER_PRODUCER, request)
     if not isinstance(data, bytes):

@@ -1,4 +1,4 @@
-"""Joins the blocks of frames."""
+"""Joins the blocks of a frame at which the scanner halts one after the other."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from gateway.wire.tubemq.frames import Frame, whole
 
 
 class Assembly:
-    """The unfinished frame of one direction. `largest`: the most bytes of a frame. `quota`: that of
-    the bytes that are kept."""
+    """The unfinished frame of one direction. `largest`: the most bytes that a frame may have.
+    `quota`: the memory quota that the collected bytes are counted in."""
 
     __slots__ = ("_kept", "_largest", "_quota", "_size")
 
@@ -20,9 +20,9 @@ class Assembly:
         self._size = 0  # bytes of these
 
     def take(self, blocks: bytes, missing: int) -> Frame | None:
-        """Add the blocks at which the scanner has stopped; return the frame that they complete, or
-        None. `missing`: the number of its blocks that have not come. Raises `PeerError` if the
-        frame is too large, or there is no memory for it."""
+        """Add the blocks at which the scanner has halted; return the frame if it is whole now, else
+        None. `missing`: the number of its blocks that have not arrived. Raises `PeerError` if the
+        frame is too large, or the memory quota has no room for it."""
         if not missing and not self._kept:
             return whole(blocks)
         self._keep(blocks)

@@ -1,21 +1,24 @@
-"""Identifies the client of each request, as clients of several users may share a connection.
+"""Identifies the client of each request, because clients of several users may share a connection.
 
-A client authenticates with the request itself:
+A client shows its credential in the request itself:
 
-- to a master: by its name and a signature, or by a token in text
-- to a broker: by a token or a signature in text, or by a token as a number, which is bound to the
-  client id; consumers in Java send the number alone
-- not at all: consumers in Java do not sign when they register, and requests for messages have no
-  field for it
+- to a master: its name and a signature, or a token as text
+- to a broker: a token or a signature as text, or a token as a number. The number is valid for one
+  client id. Consumers in Java show the number alone.
+- Some requests have no credential: consumers in Java do not sign when they register, and requests
+  for messages have no field for a credential.
 
-So a consumer that registers without a credential gets a synthetic success, and the reply to its
-heartbeat asks it for a signature. From then on it is authenticated. As the master does not know the
-consumer, it registers anew, which passes. A consumer that has registered for a partition at a
-broker, or reports it in a heartbeat, may request the partition's messages on the same connection. A
-consumer whose connection is new does not register again, so it waits for its next heartbeat.
+So if a consumer registers at the master without a credential, the gateway sends it a synthetic
+success. In the reply to the consumer's heartbeat the gateway asks it to sign, and from then on the
+consumer is authenticated. The master has not seen the first registration, so it makes the consumer
+register again, and this registration is forwarded.
 
-A client that is authenticated by its connection (by a certificate, or as anonymous) needs no
-credential in requests.
+A consumer may request the messages of a partition on a connection on which it has registered for
+this partition at the broker, or has reported the partition in a heartbeat. If a consumer connects
+anew, it does not register again, so it must wait for its next heartbeat.
+
+If the connection itself authenticates the client (by a certificate, or as anonymous), requests need
+no credential.
 """
 
 from __future__ import annotations
@@ -47,15 +50,15 @@ Registration = tuple[str, str, str, int]
 
 
 class Asking(NamedTuple):
-    """The client of a request. `credential`: the one that it has shown, if it gets tokens for
-    that."""
+    """The client of a request. `credential`: the credential that it has shown, if the gateway gives
+    it tokens in return; else None."""
 
     subject: Subject
     credential: Credential | None = None
 
 
 class Callers:
-    """The clients of one connection. `has_proven`: whether any of them has authenticated."""
+    """The clients of one connection. `has_proven`: one of them has shown a valid credential."""
 
     __slots__ = ("_believed", "_client", "_consumers", "_registrations", "_services", "has_proven")
 
@@ -68,8 +71,8 @@ class Callers:
         self.has_proven = False
 
     def find(self, number: int, message: Any, now: float) -> Asking | Denial | None:
-        """Return the client of a request; a denial if its credential is wrong; None if it has none.
-        `number`: the method."""
+        """Return the client of a request; a denial if the request's credential is wrong; None if
+        the request has none. `number`: the number of the method that the client calls."""
         if number in (methods.GET_MESSAGES, methods.COMMIT):
             subject = self._registrations.get(registration_of(message))
             return None if subject is None else Asking(subject)
@@ -85,8 +88,8 @@ class Callers:
         return Asking(outcome, credential)
 
     def tokens(self, asking: Asking, client: str) -> Tokens | None:
-        """Return the tokens for a client's reply from the master, and keep them; None if it gets
-        none. `client`: its id."""
+        """Return the tokens to add to the master's reply to a client, and keep them; None if the
+        client is given no tokens. `client`: the client id."""
         if asking.credential is None:
             return None
         tokens = self._services.tokens(asking.credential, client)
@@ -95,8 +98,9 @@ class Callers:
         return tokens
 
     def note(self, number: int, message: Any, subject: Subject) -> Denial | None:
-        """Note the partitions that a consumer registers for, or reports in a heartbeat; return why
-        a registration is refused. Raises `PeerError` if a partition is malformed."""
+        """Note the partitions for which a consumer registers, or which it reports in a heartbeat.
+        Return a denial if there is no room for another registration; else None. `number`: the
+        number of the method. Raises `PeerError` if a partition is malformed."""
         if number == methods.REGISTER_PARTITION:
             return self._registered(message, subject)
         if number == methods.BEAT_PARTITIONS:
@@ -144,7 +148,8 @@ class Callers:
 
 
 def registration_of(message: Any) -> Registration:
-    """Return the registration that a request makes, or that a request for messages needs."""
+    """Return the registration that a message makes; of a request for messages, the registration
+    that it needs."""
     return message.clientId, message.groupName, message.topicName, message.partitionId
 
 
@@ -154,7 +159,7 @@ def has_proof(message: Any) -> bool:
 
 
 def is_signed(message: Any) -> bool:
-    """Return whether a request has a signature, or what a broker takes for one."""
+    """Return whether a request has a signature, or a text that a broker would read as one."""
     if not has_proof(message) or not message.HasField("authInfo"):
         return False
     info = message.authInfo

@@ -20,9 +20,9 @@ know."""
 class Listener:
     """The state that all connections of one listener share.
 
-    `rewriting`: rewrites addresses in their messages. `knows_brokers`: whether a master has named
-    the brokers. `visit`: the last token of the master that clients have to show to brokers; 0: none
-    yet.
+    `rewriting`: rewrites the addresses in messages of these connections. `knows_brokers`: a master
+    has listed its brokers. `visit`: the latest token of the master that clients must show to
+    brokers; 0: none yet.
     """
 
     settings: EntrySettings
@@ -38,10 +38,11 @@ class Listener:
 class Client:
     """The client of one connection.
 
-    `subject`: the client as rules and metrics read it, without a topic. `slot`: its place among the
-    connections that it may have. `node`: the id of the broker that it wants; None: the master.
-    `principal`: its identity by its connection; None: each request states one, or none is known.
-    `signs`: whether its requests are authenticated each, by a signature or a token.
+    `subject`: the client as rules and metrics read it, without a topic. `slot`: the connection's
+    slot in the connection quotas. `node`: the id of the broker that the client wants; None: it
+    wants the master. `principal`: the client's identity, if the connection authenticates it; None:
+    each request has a credential of its own, or clients are not authenticated. `signs`: each
+    request must have a signature or a token.
     """
 
     subject: Subject
@@ -52,7 +53,7 @@ class Client:
     signs: bool = False
 
     def leave(self) -> None:
-        """Give the connection's memory quota and its slot back."""
+        """Give back the connection's memory quota and its slot in the connection quotas."""
         self.quota.close()
         if self.slot is not None:
             self.slot.leave()

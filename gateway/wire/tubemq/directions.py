@@ -1,4 +1,5 @@
-"""Makes the scanners of a connection. Only this module knows which implementation scans."""
+"""Makes the two scanners of a connection. Only this module knows whether they are compiled or
+pure."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ if COMPILED:
 def directions(
     largest: tuple[int, int], in_flight: InFlight, services: Services
 ) -> tuple[RequestScanner, ReplyScanner]:
-    """Return the scanner of requests and the scanner of replies. `largest`: that of each, in bytes;
-    see `BlockScanner`."""
+    """Return the scanner of requests and the scanner of replies. `largest`: the `largest` of each
+    scanner, in bytes; see `BlockScanner`."""
     requests = RequestScanner(largest[0], in_flight)
     if COMPILED:
         return requests, CompiledReplies(largest[1], in_flight, services)

@@ -1,4 +1,4 @@
-"""The entry to TubeMQ on one listener; see `contract.Entry`."""
+"""The entry to TubeMQ on one listener, by which connections are opened; see `contract.Entry`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from gateway.wire.tubemq.trace import describe
 
 @dataclass(frozen=True, slots=True)
 class TubeEntry:
-    """Opens, frames and describes TubeMQ connections of one listener; see `contract.Entry`."""
+    """Opens TubeMQ connections of one listener, finds the borders of their frames, and describes
+    frames; see `contract.Entry`."""
 
     listener: Listener
 
     def frame_length(self, head: bytes | bytearray) -> int:
-        """Return the bytes of the frame that begins with `head`, as far as they are known; see
-        `frames.length`. Raises `PeerError` if it is no frame of TubeMQ."""
+        """Return the size in bytes of the frame that begins with `head`, or a lower bound of it;
+        see `frames.length`. Raises `PeerError` if these bytes begin no frame of TubeMQ."""
         return length(head)
 
     def open(self, origin: Origin) -> Opening:
@@ -27,10 +28,10 @@ class TubeEntry:
         return open_pair(self.listener, origin)
 
     def refuse(self, denial: Denial) -> bytes:
-        """Return no bytes: TubeMQ has no frame that a client gets without a request."""
+        """Return no bytes: in TubeMQ a server sends a frame only in reply to a request."""
         return b""
 
     def describe(self, direction: Direction, frame: bytes) -> str:
-        """Return a description of a frame for traces, without signatures and messages; see
+        """Return a description of a frame for traces. It has no signatures and no messages; see
         `trace.describe`."""
         return describe(direction, frame)

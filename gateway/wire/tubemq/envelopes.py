@@ -1,5 +1,5 @@
-"""Envelopes, the content of frames: three protobuf messages, each behind its length as a varint.
-Bytes behind the third are ignored, as some clients send zeros there.
+"""Envelopes, the content of frames: three protobuf messages, each with its length before it as a
+varint. Bytes after the third message are ignored, because some clients send zeros there.
 
 Source: RPC.proto and the encoders of Apache InLong TubeMQ.
 """
@@ -34,8 +34,8 @@ class Request(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """The envelope of a reply. `body`: None if the reply is an exception, which is in `error`
-    then."""
+    """The envelope of a reply. A reply has either a `body`, or an exception in `error`; the other
+    is None."""
 
     connection: rpc.RpcConnHeader
     header: rpc.ResponseHeader
@@ -63,9 +63,9 @@ def read_reply(envelope: bytes) -> Reply:
 
 
 def content(envelope: bytes) -> tuple[int, bytes] | None:
-    """Return the method and the encoded message of a reply's envelope; None if the reply is an
-    exception, or is not encoded as servers encode it. This copies half a megabyte once, where
-    `read_reply` does so three times. Raises `PeerError` if the envelope is malformed."""
+    """Return the method number and the encoded message of a reply's envelope; None if the reply is
+    an exception, or if its bytes are not in the form that servers write. This function copies a
+    large reply once, `read_reply` three times. Raises `PeerError` if the envelope is malformed."""
     at = body_at(envelope)
     body = None if at is None else varint_at(envelope, at)
     if at is None or body is None or at > _LONGEST_HEADS or not _succeeds(envelope[:at]):
@@ -81,8 +81,8 @@ def content(envelope: bytes) -> tuple[int, bytes] | None:
 
 
 def body_at(envelope: bytes) -> int | None:
-    """Return the offset of the third message's length; None if the lengths of the first two
-    messages cannot be read."""
+    """Return the offset at which the length of the third message begins; None if the lengths of the
+    first two messages cannot be read."""
     at = 0
     for _ in range(2):
         length = varint_at(envelope, at)
@@ -118,15 +118,16 @@ def written(*messages: Message) -> bytes:
 
 
 def succeeded(serial: int, method: int, data: bytes) -> bytes:
-    """Return the frame of a synthetic reply. `data`: its encoded message."""
+    """Return the frame of a synthetic reply that is not an exception. `serial`: the serial number
+    of the request. `data`: the reply's encoded message."""
     header = rpc.ResponseHeader(status=rpc.ResponseHeader.SUCCESS, protocolVer=VERSION)
     body = rpc.RspResponseBody(method=method, data=data)
     return framed(serial, written(rpc.RpcConnHeader(flag=REPLY_FLAG), header, body))
 
 
 def failed(serial: int, text: str) -> bytes:
-    """Return the frame of a synthetic reply that is an exception, as servers send it. `text`: the
-    reason."""
+    """Return the frame of a synthetic reply that is an exception, in the form in which servers send
+    it. `serial`: the serial number of the request. `text`: the reason."""
     header = rpc.ResponseHeader(status=rpc.ResponseHeader.ERROR, protocolVer=VERSION)
     body = rpc.RspExceptionBody(exceptionName="java.lang.Exception", stackTrace=text)
     return framed(serial, written(rpc.RpcConnHeader(flag=REPLY_FLAG), header, body))
@@ -146,9 +147,9 @@ def _read(envelope: bytes, at: int, message: M) -> tuple[M, int]:
 
 
 def parsed(message: M, data: bytes) -> M:
-    """Return `message`, which was empty, with the fields that `data` encodes. Raises `PeerError` if
-    the data is malformed, lacks a required field, or has a text that is not UTF-8, which each peer
-    would read in another way."""
+    """Fill `message`, which must be empty, with the fields that `data` encodes, and return it.
+    Raises `PeerError` if the data is malformed, lacks a required field, or has a text that is not
+    UTF-8, because each peer would read such a text differently."""
     try:
         message.ParseFromString(data)
     except UnicodeDecodeError as error:  # by protobuf in Python, where it has no wheel

@@ -10,8 +10,8 @@ from enum import IntEnum
 
 
 class ErrorCode(IntEnum):
-    """The error code of a synthetic reply. Never 503: producers in Java avoid a broker that sends
-    it, for 50 seconds."""
+    """The error code of a synthetic reply. Code 503 is never used, because producers in Java avoid
+    a broker for 50 seconds after it."""
 
     SUCCESS = 200
     UNAUTHORIZED = 401

@@ -1,5 +1,6 @@
-"""Frames: a token, a serial number, the number of blocks, and the blocks, each behind its length.
-The borders between blocks have no meaning: joined, the blocks are the envelope; see `envelopes`.
+"""Frames: a token, a serial number, the number of blocks, and the blocks, each with its length
+before it. The borders between blocks have no meaning: the joined blocks are the envelope
+(`envelopes`).
 
 Source: RpcProtocol and the encoders of Apache InLong TubeMQ.
 """
@@ -31,8 +32,8 @@ ones."""
 
 
 class Head(NamedTuple):
-    """The head of a frame. `serial`: chosen by the sender of the request, and the same in its
-    reply. `blocks`: their number."""
+    """The head of a frame. `serial`: the serial number that the sender of the request has chosen;
+    the reply has the same number. `blocks`: the number of blocks."""
 
     serial: int
     blocks: int
@@ -50,9 +51,9 @@ def head(chunk: bytes | bytearray, at: int = 0) -> Head:
 
 
 def length(chunk: bytes | bytearray) -> int:
-    """Return the length of the frame that begins the chunk; 0 if its head has not come. If its last
-    block has not begun yet, return a lower bound that is beyond the chunk's end. Raises `PeerError`
-    if no frame begins there."""
+    """Return the length of the frame at the beginning of the chunk; 0 if the frame's head has not
+    arrived whole. If the length of a block is not in the chunk yet, return a lower bound, which is
+    beyond the end of the chunk. Raises `PeerError` if no frame begins there."""
     if len(chunk) < HEAD.size + SIZE.size:
         return 0
     at = HEAD.size
@@ -64,8 +65,8 @@ def length(chunk: bytes | bytearray) -> int:
 
 
 class Frame(NamedTuple):
-    """A whole frame. `data`: all its bytes. `fits`: whether all clients accept each of its
-    blocks."""
+    """A whole frame. `data`: all its bytes. `fits`: each of its blocks is of a size that all
+    clients accept."""
 
     serial: int
     envelope: bytes
@@ -74,8 +75,8 @@ class Frame(NamedTuple):
 
 
 def whole(data: bytes) -> Frame:
-    """Return the frame that these bytes are, which must have all its blocks. Raises `PeerError` if
-    they are no frame."""
+    """Return the frame that consists of these bytes. All blocks of the frame must be there. Raises
+    `PeerError` if the bytes are not a frame."""
     serial, blocks = head(data)
     if blocks == 1:
         envelope = data[HEAD.size + SIZE.size :]
@@ -90,7 +91,7 @@ def whole(data: bytes) -> Frame:
 
 
 def framed(serial: int, envelope: bytes) -> bytes:
-    """Return the frame of an envelope, in blocks that all clients accept."""
+    """Return the frame of an envelope, divided into blocks of a size that all clients accept."""
     parts = [HEAD.pack(TOKEN, serial, -(-len(envelope) // BLOCK))]
     for at in range(0, len(envelope), BLOCK):
         block = envelope[at : at + BLOCK]

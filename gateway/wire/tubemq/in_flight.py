@@ -19,12 +19,14 @@ UNDATED = math.inf
 
 
 class Asked(NamedTuple):
-    """An in-flight request: sent to the server, which has not replied yet.
+    """An in-flight request: the gateway has sent it to the server, and the server has not replied
+    yet.
 
-    `client`: its sender. `account`: the one it produces to, or consumes from. `patience`: seconds
-    after which it may be forgotten. `tokens`: those that the client gets with the reply.
-    `partition`: the one whose offsets the reply states. `until`: the time at which it is forgotten,
-    since the client does not wait for the reply any more.
+    `client`: the client that sent it. `account`: the account of the topic to which it produces, or
+    from which it consumes; else None. `patience`: seconds after which the request may be forgotten.
+    `tokens`: the tokens to add to the reply. `partition`: the partition whose offsets the reply
+    states. `until`: the time at which the request is forgotten, because the client no longer waits
+    for the reply.
     """
 
     method: int
@@ -41,7 +43,8 @@ InFlight = dict[int, Asked]
 
 
 def date(in_flight: InFlight, now: float) -> None:
-    """Set the expiry of requests that the scanner has passed."""
+    """Set the expiry (`until`) of the requests that the scanner has added, because a scanner has no
+    clock."""
     for serial, request in in_flight.items():
         if request.until == UNDATED:
             in_flight[serial] = request._replace(until=now + request.patience)

@@ -27,8 +27,8 @@ UNREGISTER = 32
 
 
 class Method(NamedTuple):
-    """One method. `name`: TubeMQ's own name for it. `of_master`: whether the master has it, or
-    brokers."""
+    """One method. `name`: TubeMQ's own name for it. `of_master`: clients call it at the master, not
+    at brokers."""
 
     name: str
     request: type[Message]
@@ -91,6 +91,7 @@ OF_BROKER = frozenset(number for number, method in METHODS.items() if not method
 
 
 def name_of(method: int) -> str:
-    """Return the name of a method for logs and errors; unknown ones by their number."""
+    """Return the name of a method for logs and errors. The name of an unknown method has its
+    number."""
     known = METHODS.get(method)
     return f"method {method}" if known is None else known.name

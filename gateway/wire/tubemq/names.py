@@ -1,7 +1,7 @@
 """Topic names, as rules and metrics read them, and the names of groups and clients.
 
-TubeMQ has no tenants and no namespaces, so all topics belong to the tenant `tubemq` and to its one
-namespace.
+TubeMQ has no tenants and no namespaces. So, for rules and metrics, all topics belong to the tenant
+`tubemq` and to its one namespace.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 def is_trimmed(name: str) -> bool:
-    """Return whether servers read the name of a group or client unchanged, as they trim nothing
-    from it."""
+    """Return whether servers read the name of a group or client unchanged: it has none of the
+    characters that servers trim from the ends of names."""
     return name == name.strip(_TRIMMED)
 
 
 def is_group(name: str) -> bool:
-    """Return whether a group may have this name; an empty name stands for no group, and is
-    allowed."""
+    """Return whether a group may have this name. An empty name is allowed, and stands for no
+    group."""
     return len(name) <= LONGEST_GROUP
 
 

@@ -1,9 +1,10 @@
 """The opening conversation of a connection.
 
 The address at which a client has connected says whether it wants the master or a broker
-(`Services.reached`). Of several masters one is active, and the others reply to everything with an
-error, so a client gets the active one. A gateway that has just started does not know where brokers
-are; it registers at the master as a producer to learn it, and closes at once.
+(`Services.reached`). If there are several masters, one is active, and the others reply to every
+request with an error. So the gateway connects a client to the active master. A gateway that has
+just started does not know where brokers are. To learn it, the gateway registers at the master as a
+producer, and closes this producer at once.
 """
 
 from __future__ import annotations

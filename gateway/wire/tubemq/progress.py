@@ -1,11 +1,13 @@
-"""Notes the ends of partitions and the offsets of groups, as replies of brokers state them.
+"""Notes the end offsets of partitions and the committed offsets of groups, as replies of brokers
+state them.
 
-Brokers count in bytes of an index with 28 bytes for each message, which all partitions of one store
-share. So the part beyond a group's offset has messages of other partitions too: if it is empty, the
-group has read all; otherwise it has at most so many messages to read.
+A broker's offset counts bytes of an index that all partitions of one store share, and that has 28
+bytes for each message. So the index beyond a group's offset has messages of other partitions too.
+If nothing is beyond it, the group has read all messages of its partition. Otherwise the number of
+messages beyond it is an upper bound of the messages that the group has not read.
 
-A partition has a number for metrics: a million times its broker's id, plus the broker's number for
-it. So broker 2's partition 3 is 2000003.
+In metrics, the number of a partition is a million times its broker's id, plus the partition's
+number at this broker. So partition 3 of broker 2 is 2000003.
 """
 
 from __future__ import annotations
@@ -38,8 +40,9 @@ class Partition(NamedTuple):
 
 
 def partition_of(message: Any, node: int) -> Partition | None:
-    """Return the partition of a request in `TOLD_BY` to the broker with the id `node`; None if its
-    topic or its number is invalid, or the consumer leaves it."""
+    """Return the partition of a request whose method is in `TOLD_BY`. `node`: the id of the broker
+    to which the request is sent. None: the topic or the partition number is invalid, or the
+    consumer leaves the partition by this request."""
     topic = read_topic(message.topicName)
     if topic is None or not 0 <= message.partitionId < _OF_BROKER:
         return None
@@ -49,9 +52,8 @@ def partition_of(message: Any, node: int) -> Partition | None:
 
 
 def note(services: Services, partition: Partition, offset: int | None, end: int) -> None:
-    """Note the offsets in a reply about a partition. `offset`: the group's, in bytes of the index;
-    None if the reply does not state it. `end`: the partition's end, likewise; 0 if it is not
-    stated."""
+    """Note the offsets that a reply about a partition states, in bytes of the index. `offset`: the
+    group's offset; None if not stated. `end`: the partition's end; 0 if not stated."""
     ends = services.ends(partition.topic)
     if end > 0 and (partition.number in ends or len(ends) < MOST_ENDS):
         ends[partition.number] = end // INDEX_ENTRY

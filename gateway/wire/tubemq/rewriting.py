@@ -1,9 +1,11 @@
-"""Address rewriting: clients get the gateway's addresses, and servers get those of brokers.
+"""Address rewriting: clients are sent the gateway's addresses, and servers those of brokers.
 
-A list of brokers has a stamp, and a master sends the list only to clients that show another stamp.
-To clients a stamp stands for the list *and* for the addresses at which this gateway shows its
-brokers: a number derived from these is added to the master's stamp, and subtracted from what
-clients show. So a client that has its list from a gateway with other addresses gets it anew.
+A list of brokers has a stamp (a version number). A master sends the list only to clients that show
+another stamp. The list that the gateway sends to clients also depends on the addresses that the
+gateway has for brokers. So the gateway adds to the master's stamp a number that is derived from
+these addresses, and subtracts it again from the stamps that clients show. A client whose list comes
+from a gateway with other addresses therefore shows a wrong stamp, and the master sends it the list
+again.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ _LISTS = {
 @dataclass(slots=True)
 class Rewriting:
     """Rewrites addresses in the messages of all connections of one listener. `tls`: the gateway
-    dials brokers by TLS."""
+    connects to brokers by TLS."""
 
     services: Services
     tls: bool = False
@@ -76,8 +78,8 @@ class Rewriting:
                 infos[:] = [partition(info, self._broker_address) for info in infos]
 
     def leaves(self, message: Any) -> bool:
-        """Return whether a reply with messages has no broker address, so that it may go on as it
-        came."""
+        """Return whether a reply with messages can be forwarded unchanged, because it reports
+        success and its text has no broker address."""
         return bool(message.success and message.errMsg == self.services.clean(message.errMsg))
 
     def change_reply(self, method: int, message: Any) -> None:

@@ -1,8 +1,9 @@
 """The base of TubeMQ's two scanners, `requests` and `replies`; see `contract.Scanner`.
 
-Frames that are like earlier ones pass (see `alike`); all others stop. The length of a frame is
-known only once its last block begins. So the scanner stops at all blocks that have come whole, the
-first of them with the frame's head, and `assembly` joins them.
+Frames that are like earlier frames pass (see `alike`). At any other frame the scanner halts. The
+length of a frame is known only when its last block begins. So the scanner does not wait for the
+whole frame: it halts at the blocks that have arrived whole, the frame's head included, and again at
+later blocks; `assembly` joins all blocks.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ START = struct.Struct(">IiII")
 
 
 class BlockScanner(ABC):
-    """Scans one direction: passes frames like earlier ones, and halts at the blocks of all others.
+    """Scans one direction of a connection: frames that are like earlier frames pass, and at the
+    blocks of any other frame the scanner halts.
 
-    `largest`: the most bytes of a block, and of blocks that stop together. `missing`: the number of
-    blocks behind the stop frame that belong to the same frame.
+    `largest`: the most bytes of one block, and of the blocks at which the scanner halts together.
+    `missing`: how many blocks of the same frame come after these.
     """
 
     __slots__ = ("_blocks", "_largest", "missing", "stop")
@@ -35,8 +37,9 @@ class BlockScanner(ABC):
         self._blocks = 0  # of the frame under way that have not been decided
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
-        """Return the offset up to which `chunk[start:end]` may pass; see `contract.Scanner`. Raises
-        `PeerError` at an invalid head, or a block that is too large."""
+        """Return the offset up to which `chunk[start:end]` may be forwarded; see
+        `contract.Scanner`. Raises `PeerError` if a frame's head is invalid, or a block is too
+        large."""
         if self.stop and start < end:
             self._blocks = self.missing
             self.stop = 0
@@ -71,8 +74,8 @@ class BlockScanner(ABC):
 
     @property
     def owed(self) -> int:
-        """Return 0, since frames pass whole here; a subclass may let them pass in part. See
-        `contract.Scanner`."""
+        """Return 0, because a frame passes only once it has arrived whole; a subclass may forward
+        frames in parts. See `contract.Scanner`."""
         return 0
 
     @abstractmethod
@@ -86,5 +89,6 @@ class BlockScanner(ABC):
         bytes tell; at least `FIRST` of them have come. Such a frame is not large."""
 
     def offer_again(self) -> None:
-        """Offer the stop frame again at the next scan, since it was not decided."""
+        """Make the next scan halt at the same blocks again, because the session has not decided
+        them."""
         self.stop = 0

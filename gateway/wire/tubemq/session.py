@@ -1,8 +1,10 @@
 """The session of one connection; see `contract.Session`.
 
-Each request is decoded, authorized and encoded anew, and so is each reply, so a server reads just
-what was authorized. A request whose encoding is the one that came teaches the scanner to pass
-others like it, and so does a receipt. Replies belong to requests by serial number.
+The gateway decodes each request, authorizes it, and encodes it again, so a server reads exactly
+what was authorized. Replies are decoded and encoded again too. If the encoded bytes of a request
+equal those that came, the scanner learns from them, and passes requests that are like this one
+without a decision; the same holds for receipts. The serial number says which request a reply
+belongs to.
 """
 
 from __future__ import annotations
@@ -103,7 +105,8 @@ _TRIMMED_NAMES = ("clientId", "groupName")
 
 
 class TubeSession:
-    """Decides the frames of one TubeMQ connection, and keeps its state; see `contract.Session`."""
+    """Holds the state of one TubeMQ connection, and returns what to do with the frames at which its
+    scanners halt; see `contract.Session`."""
 
     __slots__ = (
         "_assemblies",
@@ -161,12 +164,13 @@ class TubeSession:
 
     @property
     def collected_bound(self) -> int:
-        """Return the bytes of the largest stop frame that may be held; see `contract.Session`."""
+        """Return the most bytes that a stop frame may have, as it is collected in memory; see
+        `contract.Session`."""
         return self._settings.bounds.all_collected
 
     def opened(self, now: float) -> Effects:
-        """Return the first effects of the pair: when it ends if no request authenticates, or when
-        the client's certificate expires; see `contract.Session`."""
+        """Return the first effects of the pair: a timer that ends it if no request authenticates a
+        client, or the time at which the client's certificate expires; see `contract.Session`."""
         principal = self._client.principal
         if principal is None:
             return () if self._callers is None else (Later(now + PROVEN_WITHIN, self._unproven),)
@@ -181,8 +185,8 @@ class TubeSession:
         return (End(EndReason.AUTHENTICATION_FAILED, detail="nobody has shown who it is"),)
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
-        """Decide the blocks at which a scanner stopped, once their frame is whole; see
-        `contract.Session`."""
+        """Return the effects for the blocks at which a scanner halted. Blocks of an unfinished
+        frame are collected, and the frame is decided when it is whole; see `contract.Session`."""
         if direction is Direction.TO_BROKER:
             waits = math.inf if self._is_leaving else now + FULL_WAIT
             if self._is_leaving or len(self._in_flight) >= MOST:
@@ -468,8 +472,8 @@ class TubeSession:
     # -- ends --------------------------------------------------------------------------------
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
-        """Close an account that rules no longer allow, and authorize its waiting messages anew; see
-        `contract.Session`."""
+        """Close the account of a producer or consumer that rules no longer allow, authorize its
+        waiting messages again, and return the effects; see `contract.Session`."""
         self._requests.forget()
         waiting = self._waiting.take_all(account)
         self._judge.withdraw(account)
@@ -481,8 +485,9 @@ class TubeSession:
         return ()
 
     def leave(self, now: float) -> Effects | None:
-        """Take one step of moving the client away: take no more requests, and wait for replies to
-        earlier ones. See `contract.Session`."""
+        """Take one step of moving the client to another gateway; see `contract.Session`. After the
+        first step no request is forwarded any more. The client may be moved once no request is in
+        flight and none is kept."""
         self._is_leaving = True
         self._requests.forget()
         date(self._in_flight, now)
@@ -494,12 +499,12 @@ class TubeSession:
         return () if owes else None
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """Return no bytes: TubeMQ has no frame that a client gets without a request."""
+        """Return no bytes: in TubeMQ a server sends a frame only in reply to a request."""
         return b""
 
     def close(self) -> bool:
-        """Give the pair's accounts and quota back, and return False: no account is left. See
-        `contract.Session`."""
+        """Release all accounts of the pair and its memory quota; return False, because no account
+        is left. See `contract.Session`."""
         self._waiting.clear()
         self._judge.close()
         self._client.leave()

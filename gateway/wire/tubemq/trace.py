@@ -10,8 +10,8 @@ from gateway.wire.tubemq.methods import name_of
 
 
 def describe(direction: Direction, frame: bytes) -> str:
-    """Return a description of a frame, which may be cut: the method and serial number of a request,
-    only the serial number of a reply. Signatures and messages are never shown."""
+    """Return a description of a frame, which may be truncated: of a request its method and serial
+    number, of a reply only its serial number. The description never has signatures or messages."""
     if len(frame) < HEAD.size:
         return "not decodable"
     _, serial, _ = HEAD.unpack_from(frame)

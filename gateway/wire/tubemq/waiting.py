@@ -1,7 +1,8 @@
 """Messages above a limit, which wait for allowance in the order in which they came.
 
-A refused producer has to send again, and the one in C++ ignores refusals: its messages would be
-lost. So a message waits, as long as its client is sure to wait too.
+A producer must send a refused message again, but producers in C++ ignore refusals, and their
+messages would be lost. So a message above a limit is not refused at once: it waits for as long as
+its client certainly waits for the reply.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ MOST = 1000
 
 
 class Overdrawn(NamedTuple):
-    """A message may not pass yet, since this account has no allowance."""
+    """The decision that a message may not be forwarded yet, because this account has no
+    allowance."""
 
     account: Account
 
@@ -35,8 +37,8 @@ class Waits(NamedTuple):
 
 
 class Waiting:
-    """The waiting messages of one connection. `number`: how many there are. Their bytes are counted
-    in `queued` of their accounts."""
+    """The waiting messages of one connection. `number`: how many messages wait. Their bytes are
+    counted in the `queued` of their accounts."""
 
     __slots__ = ("_queues", "_quota", "number")
 
@@ -51,8 +53,8 @@ class Waiting:
         return tuple(self._queues)
 
     def put(self, account: Account, frame: Frame, until: float) -> bool:
-        """Let a message wait until a time; return whether it does: there must be room, and its rule
-        must allow it."""
+        """Make a message wait until a time at most, and return True. Return False, and do not keep
+        the message, if there is no room for it, or if the account's rule does not let it wait."""
         size, patience = len(frame.data), account.patience
         queue = self._queues.get(account, ())
         if self.number >= MOST or not self._quota.fits(2 * size):

@@ -1,7 +1,8 @@
 """OAUTHBEARER: a token that an issuer has signed (RFC 7628, KIP-255).
 
-The gateway verifies it by the method `token`. A refused client gets a challenge that says so,
-responds with one byte, and only then is the authentication over.
+The gateway verifies such a token by its authentication method `token`. If it refuses the client, it
+sends a challenge that says so. The client responds with one byte, and then the authentication is
+over.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ _AUTH = re.compile(r"(?i:bearer) +([-._~+/A-Za-z0-9]++=*)")
 
 
 class Shown(NamedTuple):
-    """A client's token and what it sends with it. `behalf`: the name that it claims; empty if none.
-    `extensions`: further values about itself (KIP-342)."""
+    """The first message of a client: its token, and what it sends with the token. `behalf`: the
+    name that the client claims in the message's header; empty if none. `extensions`: further values
+    that the client states about itself (KIP-342)."""
 
     token: str
     behalf: str
@@ -48,7 +50,7 @@ class Shown(NamedTuple):
 
 
 def read(token: bytes) -> Shown | None:
-    """Return the content of a client's first message; None if it is malformed."""
+    """Return the content of a client's first message; None if the message is malformed."""
     try:
         match = _FIRST.fullmatch(token.decode())
     except UnicodeDecodeError:
@@ -74,7 +76,7 @@ def written(token: bytes, extensions: Mapping[str, str]) -> bytes:
 
 
 def exchange(token: bytes, verifier: Verifier) -> Exchange:
-    """Authenticate a client that has sent `token`; see `exchange.Exchange`."""
+    """Authenticate a client whose first message is `token`; see `exchange.Exchange`."""
     shown = read(token)
     if shown is None:
         return MALFORMED

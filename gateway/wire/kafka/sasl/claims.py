@@ -1,7 +1,8 @@
-"""The name that a client claims towards its broker, when the gateway passes SASL through.
+"""The name that a client claims towards its broker, on listeners where the gateway forwards SASL to
+brokers unchanged.
 
-The gateway does not verify it. Once the broker has accepted it, it is the client's name for rules,
-limits and metrics.
+The gateway does not verify this name. Once the broker has accepted the client, rules, limits and
+metrics use the name as the client's principal.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ LONGEST_NAME = 512
 
 
 class Claim:
-    """One client's claim of a name. `mechanism`: the one that the client has chosen. `bare`: its
-    tokens have no requests around them. `rounds`: the tokens that it has sent. `responses`: the
-    broker's responses to them; a client may send a token before the response to the one before,
-    which proves nothing."""
+    """One client's claim of a name. `mechanism`: the SASL mechanism that the client has chosen.
+    `bare`: the tokens are not inside SaslAuthenticate requests. `rounds`: how many tokens the
+    client has sent. `responses`: how many responses to tokens the broker has sent. A client may
+    send its next token before the broker has responded to the one before, so tokens alone do not
+    prove that the broker accepts the client."""
 
     __slots__ = ("_name", "bare", "mechanism", "responses", "rounds")
 
@@ -36,7 +38,7 @@ class Claim:
 
     @property
     def is_known(self) -> bool:
-        """Return whether the gateway knows how many tokens the mechanism has."""
+        """Return whether the gateway knows how many tokens a client sends in this mechanism."""
         return self.mechanism in ROUNDS
 
     @property
@@ -45,19 +47,20 @@ class Claim:
         return self.rounds >= ROUNDS.get(self.mechanism, 0)
 
     def add(self, token: bytes) -> None:
-        """Take the client's next token; the first one has the name."""
+        """Count the client's next token. The first token has the name that the client claims."""
         self.rounds += 1
         if self.rounds == 1:
             self._name = _claimed(self.mechanism, token)[:LONGEST_NAME]
 
     @property
     def is_answered(self) -> bool:
-        """Return whether the broker has responded to all tokens."""
+        """Return whether the broker has responded to all tokens of the mechanism."""
         return self.responses >= ROUNDS.get(self.mechanism, 0)
 
     def accepted(self, data: bytes) -> str:
-        """Take the broker's next response, which has no error, and this `data`. Return the client's
-        name if the response accepts it; empty if not yet, or if the name is unknown."""
+        """Count the broker's next response, which is not an error. `data`: the broker's token in
+        it. Return the client's name if the broker has now accepted the client; empty if it has not,
+        or if the name is unknown."""
         self.responses += 1
         refused = self.mechanism == bearer.MECHANISM and data
         return self._name if self.is_answered and not refused else ""

@@ -1,10 +1,11 @@
 """The authentication of the gateway at a broker.
 
-A *proving* is a generator that yields tokens for the broker, and is sent the data of the broker's
-response to each. It ends once the broker has responded to all: then the broker has accepted the
-credential, and by SCRAM has proven that it knows the password.
+A *proving* is a generator that yields tokens to send to the broker; after each token it is sent the
+data of the broker's response. When the generator ends, the broker has accepted the credential; by
+SCRAM it has also proven that it knows the password.
 
-A refusal is an error code of the broker's response, and is not sent to a proving.
+A broker refuses a credential by an error code in its response. Such a response is not sent to the
+proving.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ Proving = Generator[bytes, bytes, None]
 
 
 def chosen(credential: Credential, offered: Collection[str], *, plainly: bool) -> str | None:
-    """Return the mechanism by which to show a credential to a broker that offers some; None if none
-    fits. `plainly`: the broker may be shown the password itself. The broker chooses what it offers,
-    so this is for brokers that TLS has identified, or that an operator trusts."""
+    """Return the mechanism by which to show a credential to a broker; None if the broker supports
+    no suitable mechanism. `offered`: the mechanisms that the broker supports. `plainly`: the broker
+    may be shown the password itself. As the broker says what it supports, set this only for brokers
+    that TLS has identified, or that an operator trusts."""
     able = SHOWN_BY.get(credential.method, ())
     fit = (
         mechanism
@@ -50,9 +52,10 @@ def client(
     extensions: Mapping[str, str] | None = None,
     nonce: str | None = None,
 ) -> Proving:
-    """Return the proving of a credential by a mechanism that `chosen` returned. It raises
-    `PeerError` if the broker deviates from the mechanism. `extensions`: those of the client whose
-    token this is. `nonce`: the gateway's; None: a new random one."""
+    """Return the proving of a credential by a mechanism that `chosen` has returned. The proving
+    raises `PeerError` if the broker deviates from the mechanism. `extensions`: those that a client
+    sent with its token, if the gateway forwards this token. `nonce`: the gateway's nonce; None: a
+    new random one."""
     if mechanism == bearer.MECHANISM:
         return _bearer(credential.data, extensions or {})
     user, _, password = credential.data.partition(b":")

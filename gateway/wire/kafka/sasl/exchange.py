@@ -1,11 +1,11 @@
 """The authentication of a client at the gateway.
 
-An *exchange* is a generator that begins with the client's first token. It yields a `Challenge`, and
-is sent the client's next token; or it yields a step of a conversation, such as a `Settle`, and is
-sent the result. It returns the accepted principal, or a denial.
+An *exchange* is a generator that begins with the client's first token. When it yields a
+`Challenge`, it is sent the client's next token. When it yields a step of a conversation, such as a
+`Settle`, it is sent the step's result. It returns `Accepted` or a denial.
 
-The text of a denial is for logs alone. Every refused client gets the same response, so that nobody
-can find out which users exist.
+The text of a denial is written to logs alone. Every refused client is sent the same response, so
+that nobody can find out which users exist.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ MALFORMED = Denial(Refusal.UNAUTHENTICATED, "a SASL token that the mechanism doe
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A step of an exchange: send this token to the client, and receive its next one."""
+    """A step of an exchange: send the token `data` to the client, and receive the client's next
+    token."""
 
     data: bytes
 
@@ -43,9 +44,10 @@ class Challenge:
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The result for an authenticated client. `data`: the token that accepts it. `credential`: what
-    it has shown, if a broker could be shown it too. `extensions`: further values that it sent about
-    itself (KIP-342), which nothing proves."""
+    """The result for an authenticated client. `data`: the token that tells the client that it is
+    accepted. `credential`: the client's own, if the gateway can forward it to a broker; else None.
+    `extensions`: further values that the client sent about itself (KIP-342), which nothing proves.
+    """
 
     principal: Principal
     data: bytes = b""
@@ -60,19 +62,19 @@ Verifying = Generator[Challenge | Step, StepResult, Principal | Denial]
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Verifies the credentials of one client. `certificate`: the client's in TLS, as DER; None
-    without one."""
+    """Verifies the credentials of one client. `certificate`: the client's TLS certificate, in DER;
+    None if it has none."""
 
     services: Services
     certificate: bytes | None = None
 
     def verify(self, credential: Credential) -> Verifying:
-        """Return the principal of a credential, or a denial."""
+        """Verify a credential; return the principal that it proves, or a denial."""
         return (yield from settled(self.services.authenticate(credential, self.certificate)))
 
 
 def challenged(data: bytes) -> Generator[Challenge | Step, StepResult, bytes]:
-    """Send a challenge; return the client's next token."""
+    """Send the client a challenge with this data; return the client's next token."""
     token = yield Challenge(data)
     assert isinstance(token, bytes)
     return token

@@ -3,8 +3,8 @@
 A client names a mechanism in SaslHandshake. Its tokens follow in SaslAuthenticate; after version 0
 of SaslHandshake they follow bare, with only their size before them (KIP-43, KIP-152).
 
-All refused clients get one and the same response, so that nobody learns whether a user exists, or
-for how long a credential would have been good.
+All refused clients are sent the same response, so that nobody learns whether a user exists, or how
+long a credential would have been valid.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Offered(NamedTuple):
 
 class Answered(NamedTuple):
     """A broker's response to SaslAuthenticate. `text`: the error message. `data`: the broker's
-    token. `lifetime_ms`: milliseconds after which the broker closes the connection without a
-    reauthentication (KIP-368); 0: never."""
+    token. `lifetime_ms`: milliseconds after which the broker closes the connection, unless it is
+    authenticated again (KIP-368); 0: the broker does not close it."""
 
     error: int
     text: str
@@ -77,15 +77,16 @@ def token_of(head: Head, frame: bytes) -> bytes:
 
 
 def offer(head: Head, mechanisms: Sequence[str], error: int = 0) -> bytes:
-    """Return the response to SaslHandshake. It lists the supported mechanisms, also for a client
-    that named an unsupported one."""
+    """Return the response to SaslHandshake. It lists the supported mechanisms, even if the client
+    named an unsupported one. `error`: the error code; 0: the client may go on."""
     texts = b"".join(as_text(name.encode(), flexible=False) for name in mechanisms)
     return _response(head, struct.pack(">hi", error, len(mechanisms)) + texts)
 
 
 def response(head: Head, data: bytes, lifetime_ms: int = 0) -> bytes:
-    """Return the response to SaslAuthenticate that sends a challenge, or accepts the client for
-    `lifetime_ms` milliseconds; 0: for ever."""
+    """Return the response to SaslAuthenticate that sends the client a challenge, or that accepts
+    the client. `lifetime_ms`: milliseconds after which the accepted credential expires; 0: never.
+    """
     return _authenticated(head, 0, None, data, lifetime_ms)
 
 
@@ -96,16 +97,17 @@ def failed(head: Head) -> bytes:
 
 
 def misplaced(head: Head) -> bytes:
-    """Return the response to a SaslHandshake or SaslAuthenticate request that must not come here.
-    Close the connection afterwards."""
+    """Return the response to a SaslHandshake or SaslAuthenticate request that comes when the
+    protocol does not allow it. Close the connection afterwards."""
     if head.key == SASL_HANDSHAKE:
         return offer(head, (), ILLEGAL_SASL_STATE)
     return _authenticated(head, ILLEGAL_SASL_STATE, None, b"", 0)
 
 
 def lifetime_ms(left: float) -> int:
-    """Return a credential's lifetime as a response states it, in milliseconds, 0 for ever. `left`:
-    the same in seconds, `math.inf` for ever."""
+    """Return a credential's lifetime in milliseconds, as a response to SaslAuthenticate states it;
+    0: the credential does not expire. `left`: the lifetime in seconds; `math.inf` if it does not
+    expire."""
     return 0 if math.isinf(left) else min(LONGEST_MS, max(1, int(left * 1000)))
 
 
@@ -113,13 +115,14 @@ def lifetime_ms(left: float) -> int:
 
 
 def ask_for(mechanism: str, version: int, correlation: int, client: bytes | None) -> bytes:
-    """Return the frame of the SaslHandshake request for a mechanism. `client`: the client id."""
+    """Return the frame of a SaslHandshake request that asks for a mechanism. `client`: the client
+    id."""
     body = as_text(mechanism.encode(), flexible=False)
     return frames.written(_api(SASL_HANDSHAKE), version, correlation, client, body)
 
 
 def show(token: bytes, version: int, correlation: int, client: bytes | None) -> bytes:
-    """Return the frame of the SaslAuthenticate request with a token. `client`: the client id."""
+    """Return the frame of a SaslAuthenticate request that has a token. `client`: the client id."""
     known = _api(SASL_AUTHENTICATE)
     flexible = version >= known.request.flexible
     body = _as_bytes(token, flexible=flexible) + (b"\0" if flexible else b"")
@@ -161,12 +164,14 @@ def read_answer(version: int, frame: bytes) -> Answered:
 
 
 def bare(token: bytes) -> bytes:
-    """Return the frame of a bare token, which is in no request."""
+    """Return the frame of a bare token: a token that is sent without a SaslAuthenticate request
+    around it."""
     return SIZE.pack(len(token)) + token
 
 
 def read_bare(frame: bytes) -> bytes:
-    """Return the token in the frame of a bare token. Raises `PeerError` if it is too large."""
+    """Return the token in the frame of a bare token (see `bare`). Raises `PeerError` if the token
+    is too large."""
     return _bounded(frame[SIZE.size :])
 
 

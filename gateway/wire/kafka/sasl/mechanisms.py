@@ -23,14 +23,14 @@ METHODS = {
 
 
 def offered(methods: Collection[str]) -> tuple[str, ...]:
-    """Return the mechanisms that clients may choose, given the listener's authentication
+    """Return the SASL mechanisms that clients may choose. `methods`: the listener's authentication
     methods."""
     return tuple(name for name, method in METHODS.items() if method in methods)
 
 
 def begin(mechanism: str, token: bytes, verifier: Verifier, nonce: str | None = None) -> Exchange:
-    """Return the exchange with a client that has chosen an offered mechanism, and has sent its
-    first token. `nonce`: the gateway's; None: a new random one."""
+    """Return the exchange with a client that has chosen an offered mechanism. `token`: the client's
+    first token. `nonce`: the gateway's nonce; None: a new random one."""
     if len(token) > LARGEST_TOKEN:
         return _refused()
     if mechanism == plain.MECHANISM:

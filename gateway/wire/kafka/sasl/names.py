@@ -1,4 +1,5 @@
-"""Names as SASL encodes them where commas separate fields (RFC 5801 section 4)."""
+"""The encoding of user names in tokens whose fields are separated by commas (RFC 5801 section
+4)."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ It is an atomic group, because CPython before 3.11.5 matches a group with `++` w
 
 
 def written(name: str) -> str:
-    """Return a name encoded, without commas."""
+    """Return the encoded form of a name, which has no commas."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def read(text: str) -> str:
-    """Return the name, given its encoded form that matched `NAME`."""
+    """Return the name that an encoded form stands for. The form must match `NAME`."""
     return text.replace("=2C", ",").replace("=3D", "=")

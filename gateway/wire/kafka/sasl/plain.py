@@ -1,7 +1,8 @@
 """PLAIN: a name and a password in clear text (RFC 4616).
 
-The gateway verifies them by the method `basic`, whose data are `name:password`. A name with a colon
-would become another name there, so it is malformed.
+The gateway verifies both by its authentication method `basic`, whose data are `name:password`.
+There, a colon in the name would be read as the end of the name, so a token whose name has a colon
+is malformed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ MECHANISM = "PLAIN"
 
 
 class Shown(NamedTuple):
-    """A name and a password, neither empty."""
+    """A name and a password from a client's token. Neither is empty."""
 
     user: str
     password: bytes
@@ -25,8 +26,8 @@ class Shown(NamedTuple):
 
 
 def read(token: bytes) -> Shown | None:
-    """Return the name and password in a client's token; None if it is malformed, or the client
-    wants to act for another user."""
+    """Return the name and password in a client's token; None if the token is malformed, or if the
+    client wants to act for another user."""
     parts = token.split(b"\0")
     if len(parts) != 3:  # authorization identity, name, password
         return None
@@ -41,12 +42,12 @@ def read(token: bytes) -> Shown | None:
 
 
 def written(user: bytes, password: bytes) -> bytes:
-    """Return a client's token with this name and password."""
+    """Return the token that a client sends for this name and password."""
     return b"\0" + user + b"\0" + password
 
 
 def exchange(token: bytes, verifier: Verifier) -> Exchange:
-    """Authenticate a client that has sent `token`; see `exchange.Exchange`."""
+    """Authenticate a client whose first token is `token`; see `exchange.Exchange`."""
     shown = read(token)
     if shown is None:
         return MALFORMED

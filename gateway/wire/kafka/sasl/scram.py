@@ -1,10 +1,10 @@
 """SCRAM: client and server prove to each other that they know a password, without showing it (RFC
 5802, RFC 7677; KIP-84).
 
-There is no channel binding, which Kafka does not have. A name is taken as it is written, without
-SASLprep, as Kafka's brokers and clients do; a library that prepares names and passwords, as
-`scramp` does, would compute other keys than these for some passwords. It would also compute up to
-ten million iterations for a broker that asks for them.
+Channel binding is not supported, as Kafka has none. Names and passwords are used as they are
+written, without SASLprep, as Kafka's brokers and clients use them. A library that applies SASLprep,
+such as `scramp`, would compute other keys than Kafka for some passwords. Such a library would also
+compute up to ten million iterations if a broker asked for them.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ _SERVER_FINAL = re.compile(rf"v=(?P<signature>{_BASE64}){_REST}")
 
 
 class ClientFirst(NamedTuple):
-    """The first message of a client. `header`, `bare`: its two parts, of which `bare` is signed."""
+    """The first message of a client. `header`, `bare`: the two parts of the message; the signature
+    covers only `bare`."""
 
     header: bytes
     bare: bytes
@@ -66,8 +67,8 @@ class ClientFirst(NamedTuple):
 
 
 class ClientFinal(NamedTuple):
-    """The second message of a client. `unproven`: its signed part, which is all but the proof.
-    `binding`: the header of the first message, repeated."""
+    """The second message of a client. `unproven`: the message without its proof, which is the part
+    that is signed. `binding`: the header of the first message, repeated."""
 
     unproven: bytes
     binding: bytes
@@ -79,7 +80,8 @@ class ClientFinal(NamedTuple):
 
 
 class ServerFirst(NamedTuple):
-    """The challenge of the server: its nonce, and the salt and iterations of the password."""
+    """The challenge of the server: its nonce, the salt of the user's password, and the number of
+    iterations."""
 
     nonce: str
     salt: bytes
@@ -90,8 +92,8 @@ class ServerFirst(NamedTuple):
 
 
 def exchange(mechanism: str, token: bytes, verifier: Verifier, nonce: str) -> Exchange:
-    """Authenticate a client that has sent `token`; see `exchange.Exchange`. `nonce`: the gateway's,
-    random characters without a comma."""
+    """Authenticate a client whose first token is `token`; see `exchange.Exchange`. `nonce`: the
+    gateway's nonce, random characters without a comma."""
     first = read_first(token)
     if first is None:
         return MALFORMED
@@ -116,8 +118,8 @@ def exchange(mechanism: str, token: bytes, verifier: Verifier, nonce: str) -> Ex
 
 
 def read_first(token: bytes) -> ClientFirst | None:
-    """Return the first message of a client; None if it is malformed, wants an unsupported
-    extension, or wants to act for another user."""
+    """Return the first message of a client; None if the message is malformed, needs an unsupported
+    extension, or asks to act for another user."""
     match = _matched(_CLIENT_FIRST, token)
     if match is None or match["behalf"] not in (None, match["name"]):
         return None
@@ -153,9 +155,9 @@ def written_first(user: str, nonce: str) -> ClientFirst:
 
 
 def read_challenge(challenge: bytes, nonce: str) -> ServerFirst:
-    """Return the content of a broker's challenge to a client with this nonce. Raises `PeerError` if
-    the challenge is malformed, belongs to another nonce, or asks for too few or too many
-    iterations."""
+    """Return the content of a broker's challenge. `nonce`: the nonce that the gateway has sent.
+    Raises `PeerError` if the challenge is malformed, is for another nonce, or asks for too few or
+    too many iterations."""
     match = _matched(_SERVER_FIRST, challenge)
     salt = None if match is None else _decoded(match["salt"])
     if match is None or salt is None or len(salt) > LONGEST_SALT:
@@ -171,8 +173,9 @@ def read_challenge(challenge: bytes, nonce: str) -> ServerFirst:
 def proof(
     mechanism: str, first: ClientFirst, challenge: bytes, nonce: str, keys: ScramKeys
 ) -> tuple[bytes, bytes]:
-    """Return the second message of a client, and the signature with which a broker that knows the
-    user responds. `nonce`: the one in the challenge."""
+    """Return the second message of a client, and the signature that a broker must respond with to
+    prove that it knows the user's keys. `first`: the client's first message. `nonce`: the nonce in
+    the challenge."""
     hash = SCRAM_HASHES[mechanism]
     unproven = b"c=" + b64encode(first.header) + b",r=" + nonce.encode()
     signed = b",".join((first.bare, challenge, unproven))
@@ -181,8 +184,8 @@ def proof(
 
 
 def check_signature(response: bytes, expected: bytes) -> None:
-    """Raise `PeerError` if the broker's last message does not have the expected signature, so that
-    the broker does not know the user."""
+    """Raise `PeerError` if the broker's last message does not have the expected signature, which
+    only a broker that knows the user can make."""
     match = _matched(_SERVER_FINAL, response)
     signature = None if match is None else _decoded(match["signature"])
     if signature is None or not hmac.compare_digest(signature, expected):
