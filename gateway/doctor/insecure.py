@@ -128,7 +128,7 @@ class Trust:
 
     @property
     def place(self) -> str:
-        """Return the path of these settings in the configuration file."""
+        """Return where these TLS settings stand in the configuration file, as a dotted path."""
         return f"clusters.{self.cluster}.tls"
 
 

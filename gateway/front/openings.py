@@ -45,8 +45,8 @@ class Openings:
         return len(self._under_way) < self._most or bool(self._waiting)
 
     def begin(self, connection: int, host: str) -> None:
-        """Count a new opening from an address. If there are too many, cancel one that waits for its
-        client."""
+        """Count a new opening from an address. If all addresses together have too many openings,
+        cancel one that waits for its client."""
         if len(self._under_way) >= self._most:
             self._displace()
         self._under_way[connection] = holder(host)

@@ -417,5 +417,5 @@ class Supply:
             self._wanting.clear()
 
     def regain(self) -> None:
-        """Note that the store responds again."""
+        """Record that the store of shared limits responds again."""
         self.lost = False

@@ -123,7 +123,8 @@ class KafkaSandbox:
         await running.ended.wait()
 
     async def start(self, node: int) -> None:
-        """Start a broker that was stopped, at the same address. Raises `ConfigurationError`."""
+        """Start a broker that was stopped, at the same address. Raises `ConfigurationError`
+        if the address is taken."""
         listener = await listen(self.cluster.nodes[node])
         self.cluster.start(node)
         self._run(node, listener)

@@ -114,7 +114,7 @@ class LateReceipts:
 
     def over(self, handle: Handle) -> bytes:
         """Stop waiting for a producer's receipts. Return the frame that tells the client of the
-        close; empty if the producer was not waiting."""
+        close; empty if no receipts were awaited for the producer."""
         closed = self._closed.pop(handle, None)
         return b"" if closed is None else closed.close
 
