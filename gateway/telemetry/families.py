@@ -58,7 +58,8 @@ class Section:
         SECTIONS.append(self)
 
     def counter(self, name: str, text: str, *labels: str, needs: str = "") -> Family:
-        """Declare a family that only grows. `needs`: the setting without which it is not written."""
+        """Declare a family that only grows. `needs`: the setting without which it is not
+        written."""
         return self._add(Family(name, Kind.COUNTER, text, labels, needs=needs or self.needs))
 
     def gauge(
