@@ -215,8 +215,9 @@ def make_rate_limiting(
 def largest_held(
     configuration: model.Configuration, listeners: Sequence[model.Listener]
 ) -> int | None:
-    """Return the bytes of the largest message that these listeners announce to their clients; None
-    if the listeners never hold a whole message in memory. Raises `ConfigurationError`."""
+    """Return the size in bytes that these listeners announce to their clients as that of the
+    largest message; None if the listeners never hold a whole message in memory. Raises
+    `ConfigurationError`."""
     telling = [listener for listener in listeners if PLUGINS[listener.protocol].tells_largest]
     holds = any(listener.checksums == "verify" for listener in telling)
     if telling and not holds and configuration.rules:

@@ -4,8 +4,8 @@ The child is a fork of this process, made before trio is imported or a thread st
 both need is imported once. It writes the mistakes to a pipe, or the settings, pickled as rules are
 (`reload.reader`). Meanwhile this process imports what serves.
 
-Settings are models in a gateway with rules, which are checked by the same means when it starts, and
-in one with workers; it checks its configuration itself.
+A gateway with rules or workers checks its configuration itself, without a child, and its settings
+are models (`config.parts`): rules, which it reads when it starts, are checked by the same means.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def handed(path: Path) -> Configuration:
 
 
 def load_here(path: Path, data: bytes | None = None) -> Configuration:
-    """Return the configuration in a file that this process checks itself. `data`: what it holds, if
-    that has been read."""
+    """Return the configuration in a file, which this process checks itself. `data`: the file's
+    content, if the caller has already read it. Raises `ConfigurationError`."""
     from gateway.config.load import load
 
     return load(path, data=data)
@@ -78,7 +78,8 @@ class _Child(NamedTuple):
     reading: int
 
     def ended(self) -> tuple[int, bytes]:
-        """Wait for its end; return its exit status (of a signal: below zero), and what it wrote."""
+        """Wait until the child has ended. Return its exit status (below zero if a signal ended it),
+        and the bytes that it wrote."""
         with os.fdopen(self.reading, "rb") as pipe:
             written = pipe.read()
         return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1]), written

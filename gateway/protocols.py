@@ -37,7 +37,7 @@ def example(address: str) -> str:
 
 
 def url_of(protocol: str, brokers: Sequence[Address]) -> str:
-    """Return one URL that lists these brokers; if any has TLS, only those that have."""
+    """Return one URL that lists these brokers. If some of them have TLS, it lists only those."""
     secured = [broker for broker in brokers if broker.tls]
     schemes = PLUGINS[protocol].schemes.items()
     name = next(name for name, scheme in schemes if scheme.tls == bool(secured))
@@ -45,6 +45,7 @@ def url_of(protocol: str, brokers: Sequence[Address]) -> str:
 
 
 def plugin_of(url: str) -> Plugin | None:
-    """Return the protocol whose brokers have a URL's scheme; None if there is none."""
+    """Return the plugin of the protocol to which the scheme of a URL belongs; None if it belongs to
+    no protocol."""
     scheme = url.partition("://")[0].lower()
     return next((plugin for plugin in PLUGINS.values() if scheme in plugin.schemes), None)

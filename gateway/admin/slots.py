@@ -38,13 +38,13 @@ class Slots:
         self.mark_busy(scope)
 
     def mark_idle(self, scope: trio.CancelScope) -> None:
-        """Note that a connection is idle from now on, so that it is evicted after those that are
-        idle already."""
+        """Mark a connection as idle from now on, so that it is evicted after those that are idle
+        already."""
         self._idle.pop(scope, None)
         self._idle[scope] = None
 
     def mark_busy(self, scope: trio.CancelScope) -> None:
-        """Note that a connection is not idle, so that it cannot be evicted."""
+        """Mark a connection as not idle, so that it cannot be evicted."""
         self._idle.pop(scope, None)
 
     def evict(self) -> bool:

@@ -155,11 +155,11 @@ class BrokerPool:
 
     def record_silence(self, address: Address, now: float) -> bool:
         """Record that the broker accepted a connection, but did not respond on it. Return True if
-        this is the first silence of a row.
+        this silence is the first of a series.
 
-        After each silence of a row, the endpoint counts as silent for twice as long as after the
-        one before. If more than `LONGEST_BACK_OFF` has passed since the endpoint last counted as
-        silent, a new row begins.
+        After each silence of a series, the endpoint counts as silent for twice as long as after the
+        previous silence. If more than `LONGEST_BACK_OFF` has passed since the endpoint last counted
+        as silent, a new series begins.
         """
         member = self._members.get(address)
         if member is None or now < member.silent_until:

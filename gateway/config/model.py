@@ -348,8 +348,7 @@ class ListenerTls(Part):
     ]
     """A client gets the certificate for the server name (SNI) that it sends, else the first one."""
     minimum: Literal["1.2", "1.3"] = "1.2"
-    """The oldest TLS version. Clients of ten years ago speak 1.2; older versions are broken (RFC
-    8996)."""
+    """The oldest TLS version. Clients of ten years ago speak 1.2."""
     client_certificates: Literal["none", "optional", "required"] = "none"
     """Whether clients must show a certificate. `optional` admits clients without one."""
     client_ca_file: File | None = None
@@ -380,8 +379,8 @@ class EachAddress(Part):
     """Most authenticated connections of an address; connections before authentication count for
     `limits.unauthenticated`."""
     connects: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
-    """Most new connections of an address per second; those of two seconds may come at once. More
-    are closed before TLS (`too_many_connects`)."""
+    """Most new connections of an address per second; after a pause, as many as two seconds allow
+    may come at once. Further ones are closed before TLS (`too_many_connects`)."""
 
 
 class EachPrincipal(Part):
@@ -406,12 +405,12 @@ class ClientHeader(Part):
     """What brokers are told about clients."""
 
     version: Annotated[int, PlainValidator(_header_version), Field(examples=[2])]
-    """The header's version. Version 1 can carry addresses only."""
+    """The header's version."""
     principal: Flag = False
     """Whether the header has the verified principal, as type 0xE0."""
     inside_tls: Flag | None = None
     """Whether the header comes inside TLS, as Pulsar's brokers want it, or before TLS, as balancers
-    want it. Default: inside for brokers, before for gateways."""
+    want it. Default: inside TLS for brokers, before TLS for gateways."""
 
 
 class NodePorts(Part):
@@ -487,7 +486,7 @@ class Listener(Part):
     docs/configuration.md#behind-and-before-a-load-balancer. Otherwise a client's address is that of
     its connection."""
     tls: ListenerTls | None = None
-    """TLS with clients; clients without TLS cannot connect then: docs/configuration.md#tls."""
+    """TLS with clients: docs/configuration.md#tls."""
     identity: Identity = Identity()
     """Who authenticates clients, and how."""
     each_address: EachAddress = EachAddress()
@@ -503,8 +502,7 @@ class Listener(Part):
     unknown: Literal["pass", "mask"] = "pass"
     """Commands that this version does not know. `pass`: they are forwarded, so newer clients and
     brokers work. `mask`: a client's unknown command ends its connection, a broker's is dropped, and
-    decoded commands lose unknown fields. Only Pulsar; other protocols never forward unknown
-    commands."""
+    decoded commands lose unknown fields. Only Pulsar."""
     checksums: Literal["pass", "verify"] = "pass"
     """`verify` checks the CRC32C of messages, and counts failures by topic
     (`gateway_topic_checksum_failures_total`). A producer's damaged message is refused; to
@@ -583,8 +581,7 @@ class Credential(Part):
     tls: Flag = False
     """Brokers know the gateway by the `certificate` of the cluster's `tls`."""
     each_principal: EachPassword | None = None
-    """A name and a password for each client. Only Kafka, whose brokers cannot be told who a client
-    is."""
+    """A name and a password for each client. Only Kafka."""
 
 
 CREDENTIALS = ("token_file", "oauth2", "basic", "tls", "each_principal")
@@ -671,16 +668,16 @@ class Cluster(Part):
         AfterValidator(_different),
         Field(examples=[protocols.example("127.0.0.1:16650")]),
     ]
-    """Brokers (of TubeMQ: masters). New connections go to all their addresses in turn."""
+    """Brokers (of TubeMQ: masters). New connections go in turn to all addresses of their hosts."""
     brokers_are: Literal["brokers", "gateways"] = "brokers"
-    """`gateways`: `brokers` are gateways, which know where brokers are:
+    """`gateways`: `brokers` lists gateways, which know where brokers are:
     docs/configuration.md#a-gateway-before-another. Only Pulsar."""
     proxy_protocol: ClientHeader | None = None
     """What brokers are told about clients: docs/configuration.md#behind-and-before-a-load-balancer.
     Otherwise brokers see the gateway's address."""
     tls: ClusterTls | None = None
     """TLS to brokers whose URL says so (docs/configuration.md#brokers-with-tls). Without this
-    mapping its defaults hold."""
+    mapping the defaults of its settings hold."""
     credential: Credential | None = None
     """What the gateway shows to brokers in the verifying modes. Only brokers without authentication
     need none."""
@@ -715,11 +712,12 @@ class Admin(Part):
     private."""
     connections: Annotated[int, _within(units.whole, 64, 65_536)] = 2048
     """Most connections, of 8 to 25 KB each; one more ends the connection that has waited longest
-    for its client. Fewer, but at least 64, if clients of listeners leave fewer descriptors."""
+    for its client. If clients of listeners leave fewer descriptors, fewer connections, but at least
+    64."""
     scrapes: Annotated[int, _within(units.whole, 1, 32)] = 2
-    """Responses of `/metrics` that are made at a time, enough for two scrapers; of the waiting
-    requests the latest is next. Each response costs the data plane milliseconds, and is cut off
-    after 5 s."""
+    """Most responses of `/metrics` that are made at a time: one for each scraper. The latest
+    waiting request is next. Each response costs the data plane milliseconds, and is cut off after
+    5 s."""
 
 
 class Metrics(Part):
@@ -729,8 +727,8 @@ class Metrics(Part):
     """Most topics of a cluster with figures of their own; further topics count together by tenant,
     as `__other__`. Each topic takes 1 KB, and 2 KB of a scrape of `/metrics/topics`."""
     idle: Annotated[float, _within(units.seconds, "1m", "720h")] | None = None
-    """A topic without clients for so long counts as `__other__`, and from zero when clients come
-    back. Otherwise topics keep their figures, up to `topics`."""
+    """A topic without clients for so long counts as `__other__`; when clients come back, its own
+    figures begin at zero. Without `idle` topics keep their figures, up to `topics`."""
     partitions: Literal["each", "folded"] = "each"
     """`folded`: all partitions of a topic are one row."""
 
@@ -780,8 +778,8 @@ class Deadlines(Part):
     """How long the gateway waits."""
 
     handshake: Annotated[float, _within(units.seconds, "100ms", "5m")] = 10.0
-    """The time from accepting a connection until a broker has accepted its client; a dial is ended
-    by `dial` alone. Clients give up after 10 s."""
+    """The time from accepting a connection until a broker has accepted its client; a dial to a
+    broker is ended by `dial` alone. Clients give up after 10 s."""
     dial: Annotated[float, _within(units.seconds, "10ms", "1m")] = 5.0
     """The time for one connection to a broker: the lookup of its name, and up to 3 s for each
     address. Default: half of a client's patience, so that another broker can be tried."""
@@ -792,22 +790,22 @@ class Deadlines(Part):
     """A connection is ended if one side sends nothing for this time, while the other side sends.
     Go's clients, the most patient, wait as long. Only Pulsar."""
     stalled: Annotated[float, _within(units.seconds, "1s", "1h")] = 60.0
-    """The time in which a client or broker must read bytes that could not be sent at once, one
+    """The time in which a client or broker must read the bytes that wait to be sent to it, one
     chunk at most. Clients and brokers give each other a minute."""
     frame: Annotated[float, _within(units.seconds, "1s", "10m")] = 60.0
     """The time from the first to the last byte of a frame that must be held whole, while the
     gateway reads it. Brokers wait 30 to 60 s for the response to a ping, which may come behind the
-    frame. 1 MB needs 140 kbit/s."""
+    frame."""
     held: Annotated[float, _within(units.seconds, "1s", "10m")] = 20.0
     """How long a message waits for its limit (docs/rules.md#above-a-limit). Clients give up after
     30 s; a message that they gave up would still use the limit."""
     grace: Annotated[float, _within(units.seconds, 0, "10m")] = 20.0
-    """The time after SIGTERM to move clients to other gateways. All begin to move within half of
-    it; connections that are left are closed. Kubernetes kills after 30 s."""
+    """The time after SIGTERM to move clients to other gateways. All clients begin to move within
+    half of it; connections left at its end are closed. Kubernetes kills after 30 s."""
     expired: Annotated[float, _within(units.seconds, 0, "10m")] = 10.0
     """How long a connection stays open after the credential that the gateway verified has expired.
-    Clients that can renew it are asked for a newer one 30 s before the expiry, or at half of its
-    life if that is later. Brokers give a minute."""
+    Clients that can renew a credential are asked for a newer one 30 s before the expiry, or at half
+    of its life if that is later. Brokers wait a minute for it."""
 
 
 class ResourceLimits(Part):
@@ -817,19 +815,19 @@ class ResourceLimits(Part):
     """Most client connections of one listener. Each takes two descriptors and, while idle, up to 5
     KB; one more gets an error and is closed."""
     unauthenticated: Annotated[int, _within(units.whole, 1, 1_000_000)] = 1_000
-    """Most connections of all listeners before authentication. One more ends the oldest that waits
-    for its client, of the address with most of them. At 2,000 new connections a second each
-    connection has half a second."""
+    """Most connections of all listeners before authentication. One more ends a connection of the
+    address with most of them: the oldest that waits for its client. At 2,000 new connections a
+    second each has half a second."""
     handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
     """The largest frame before a connection is open. Tokens are below 16 KiB; Kerberos tickets
     reach 64 KiB."""
     collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
-    """The largest frame that must be held whole; brokers that allow larger messages raise it up to
-    `collected`. Messages are held whole above a limit and with `checksums: verify` alone. At most a
-    quarter of `buffered`."""
+    """The largest frame that must be held whole; you can set up to a quarter of `buffered`. If
+    brokers allow larger messages, the gateway raises it up to `collected`. Messages are held whole
+    only above a limit and with `checksums: verify`."""
     command: Annotated[int, _within(units.size, "16KiB", "16MiB")] = MIB
-    """The largest command of a client, without its message, and of a broker if the gateway decodes
-    it. The largest real commands hold schemas of kilobytes."""
+    """The largest command of a client (without its message), and of a broker where the gateway
+    decodes the command. The largest real commands hold schemas of kilobytes."""
     fields: Annotated[int, _within(units.whole, 100, 100_000)] = 5_000
     """Most fields, at all levels, of a command beyond 64 KiB. Counting 5,000 fields takes 2 ms;
     real commands have dozens."""
@@ -842,12 +840,13 @@ class ResourceLimits(Part):
     held: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
     """Most bytes of messages that wait for their limit (docs/rules.md#above-a-limit). Default: a
     quarter of `buffered`, at most half of its last part
-    (docs/configuration.md#how-the-memory-is-divided); three quarters of that part can be set. A
-    producer may use at most as much as it leaves free: alone half, 1,000 messages of 32 KB."""
+    (docs/configuration.md#how-the-memory-is-divided); you can set up to three quarters of that
+    part. A producer may use at most as much as it leaves free: alone half, 1,000 messages of 32
+    KB."""
     collected: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
     """Most bytes of incomplete frames that must be held whole. Default: an eighth of `buffered`, at
     least `collected_frame`. Where messages are limited or verified, clients are told to send no
-    larger ones: raise it for larger messages."""
+    messages larger than this: raise it for larger messages."""
     handshakes: Annotated[int, _within(units.size, "1KiB", "16GiB")] | None = None
     """Most bytes of incomplete frames beyond 4 KiB before connections are open. Default: a
     sixteenth of `buffered`, at least `handshake_frame`."""
@@ -928,8 +927,8 @@ class DataPlane(Part):
     turn: Annotated[float, _within(units.seconds, "0.1ms", "100ms")] = 0.002
     """How long moving bytes may delay new connections and the admin listener."""
     socket_buffer: Annotated[int, _within(units.size, "4KiB", "64MiB")] | None = None
-    """A fixed size of the kernel's buffers, which slows distant peers. Otherwise the kernel tunes
-    them, up to 8 MB for peers that do not read."""
+    """A fixed size of the kernel's socket buffers, which slows distant peers. By default the kernel
+    tunes these buffers, up to 8 MB for peers that do not read."""
 
 
 class Store(Part):
@@ -953,8 +952,8 @@ class Store(Part):
     """The beginning of all keys: at most 64 letters, digits, and `.` `_` `:` `/` `-`. Gateways with
     the same prefix share limits."""
     timeout: Annotated[float, _within(units.seconds, "1ms", "5s")] = 0.05
-    """The time of one call. A near store takes less than 1 ms; after half of a reservation's 100 ms
-    a gateway does better without the store."""
+    """The longest time of one call. A near store takes less than 1 ms; after half of a
+    reservation's 100 ms a gateway does better without the store."""
 
 
 class Log(Part):
@@ -971,14 +970,14 @@ class Log(Part):
     """Most characters of one text; a traceback may have 16 times as many. Longer texts are cut and
     say their length. Real names and errors have less than 300."""
     queue: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 4 * MIB
-    """Most bytes of lines that wait for the log's reader, some 15,000 lines. Further lines are
+    """Most bytes of lines that wait for the log's reader. Further lines are
     dropped and counted."""
     queue_lines: Annotated[int, _within(units.whole, 100, 1_000_000)] = 10_000
     """Most lines that wait for the log's reader: ten seconds of a folded flood."""
     principals: Literal["plain", "masked", "pseudonymous"] = "plain"
-    """Clients' names in log and audit. `pseudonymous`: another name for each, the same while the
-    process runs. Names still show in `detail` (brokers' words), traces, and `first` of
-    `limits_lost`."""
+    """Clients' names in log and audit. `masked`: `(masked)` for all. `pseudonymous`: another name
+    for each, the same while the process runs. Real names still show in `detail` (brokers' words),
+    traces, and `first` of `limits_lost`."""
 
 
 class Audit(Part):
@@ -1012,26 +1011,26 @@ class Usage(Part):
     'broker-gateway[usage]'`."""
 
     folder: Annotated[Path, _located("locate_new_folder"), Field(examples=["usage"])]
-    """The folder of the files, which is made if its parent exists. Replicas may share it."""
+    """The folder of the files, which is made if its parent exists."""
     gateway: Name | None = None
     """This gateway's name in records and files; each replica needs another name. Default: that of
     the host (the pod)."""
     interval: Annotated[float, _within(units.seconds, "1s", "1h")] = 10.0
-    """The time of one record. Bills need minutes, recommended limits seconds."""
+    """The time that one record covers. Bills need minutes, recommended limits seconds."""
     close_after: Annotated[float, _within(units.seconds, "1s", "24h")] = 60.0
     """The age at which a file is closed, and so can be read."""
     close_size: Annotated[int, _within(units.size, "64KiB", "1GiB")] = 64 << 20
     """The compressed bytes at which a file is closed."""
     disk: Annotated[int, _within(units.size, "1MiB", "1024GiB")] = 1 << 30
-    """Most bytes of closed files of each kind (records, events); the oldest are removed and
-    counted. 1,000 keys in use take 0.5 GB a day, a record 40 to 80 bytes."""
+    """Most bytes of closed files of each kind (records, events); beyond it the oldest files are
+    removed and counted. 1,000 keys in use take 0.5 GB a day, a record 40 to 80 bytes."""
     waiting: Annotated[int, _within(units.size, "1MiB", "1GiB")] = 64 << 20
-    """Most bytes of records that wait for a slow disk, some 100,000 records. Further records are
+    """Most bytes of records that wait for a slow disk. Further records are
     dropped and counted."""
     events: Flag = True
     """Whether events are written too: connects, ends, failed authentications and denials."""
     principals: Literal["plain", "masked", "pseudonymous"] = "plain"
-    """Names of clients in records."""
+    """Names of clients in records, with the choices of `log.principals`."""
     pseudonym_key_file: File | None = None
     """The key for `pseudonymous`, 16 bytes or more. Gateways with the same key give a client the
     same name."""
@@ -1040,7 +1039,7 @@ class Usage(Part):
     (`masked`) nothing."""
     client_ids: Flag = False
     """Whether records have Kafka's client ids, as events always do. Each client id makes records of
-    its own: many, if each process has another id."""
+    its own: many records, if each process has another id."""
     topic: UsageTopic | None = None
     """A topic that gets the records too (docs/usage.md#into-a-pulsar-topic). Needs `pip install
     'broker-gateway[topic]'`."""
@@ -1067,15 +1066,15 @@ class Otlp(Part):
     """A bearer token, read again for each request. Needs `https`, or a collector on this
     machine."""
     share: Annotated[float, _within(units.fraction, 0.0, 1.0)] = 1.0
-    """The part of operations that have spans. 0.1 is enough for statistics; 1 is needed to find why
-    a client cannot connect."""
+    """The share of operations that have spans. 0.1 is enough for statistics; 1 is needed to find
+    why a client cannot connect."""
     logs: Flag = False
     """Whether log lines are sent too, `otlp_failed` excepted."""
     queue: Annotated[int, _within(units.whole, 100, 100_000)] = 2048
     """Most spans that wait for the collector, and most log lines, of 1 KB each. The oldest are
     dropped and counted."""
     deadline: Annotated[float, _within(units.seconds, "100ms", "30s")] = 3.0
-    """The time of one request. A process that ends waits as long."""
+    """The longest time of one request. A process that ends waits as long for the collector."""
 
     @model_validator(mode="after")
     def _keeps_token(self) -> Self:
@@ -1103,10 +1102,10 @@ class PolicyAgent(Part):
     token_file: File | None = None
     """A bearer token, read for each question."""
     deadline: Annotated[float, _within(units.seconds, "10ms", "5s")] = 1.0
-    """The time of one decision. Clients wait 10 s or more."""
+    """The longest time of one decision. Clients wait 10 s or more."""
     lasting: Annotated[float, _within(units.seconds, "1s", "1h")] = 10.0
-    """How long a decision is cached, as reconnecting clients need the same one. A changed policy
-    takes effect so much later."""
+    """How long a decision is cached, as reconnecting clients need the same decision. A changed
+    policy takes effect after this time."""
     known: Annotated[int, _within(units.whole, 100, 1_000_000)] = 10_000
     """Most cached decisions, of 500 bytes each; the oldest gives way to a new one."""
     at_once: Annotated[int, _within(units.whole, 1, 1000)] = 16
@@ -1157,7 +1156,7 @@ class Configuration(Part):
     otlp: Otlp | None = None
     """Spans and log lines for a collector."""
     store: Store | None = None
-    """Where replicas share limits; without a store each has its own."""
+    """Where replicas share limits; without a store each replica has its own limits."""
     opa: PolicyAgent | None = None
     """Open Policy Agent, which authorizes what no rule decides."""
     rules: Annotated[tuple[FileOrFolder, ...], _ENTRIES] = ()

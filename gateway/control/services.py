@@ -242,7 +242,8 @@ class ListenerServices:
         )
 
     def leave(self, generation: int) -> None:
-        """From now on, respond to lookups with aliases of brokers, because the gateway shuts down.
+        """From now on, respond to lookups with aliases (new names) of brokers, because the gateway
+        shuts down.
 
         `generation`: the number of these aliases, 1 to 2**32 - 1, different for each gateway.
         """

@@ -53,7 +53,7 @@ class Shaper:
 
     @property
     def paced(self) -> Collection[Action]:
-        """Return the actions whose requests are limited by rate by some rule."""
+        """Return the actions whose rate of requests some rule limits."""
         return self.shaping.paced
 
     @property

@@ -90,7 +90,7 @@ async def _shown(network: Network, address: Address, host: str) -> Facts | None:
 async def farewell(network: Network, address: Address, secure: Secure) -> Insecure | None:
     """Connect, and return the reason for which the peer ends the connection after the handshake;
     None if the peer gives no reason. In TLS 1.3 a server that requires a client certificate reports
-    that it is missing only after the handshake."""
+    a missing certificate only after the handshake."""
     stream = await connect(network, address, secure)
     if not isinstance(stream, TlsStream):
         return None

@@ -104,11 +104,12 @@ class _Attempt:
         self._ended = float("-inf")
 
     def is_spent(self) -> bool:
-        """Return true when the connection is over and a new attempt may begin."""
+        """Return True if the connection has ended and a new attempt may begin."""
         return self.over.is_set() and trio.current_time() >= self._ended + PAUSE
 
     async def outcome(self) -> Redis[bytes]:
-        """Return the connected client. Raises `StoreError` where connecting failed."""
+        """Wait until connecting has succeeded or failed, and return the connected client. Raises
+        `StoreError` if connecting failed."""
         await self._decided.wait()
         if self._client is None or self._error:
             raise StoreError(self._error)

@@ -73,8 +73,8 @@ class ValkeyStore:
             await self._link.run(task_status)
 
     async def close(self) -> None:
-        """End `run`. The store then has only the reservations of this process, and drops them when
-        they are earned."""
+        """End `run`. The reservations of this process stay in the store until their units are
+        earned."""
         self._running.cancel()
 
     async def reserve(self, asks: Sequence[UnitRequest]) -> list[Reserved | StoreError]:

@@ -19,7 +19,7 @@ def listen(binds: Iterable[Address]) -> list[socket.socket]:
     """Bind sockets that listen at these addresses, and return them. An address without a host gets
     two sockets, for IPv4 and IPv6.
 
-    Raises `ConfigurationError`.
+    Raises `ConfigurationError` if the process cannot listen at an address.
     """
     sockets: list[socket.socket] = []
     try:

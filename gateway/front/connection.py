@@ -42,8 +42,8 @@ class Connection:
     what is known of the client. `header`: the PROXY header with which connections to brokers begin,
     to identify the client; None: without. `span`: the span of the opening; None without tracing.
     `library`: the client library under which the open connection is counted; `traffic`: the
-    counters of its broker, likewise. `side`: connections for redirected lookups; None before the
-    first redirect.
+    counters of the broker under which it is counted. `side`: connections for redirected lookups;
+    None before the first redirect.
     """
 
     __slots__ = (

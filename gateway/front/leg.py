@@ -110,8 +110,8 @@ class Leg:
             waits = False
 
     async def peek(self, count: int, deadline: float) -> bytes | Denial:
-        """Return the next `count` bytes (`UNCLAIMED` at most) and leave them unread; a denial as
-        `receive` returns it."""
+        """Return the next `count` bytes (`UNCLAIMED` at most) and leave them unread; a denial if
+        they come too late, or if the stream ended."""
         waits = self._is_crowded
         while len(self.received) < count:
             most = UNCLAIMED - len(self.received)

@@ -10,9 +10,9 @@ Credential
 ==========
 A broker that got the gateway's credential, and the client's name in place of its credential, cannot
 ask the client for reauthentication: it closes the connection when the gateway's credential expires.
-So each client is moved before, as at the end of a gateway, but to this gateway again: it opens its
-next connection with the credential that is in force then. The moves of one credential's pairs are
-spread over time.
+So each client is moved before that time, as when a gateway stops, but to this gateway again, which
+opens the client's next broker connection with the credential that is in force then. The moves of
+the pairs that use one credential are spread over time.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Moving:
         self._changed = trio.Event()
 
     def add(self, pair: Pair, left: float) -> None:
-        """Make a pair's client reconnect shortly before `left` seconds are over."""
+        """Make a pair's client reconnect shortly before `left` seconds from now."""
         number, ahead = next(self._numbers), min(AHEAD, left / 2)
         spread = (number * _GOLDEN % 1.0) * ahead / 2
         self._add(_Due(trio.current_time() + left - ahead + spread, number, pair))

@@ -5,8 +5,8 @@ an opening that waits for its client gives way to a new one: the oldest of the a
 of them. So an address that opens many displaces its own, and clients that are silent, or send a
 byte now and then, from however many addresses, lock nobody out: a client that responds at once is
 authenticated before its turn to give way comes. Openings that wait for the gateway do not give way.
-If there are no others, the gateway accepts no further connection until one ends, and the kernel
-keeps new ones waiting.
+If all openings wait for the gateway, it accepts no further connection until one of them ends, and
+the kernel keeps new connections waiting.
 """
 
 from __future__ import annotations

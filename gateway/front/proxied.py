@@ -58,7 +58,8 @@ async def header_of(
     if the peer closed without sending anything. The caller bounds the time.
 
     `readable`: waits for bytes. `waiting`: makes the context that is entered during each wait for
-    the peer. Raises `HeaderError`, and `OSError` if the connection is lost.
+    the peer. Raises `HeaderError` if the bytes are no PROXY header, and `OSError` if the connection
+    is lost.
     """
     taken = bytearray()
     while True:

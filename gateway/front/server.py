@@ -189,8 +189,9 @@ class Server:
     # -- listening ---------------------------------------------------------------------------
 
     def listen(self, sockets: Iterable[socket.socket] = ()) -> tuple[Address, ...]:
-        """Listen on these sockets; without any, bind new ones. Return the addresses. Raises
-        `ConfigurationError`."""
+        """Listen on these sockets; if there are none, bind new sockets at the configured addresses.
+        Return the addresses of the sockets. Raises `ConfigurationError` if an address cannot be
+        bound."""
         self._sockets = list(sockets) or listen(self.settings.binds)
         self._addresses = addresses(self._sockets)
         return self._addresses
@@ -443,7 +444,8 @@ class Server:
         self, target: Address | None, header: bytes | None = None
     ) -> tuple[Leg, Dialled] | Denial:
         """Connect to the broker `target`; None: to any healthy broker. Return the broker's leg, or
-        a denial. `header`: see `Dialler`."""
+        a denial. `header`: the PROXY header that is sent first; None: the header of a connection
+        that serves no client."""
         began = self._clock()
         reached = await self._reach(target, header)
         if self._spans is not None:
@@ -469,7 +471,8 @@ class Server:
 
     def leg(self, stream: Stream, host: str, patience: Patience = endless) -> Leg:
         """Return a leg that receives frames from a connected stream and sends bytes on it. `host`:
-        the peer's address. `patience`: see `Leg`."""
+        the peer's address. `patience`: called for each wait for the peer; it may cancel the wait
+        before the deadline."""
         share = self._reactor.memory.opening
         bound = self.settings.handshake_frame
         ready = self._readiness

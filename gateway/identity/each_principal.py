@@ -43,7 +43,8 @@ class EachPrincipal(TokenFile):
     _passwords: Passwords = MappingProxyType({})
 
     def current(self) -> Credential:
-        """Return the credential for connections that are for no client, which is none."""
+        """Return the credential for connections that are for no client: a credential of the method
+        `none`, without data."""
         super().current()
         return NoCredential().current()
 

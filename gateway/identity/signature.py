@@ -144,7 +144,8 @@ def is_number_of(number: int, user: str, password: bytes, client: str, now: floa
 
 
 def may_be(number: int) -> int:
-    """Return the hash of a user name (see `short`) that is part of a number."""
+    """Return the part of a token that is a number: 15 bits of a hash of its user's name (see
+    `short`)."""
     return number >> _CODE_BITS
 
 

@@ -78,8 +78,8 @@ class HeldFrames:
         return queue.frames[0].came if queue and queue.frames else None
 
     def is_spent(self, account: Account) -> bool:
-        """Return whether the account's queue was cut because it was full, and all its frames were
-        sent since: the producer can be reset now."""
+        """Return whether the account's queue was cut (later frames were discarded, because the
+        queue was full), and all its frames were sent since: the producer can be reset now."""
         queue = self._queues.get(account)
         return queue is not None and queue.cut and not queue.frames
 
@@ -116,7 +116,7 @@ class HeldFrames:
     def first(self, account: Account) -> bytearray | None:
         """Return the account's oldest waiting frames; None if none wait, if a refusal is before
         them, or if the account has no allowance. Do not change the bytes, and do not use them after
-        `passed`."""
+        you have called `passed`."""
         queue = self._queues.get(account)
         if queue is None or not queue.frames or account.held:
             return None
@@ -219,6 +219,6 @@ class Ages:
             size -= min(size, known)
 
     def rest(self) -> Marks:
-        """Return the marks of all waiting bytes, then those of discarded bytes that the client may
-        still send again."""
+        """Return the marks (numbers of bytes, and when they first came) of all waiting bytes, then
+        those of discarded bytes that the client may still send again."""
         return self._marks + self._earlier

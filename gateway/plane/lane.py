@@ -28,10 +28,10 @@ class Reader(Protocol):
 
     def timed(self, now: float, stands_for: int) -> None:
         """Handle received bytes as `readable` does, and measure how long that takes. `stands_for`:
-        see `Sampler.sample`."""
+        how many chunks this chunk represents in the counts (see `Sampler.sample`)."""
 
     def flushed(self) -> None:
-        """Go on, because the lane has sent all its pending bytes."""
+        """Handle the event that the lane has sent all its pending bytes."""
 
     def lost(self, error: OSError) -> None:
         """Handle an error of the lane's stream, which means that the peer is gone."""

@@ -330,8 +330,8 @@ class Pair:
         return sum(part.kept for part in parts) + (self._waiting.size if self._waiting else 0)
 
     def short_of_memory(self, now: float) -> None:
-        """Note that a pump of this pair has stopped reading, because the memory for all pairs is
-        full."""
+        """Tell the reactor that a pump of this pair has stopped reading, because the memory for all
+        pairs is full; see `Reactor.short_of_memory`."""
         self._reactor.short_of_memory(now)
 
     @property
@@ -340,8 +340,9 @@ class Pair:
         return max(pump.heard for pump in self.pumps)
 
     def watch(self, now: float, expires: float) -> None:
-        """Begin to check the peers: the pair ends when a peer is gone, and some time after
-        `expires`, when the client's credential expires, unless the client reauthenticates."""
+        """Begin to check the peers. The pair ends when a peer is gone, or some time after the
+        client's credential has expired without reauthentication. `expires`: when the credential
+        expires, by the plane's clock."""
         self._prolong(expires, now)
         for pump in self.pumps:
             pump.heard = now
@@ -494,4 +495,5 @@ class PairOwner(PlaneState, ABC):
 
     @abstractmethod
     def short_of_memory(self, now: float) -> None:
-        """Note that a pump has stopped reading, because the memory for all pairs is full."""
+        """End the pairs that keep the most bytes if memory stays full for a while. Called when a
+        pump has stopped reading, because the memory for all pairs is full."""

@@ -103,7 +103,8 @@ class PumpHost(Protocol):
         """Call `callback` after other pairs had their turn."""
 
     def short_of_memory(self, now: float) -> None:
-        """Note that the pump has stopped reading, because the memory for all pairs is full."""
+        """Tell the reactor that a pump has stopped reading, because the memory for all pairs is
+        full."""
 
     def closed_by(self, lane: Lane) -> None:
         """End the pair, because the peer of this lane closed its stream."""
@@ -254,8 +255,8 @@ class Pump(Mover):
         readable = receive
 
     def judge(self, at: int, end: int, count: int, now: float) -> None:  # noqa: C901 - flat
-        """Scan `buffer[at:end]`; send the bytes that may be forwarded, and the bytes before `at`
-        with them.
+        """Scan `buffer[at:end]`. Send the bytes that may be forwarded, and before them the bytes
+        before `at`, which the scanner has cleared already.
 
         `count`: how many bytes were received now; they are the last ones. Flat, because it runs
         once for each wake-up.
@@ -374,8 +375,8 @@ class Pump(Mover):
     # -- other cases -------------------------------------------------------------------------
 
     def timed(self, now: float, stands_for: int) -> None:
-        """Receive and forward bytes, and measure how long that takes. `stands_for`: see
-        `Sampler.sample`."""
+        """Receive and forward bytes, and measure how long that takes. `stands_for`: how many chunks
+        this chunk represents in the counts (see `Sampler.sample`)."""
         stopwatch = self.pair.session.stopwatch
         if stopwatch is None or self.direction is Direction.TO_CLIENT:
             self.readable(now)
@@ -533,8 +534,8 @@ class Pump(Mover):
     # -- the gateway's own frames ------------------------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Send `frame` where the stop frame would be, which is being decided. The direction is at a
-        frame border then."""
+        """Send `frame` in place of the stop frame that is being decided. Before a stop frame the
+        direction is at a frame border."""
         self._emit(frame)
 
     def release(self, frames: bytearray, came: float) -> int:
@@ -597,7 +598,7 @@ class Pump(Mover):
     # -- pausing -----------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Stop reading the source until as many calls of `unpause` have followed as of `pause`."""
+        """Stop reading the source until `unpause` has been called as often as `pause`."""
         self._pauses += 1
         self._stop_reading()
 
@@ -607,8 +608,8 @@ class Pump(Mover):
             self._collection.stop(self._plane.clock())
 
     def unpause(self, now: float) -> None:
-        """Take one pause back. If no pause is left, forward the bytes that were kept meanwhile, and
-        read the source again."""
+        """Undo one call of `pause`. If none is left to undo, forward the bytes that were kept
+        meanwhile, and read the source again."""
         self._pauses -= 1
         if self._pauses or self.pair.over:
             return

@@ -324,8 +324,9 @@ class Reactor(Rounds, PairOwner):
     def turn(self) -> None:
         """Handle events, for a bounded time.
 
-        Under load a turn waits for the next event. It does not wait if it has decided several
-        frames or started a job, because other parts of the gateway may have work then.
+        Under load, when all events are handled, a turn waits up to `LINGER_MS` for further events,
+        because ending the turn costs more CPU. It does not wait if it has decided several frames or
+        started a job, because other parts of the gateway may have work then.
         """
         self.turns += 1
         self.decisions = 0
@@ -391,7 +392,8 @@ class Reactor(Rounds, PairOwner):
 
     def short_of_memory(self, now: float) -> None:
         """Start the `RELIEF` timer, unless it runs, because a pump has stopped reading for want of
-        memory."""
+        memory. If memory is still full when the timer is over, the pairs that keep the most bytes
+        are ended."""
         if self.memory.full_since is None:
             self.memory.full_since = now
             self.deadlines.add(now + RELIEF, partial(self._end_largest, now))

@@ -252,7 +252,7 @@ class _Topic:
         return self.produced.has_counts or self.consumed.has_counts
 
     def side(self, action: Action) -> ActionTotals:
-        """Return the totals of one action, which begin with its first use."""
+        """Return the topic's totals of one action. They are created at the first call."""
         if action is Action.PRODUCE:
             if self.produced is _UNUSED:
                 self.produced = ActionTotals()
@@ -355,9 +355,9 @@ class AccountBook:
             entry.deny(right)
 
     def age(self, now: float) -> Iterator[None]:
-        """Fold the topics that have been idle for longer than `idle_kept`. Call this about every
-        minute. The iterator yields between parts that take less than a millisecond each. `now`:
-        monotonic seconds."""
+        """Fold the topics that have been idle for longer than `idle_kept`: add the totals of each
+        to the sum of the folded topics of its tenant. Call this about every minute. The iterator
+        yields between parts that take less than a millisecond each. `now`: monotonic seconds."""
         self._now = now
         if self._idle_kept is None:
             return

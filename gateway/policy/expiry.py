@@ -15,8 +15,8 @@ _DATE = len("2026-12-24")
 
 
 def moment(value: object) -> datetime:
-    """Return an expiry time, as a rule has it, as a UTC datetime. Raises `ValueError` as the
-    readers of `config.units` do."""
+    """Return a rule's expiry time, which is a text in the rules file, as a UTC datetime. Raises
+    `ValueError` if the text is malformed; see `config.units`."""
     if isinstance(value, str) and _FORM.match(value):
         try:
             parsed = datetime.fromisoformat(value)

@@ -108,7 +108,7 @@ class Limiter:
         differ.
 
         `client`: the account's owner. If this client is in debt, its new accounts continue with the
-        debt, so they are not served before others.
+        debt, so they are not served before the accounts of other clients.
         """
         self._forget(now)
         limits = dict.fromkeys(self._limit(spec, now) for spec in specs)
@@ -191,8 +191,9 @@ class Limiter:
 
     def burst(self, account: Account) -> Burst:
         """Return the most messages and bytes that may arrive at once while the account's limits are
-        unused. A limit may have only so much debt, and any debt beyond that is forgiven; so
-        accounts that share a limit divide its largest debt among them."""
+        unused: the burst of the strictest limit, but at most the account's part of the limit's
+        largest debt. The accounts of a limit divide its largest debt among them, because the limit
+        forgives any further debt."""
         member = self._members.get(account)
         least = {Unit.MESSAGES: ENDLESS, Unit.BYTES: ENDLESS}
         for limit in () if member is None else member.limits:
@@ -209,7 +210,7 @@ class Limiter:
 
     def supplied(self, identities: Iterable[Hashable] | None, now: float) -> None:
         """Schedule limits anew, because their shared meters got a response from the store.
-        `identities`: of these limits; None: all limits."""
+        `identities`: the identities of these limits; None: all limits."""
         for identity in tuple(self._limits) if identities is None else identities:
             limit = self._limits.get(identity)  # type: ignore[call-overload]
             if limit is not None:

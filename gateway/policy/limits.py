@@ -79,8 +79,9 @@ class LimitSpec:
     """A limit as a rule sets it. `key`: the rule's id and the values of `per`. `rate`: units per
     second. `burst`: units.
 
-    `shadow`: the limit holds nothing, and counts what it would have held. `on_loss`: how the limit
-    works while the store that processes share is unreachable; None: the limit is not shared.
+    `shadow`: the limit makes no account wait, and only counts the units that it would have held.
+    `on_loss`: how the limit works while the store that processes share is unreachable; None: the
+    limit is not shared.
     """
 
     key: Hashable
@@ -182,8 +183,8 @@ class Limit:
         return self.meter.available(now) >= WHOLE_UNIT
 
     def due_in(self, now: float) -> float:
-        """Return the seconds until the limit has a whole unit for each waiting member, and one for
-        another member."""
+        """Return the seconds until the limit has a whole unit for each waiting member, and one more
+        unit for another member."""
         wanted = WHOLE_UNIT * (self.waiting + 1)
         return max(0.0, (wanted - self.meter.available(now)) / self.spec.rate)
 
@@ -237,20 +238,22 @@ class Limit:
     # -- turns -------------------------------------------------------------------------------
 
     def enrol(self, member: Member) -> None:
-        """Set the tag of a new member to the clock, or to the debt of its client if the debt is
-        later."""
+        """Set the tag of a new member (its virtual time in the fair queue) to the limit's clock, or
+        to the debt of its client if the debt is later."""
         member.tags[self] = max(self.clock, self.debt_of(member.client).new_accounts)
 
     def serve_at_once(self, member: Member, now: float) -> None:
-        """Advance the clock to the tag of a member that is served without waiting, so that the tags
-        of later members start there. If the member has a large debt, the clock is not advanced."""
+        """Advance the limit's clock to the tag (virtual time) of a member that is served without
+        waiting, so that the tags of later members start there. If the member has a large debt, the
+        clock is not advanced."""
         tag = self.refresh_tag(member, now)
         if tag <= self.clock + LARGE_DEBT:
             self.clock = tag
 
     def refresh_tag(self, member: Member, now: float) -> float:
-        """Advance the tag of a returning member at least to the clock, and return the tag: units
-        that the member did not use earlier give it no right to more units now."""
+        """Advance the tag (virtual time) of a returning member at least to the limit's clock, and
+        return the tag: units that the member did not use earlier give it no right to more units
+        now."""
         if now > self.advanced_at:
             if not (self.waiting or self.granted):
                 self.clock += now - self.advanced_at
@@ -272,8 +275,8 @@ class Limit:
         member.account.begin_wait(self.spec.rule, now)
 
     def backdate(self, member: Member, since: float) -> None:
-        """Set the start of a member's wait back to `since`, when it was granted its last lease,
-        because the frames that it had queued used up this lease at once."""
+        """Let a member's wait begin at `since`, the time at which the member was granted its last
+        lease, because the frames that were queued then used up this lease at once."""
         member.waiting_since = since
         member.account.begin_wait(self.spec.rule, since)
 
@@ -290,15 +293,15 @@ class Limit:
             heapify(self._queue)
 
     def head(self) -> Member | None:
-        """Return the waiting member with the least tag; None if no member waits. Stale entries
-        before it are dropped."""
+        """Return the waiting member with the least tag (virtual time); None if no member waits.
+        Stale entries before it are dropped."""
         while self._queue and self._queue[0][2].ticket != self._queue[0][1]:
             heappop(self._queue)
         return self._queue[0][2] if self._queue else None
 
     def round(self, now: float) -> Generator[Member]:
-        """Yield the members to serve in this round, least tag first, while units are available. A
-        member is left out if its tag is more than a lease ahead of the least tag.
+        """Yield the members to serve in this round, least tag (virtual time) first, while units are
+        available. A member is left out if its tag is more than a lease ahead of the least tag.
 
         The caller must dequeue each member before the next step.
         """
@@ -364,7 +367,7 @@ class Limit:
 
     def makes_wait(self, member: Member, now: float) -> bool:
         """Return whether a member has to wait at this limit, because no unit is available, or
-        because a member that already waits has a lesser tag."""
+        because a member that already waits has a lesser tag (virtual time)."""
         head = self.head() if self.waiting else None
         has_precedence = head is not None and head.tags[self] < member.tags[self]
         return has_precedence or not self.has_units(now)

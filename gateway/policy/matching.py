@@ -68,7 +68,8 @@ class NotApplied(NamedTuple):
 
 class Verdict(NamedTuple):
     """Whether a subject has a right, and by which rule; None: no rule allowed or denied it.
-    `shadow_allowed`, `shadow_by`: the same as if shadow rules were enforced."""
+    `shadow_allowed`, `shadow_by`: the values that `allowed` and `by` would have if shadow rules
+    were enforced."""
 
     allowed: bool
     by: Rule | None
@@ -291,7 +292,8 @@ class _Compiled:
         }
 
     def matches(self, forms: _Forms) -> bool:
-        """Return whether all fields match. Flat code: it runs for each rule without exact names."""
+        """Return whether all fields of this rule match a subject. The code is flat, because it runs
+        for each rule without exact names."""
         for alternatives in self.tests:
             for form, fits in alternatives:
                 name = forms[form]
@@ -302,7 +304,8 @@ class _Compiled:
         return True
 
     def refused_by(self, forms: _Forms, fields: Container[str] = _ALL_FIELDS) -> str | None:
-        """Return the first of some fields that does not match."""
+        """Return the first of the rule's `fields` that does not match a subject; None if all of
+        them match."""
         for test in self.field_tests:
             if test.field not in fields:
                 continue
@@ -329,7 +332,8 @@ class _Compiled:
         return AppliedLimit(self.rule, dimension, key, rate, burst, self.rule.mode)
 
     def replaces(self, other: _Compiled) -> bool:
-        """Return whether this rule overrides another. A shadow overrides shadows only."""
+        """Return whether this rule overrides the rule `other`. A shadow rule overrides only shadow
+        rules."""
         pairs = zip(self.specificity, other.specificity, strict=True)
         covers = all(mine >= its for mine, its in pairs)
         equal = other.rule.override and other.specificity == self.specificity
@@ -357,7 +361,8 @@ class _Index:
                 self._named.setdefault(form, {}).setdefault(name, []).append(rule)
 
     def matching(self, forms: _Forms) -> list[_Compiled]:
-        """Return the rules that match, in the order of the rules."""
+        """Return the rules that match a subject, in the order in which they were added to the
+        set."""
         matches = [rule for rule in self._others if rule.matches(forms)]
         for form, named in self._named.items():
             matches += [rule for rule in named.get(forms[form], ()) if rule.matches(forms)]
@@ -430,8 +435,8 @@ class Narrowed:
 
     def has_all(self, place: TopicName) -> bool:
         """Return whether the client has the right on every topic of a namespace. `place`: any topic
-        of the namespace. Regular expressions are not analysed: if a rule that denies has one, the
-        result is False; a rule that allows by one counts as not allowing all topics."""
+        of the namespace. Regular expressions are not analysed: if a denying rule has one, the
+        result is False, and an allowing rule that has one counts as not allowing all topics."""
         denied, allowed = self._names(place)
         return denied.are_none and (not self._closed or allowed.are_all)
 

@@ -33,8 +33,8 @@ class Burst(NamedTuple):
 
 
 def rate(value: object) -> float:
-    """Return a rate, written as `100/s`, in units per second. Raises `ValueError` as the readers of
-    `config.units` do."""
+    """Return a rate, written as `100/s`, in units per second. Raises `ValueError` if it is
+    malformed or out of range; see `config.units`."""
     match = _RATE.fullmatch(value) if isinstance(value, str) else None
     if match is None:
         raise ValueError("is not a rate; 100/s, 6000/m or 1/h")
@@ -42,8 +42,8 @@ def rate(value: object) -> float:
 
 
 def byte_rate(value: object) -> float:
-    """Return a rate, written as `10MB/s`, in bytes per second. Raises `ValueError` as the readers
-    of `config.units` do."""
+    """Return a rate, written as `10MB/s`, in bytes per second. Raises `ValueError` if it is
+    malformed or out of range; see `config.units`."""
     match = _BYTE_RATE.fullmatch(value) if isinstance(value, str) else None
     try:
         size = units.size(match[1]) if match else None
@@ -55,8 +55,8 @@ def byte_rate(value: object) -> float:
 
 
 def number(value: object) -> int:
-    """Return the number of a concurrency limit, as a rule has it. Raises `ValueError` as the
-    readers of `config.units` do."""
+    """Return the value of a concurrency limit in a rule: how many may be open at the same time.
+    Raises `ValueError` if it is malformed or out of range; see `config.units`."""
     return int(_sensible(units.whole(value)))
 
 
@@ -67,8 +67,8 @@ def _sensible(amount: float) -> float:
 
 
 def burst(value: object) -> Burst:
-    """Return a burst, written as `500ms`, `2000` or `1MB`. Raises `ValueError` as the readers of
-    `config.units` do."""
+    """Return a burst, written as `500ms`, `2000` or `1MB`. Raises `ValueError` if it is malformed
+    or out of range; see `config.units`."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return Burst(amount=_sensible(value))
     for read, field in ((units.seconds, "seconds"), (units.size, "amount")):

@@ -63,7 +63,7 @@ class _WaitQueue:
         return len(self._since)
 
     def ahead(self, since: float, now: float) -> int:
-        """Return the number of requests that came before this time."""
+        """Return how many of the waiting requests came before the time `since`."""
         del self._since[: bisect_left(self._since, now - self._longest)]
         return bisect_left(self._since, since)
 
@@ -86,7 +86,8 @@ class _RequestLimit:
         self.queue = queue
 
     def wait(self, since: float, now: float) -> float:
-        """Return the seconds until a unit is earned; of a shared limit, until to ask again."""
+        """Return the seconds until a unit is earned. If the limit is shared, return the seconds
+        until the request should ask again."""
         meter, queue = self.meter, self.queue
         ahead = 0 if queue is None else queue.ahead(since, now)
         if meter.available(now) >= ahead + WHOLE_UNIT:
@@ -100,7 +101,7 @@ class _RequestLimit:
         return max(LEAST_RETRY, soonest, (ahead - saved) / meter.rate)
 
     def full_at(self, now: float) -> float:
-        """Return when this limit is as good as a new one."""
+        """Return the time from which this limit is the same as a new one."""
         return now + LEAST_RETRY if self.queue else self.meter.full_at(now)
 
     def waiting(self, now: float) -> int:
@@ -120,8 +121,9 @@ class _Wait(NamedTuple):
 
     @property
     def is_too_long(self) -> bool:
-        """Return whether to refuse the request. A rule that rejects lets no producer wait, except
-        for a response of other processes."""
+        """Return whether the request has to be refused. A rule with `action: reject` lets no
+        producer wait; only if the limit is shared, a producer may wait up to `LONGEST_ANSWER`
+        seconds for the store's response."""
         longest = _longest_wait(self.limit)
         opens = self.limit.dimension is Dimension.PRODUCER_CREATIONS
         if opens and self.limit.rule.action == "reject":
@@ -130,7 +132,8 @@ class _Wait(NamedTuple):
 
     @property
     def is_known(self) -> bool:
-        """Return whether a unit may be taken now: it is there, or its moment is known."""
+        """Return whether a unit may be taken now: it is available, or the time at which it will be
+        earned is known."""
         return not self.seconds or self.state.queue is None
 
 

@@ -74,11 +74,13 @@ class _Limit:
         return len(self.requested_at)
 
     def leave(self, process: str) -> None:
-        """Let the others have this process's share."""
+        """Stop counting a process among those that share the limit, so that the other processes get
+        its share."""
         self.requested_at.pop(process, None)
 
     def settle(self, ask: UnitRequest, now: float) -> None:
-        """Charge the debt, up to `MOST_DEBT`, or take unused units back."""
+        """Charge the debt that a request states, up to `MOST_DEBT`, or take back the unused units
+        that it states."""
         arrival = max(self.arrival, now) + ask.owed / ask.rate
         latest = now + ask.burst / ask.rate + MOST_DEBT
         self.arrival = arrival if ask.owed < 0 else max(self.arrival, min(arrival, latest))
@@ -93,7 +95,8 @@ class _Limit:
         return units
 
     def delay(self, ask: UnitRequest, now: float) -> float:
-        """Return the seconds until all reserved units are earned, except for the burst."""
+        """Return the seconds until the reserved units may be used: until all of them are earned
+        except a burst, which may be used before it is earned."""
         return max(0.0, self.arrival - ask.burst / ask.rate - now)
 
 

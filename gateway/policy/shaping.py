@@ -36,8 +36,8 @@ class Shaping:
     """The limits of one process. If a rule matches several listeners, these share its limits. With
     a `supply`, other processes share the limits too.
 
-    `paced`: the actions whose requests are limited by rate by some rule. `limits_sends`: some rule
-    limits the messages or bytes of producers.
+    `paced`: the actions whose rate of requests some rule limits. `limits_sends`: some rule limits
+    the messages or bytes of producers.
     """
 
     def __init__(self, rules: RuleSet, supply: Supply | None = None) -> None:

@@ -152,8 +152,9 @@ class SharedMeter:
         return self._stock
 
     def is_spent(self, now: float) -> bool:
-        """Return whether no unit is left, so that a user has to wait for reserved ones. Before its
-        first response from the store, a meter does not count as spent."""
+        """Return whether no unit is left, so that a frame or request has to wait until reserved
+        units are earned. Before its first response from the store, a meter does not count as spent.
+        """
         if self.available(now) >= WHOLE_UNIT:
             return False
         if self._is_lost:
@@ -262,7 +263,7 @@ class SharedMeter:
         self._stock -= min(0.0, ask.owed)
 
     def refused(self, ask: UnitRequest, now: float) -> None:
-        """Note that the store failed for this limit. The limit's fallback is used from now on.
+        """Record that the store failed for this limit: the limit's fallback is used from now on.
         While the limit is in use, the supply asks the store for this limit again every `AGAIN`
         seconds."""
         self.unanswered(ask)
@@ -356,7 +357,7 @@ class Supply:
         return meter
 
     def want(self, meter: SharedMeter) -> None:
-        """Send a request of this meter in the next call."""
+        """Send the meter's request for units in the next call to the store."""
         if meter not in self._wanting:
             self._wanting[meter] = None
             self.wake()
@@ -369,7 +370,7 @@ class Supply:
             heappush(self._watched, (now + KEPT, next(self._tickets), meter))
 
     def next_time(self, now: float) -> float:
-        """Return the time of the next call to the store; infinity: there is none before `wake` is
+        """Return the time of the next call to the store; infinity: no call is due until `wake` is
         called."""
         if self._wanting:
             return now
@@ -410,7 +411,7 @@ class Supply:
             meter.unanswered(ask)
 
     def lose(self) -> None:
-        """Note that the store does not respond: all meters use their fallbacks from now on."""
+        """Record that the store does not respond: all meters use their fallbacks from now on."""
         if not self.lost:
             self.lost = True
             self.losses += 1

@@ -10,7 +10,8 @@ from gateway.system.files import Sign, sign
 
 
 def signs(paths: Iterable[Path]) -> Iterator[Sign]:
-    """Yield the `Sign` of each file of rules, in any order. Symbolic links are followed."""
+    """Yield the `Sign` (path, size, inode and ctime) of each file of rules, in any order. Symbolic
+    links are followed."""
     for path in paths:
         for file in _files(path):
             yield sign(file)

@@ -60,8 +60,9 @@ def rules_of(files: Iterable[RulesFile]) -> tuple[Rule, ...]:
 def check(
     paths: Iterable[Path], now: float, environment: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """Yield the lines that `gateway rules check` prints if the files are valid. `now`: wall-clock
-    seconds, by which rules have expired or not. Raises `ConfigurationError` as `load` does."""
+    """Yield the lines that `gateway rules check` prints if the files are valid. `now`: the time, in
+    wall-clock seconds, with which expiry times of rules are compared. Raises `ConfigurationError`
+    as `load` does."""
     for path, rules in load(paths, environment):
         yield f"{path}: ok ({count(len(rules), 'rule')})"
         for rule in rules:

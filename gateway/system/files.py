@@ -17,8 +17,8 @@ Sign = tuple[Path, int, int, int] | tuple[Path]
 
 
 def sign(file: Path) -> Sign:
-    """Return the `Sign` of a file. It is another one after the file has changed. Symbolic links are
-    followed."""
+    """Return the `Sign` of a file: its path, size, inode and ctime. If the file changes, its `Sign`
+    differs. Symbolic links are followed."""
     try:
         status = file.stat()
     except OSError:

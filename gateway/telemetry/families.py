@@ -49,7 +49,7 @@ _SUFFIXES = {Kind.COUNTER: "_total", Kind.INFO: "_info"}
 
 
 class Section:
-    """Families about one thing, in the order of the page. `needs`: see `Family`."""
+    """Metric families about one subject, in the order of docs/metrics.md. `needs`: see `Family`."""
 
     def __init__(self, title: str, needs: str = "") -> None:
         self.title = title
@@ -58,22 +58,23 @@ class Section:
         SECTIONS.append(self)
 
     def counter(self, name: str, text: str, *labels: str, needs: str = "") -> Family:
-        """Declare a family that only grows. `needs`: the setting without which it is not
-        written."""
+        """Declare a counter. `needs`: the setting without which the family is not written."""
         return self._add(Family(name, Kind.COUNTER, text, labels, needs=needs or self.needs))
 
     def gauge(
         self, name: str, text: str, *labels: str, merge: Merge = Merge.SUM, needs: str = ""
     ) -> Family:
-        """Declare a family that shows what is so right now."""
+        """Declare a gauge, which shows a current value. `merge`: how the values of workers are
+        merged. `needs`: the setting without which the family is not written."""
         return self._add(Family(name, Kind.GAUGE, text, labels, merge, needs or self.needs))
 
     def histogram(self, name: str, text: str, *labels: str) -> Family:
-        """Declare a family of durations by bucket."""
+        """Declare a histogram of durations."""
         return self._add(Family(name, Kind.HISTOGRAM, text, labels, needs=self.needs))
 
     def info(self, name: str, text: str, *labels: str) -> Family:
-        """Declare a family that is always 1, for its labels. They differ in no worker."""
+        """Declare a family whose value is always 1, and whose labels state facts. All workers state
+        the same facts."""
         return self._add(Family(name, Kind.INFO, text, labels, Merge.LEAST, self.needs))
 
     def _add(self, family: Family) -> Family:
@@ -113,7 +114,7 @@ DISPLACED = _connections.counter(
 
 HANDSHAKES = _connections.counter(
     "gateway_tls_handshakes",
-    "Successful TLS handshakes of clients; resumed sessions ('yes') cost a fraction. Failed "
+    "Successful TLS handshakes of clients; those of resumed sessions ('yes') take less CPU. Failed "
     "handshakes end the connection with reason 'tls_failed'.",
     *("listener", "version", "resumed"),
     needs="TLS",
@@ -173,8 +174,8 @@ LOOP_DELAY_SECONDS = _latency.histogram(
 _identity = Section("Identity and rights")
 AUTHENTICATIONS = _identity.counter(
     "gateway_authentications",
-    "Clients' credentials that the gateway verified: 'accepted', 'refused'. A method that the "
-    "listener does not know is 'other'.",
+    "Clients' credentials that the gateway 'accepted' or 'refused'. A method that the listener "
+    "does not know is 'other'.",
     *("listener", "method", "outcome"),
     needs="identity by the gateway",
 )
@@ -314,8 +315,8 @@ TURN_SECONDS = _memory.counter(
 _rules = Section("Rules and limits", "rules")
 RULE_LIMITS = _rules.gauge(
     "gateway_rule_limits",
-    "Limits of a rule, for example one for each tenant, by kind (publish.messages) and mode "
-    "('enforce', 'shadow').",
+    "How many limits a rule has, for example one for each tenant, by kind (publish.messages) and "
+    "mode ('enforce', 'shadow').",
     *("rule", "limit", "mode"),
 )
 RULE_WAITING = _rules.gauge(
@@ -332,8 +333,8 @@ RULE_WAIT_SECONDS = _rules.counter(
 )
 RULE_FILL = _rules.gauge(
     "gateway_rule_fill_ratio",
-    "How full the rule's fullest limit is: the used share of its burst, or of its number. At 1 "
-    "somebody waits or is refused.",
+    "How full the rule's fullest limit is: the used share of its burst, or of its maximum number. "
+    "At 1 somebody waits or is refused.",
     "rule",
     "limit",
     "mode",
@@ -383,10 +384,10 @@ STORE_PROCESSES = _store.gauge(
     "Processes that share limits, by the last response of the store.",
     merge=Merge.LEAST,  # each counts all; the last to learn of a change decides
 )
-STORE_CALLS = _store.counter("gateway_store_calls", "Calls of the store.")
+STORE_CALLS = _store.counter("gateway_store_calls", "Calls to the store.")
 STORE_FAILURES = _store.counter(
     "gateway_store_failures",
-    "Calls of the store that got no usable response in time.",
+    "Calls to the store that got no usable response in time.",
 )
 STORE_QUESTIONS = _store.counter(
     "gateway_store_questions",
@@ -401,8 +402,8 @@ STORE_REFUSALS = _store.counter(
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """The families of what passed for a topic, a tenant or a principal. All but the last two are by
-    direction; `waits` and `wait_seconds` by rule too."""
+    """The metric families about the traffic of a topic, a tenant or a principal. All but the last
+    two are by direction; `waits` and `wait_seconds` by rule too."""
 
     messages: Family
     bytes: Family
@@ -521,14 +522,15 @@ TOPIC_WANTED = _topics.gauge(
 _progress = Section("Groups, at /metrics/topics", needs="Kafka")
 PARTITION_END = _progress.gauge(
     "gateway_partition_end_offset",
-    "Offset after a partition's last message, as brokers last told clients; for 10,000 topics.",
+    "Offset after a partition's last message, as brokers last told clients; for at most 10,000 "
+    "topics.",
     *("cluster", "topic", "partition"),
     merge=Merge.MOST,  # each process has clients of some partitions
 )
 GROUP_OFFSET = _progress.gauge(
     "gateway_group_offset",
-    "Offset up to which a group has committed a partition, for 10,000 partitions; the lag is "
-    "gateway_partition_end_offset minus this offset.",
+    "Offset up to which a group has committed a partition, for at most 10,000 partitions; the lag "
+    "is gateway_partition_end_offset minus this offset.",
     *("cluster", "group", "topic", "partition"),
     merge=Merge.MOST,
 )
@@ -566,13 +568,13 @@ RECORDS_UNSENT = _usage.counter(
 )
 FILES_UNSHIPPED = _usage.gauge(
     "gateway_usage_unshipped_files",
-    "Closed files that the topic does not have yet.",
+    "Closed files whose records the topic does not have yet.",
     "stream",
     needs=_SENT,
 )
 SHIPPING_FAILURES = _usage.counter(
     "gateway_usage_shipping_failures",
-    "Failed attempts to reach the topic; each is repeated.",
+    "Failed attempts to reach the topic of usage records; each is repeated.",
     needs=_SENT,
 )
 SHIPPER_RESTARTS = _usage.counter(

@@ -89,7 +89,8 @@ class _Event:
         self._others = _Kind(-math.inf)
 
     def admit(self, key: int, now: float) -> int | None:
-        """Return the number of earlier lines that this line stands for, or None to leave it out."""
+        """Return how many earlier lines were left out, which this line has to report; None: this
+        line has to be left out too."""
         kind = self._kind(key, now)
         if now - kind.written >= INTERVAL:
             kind.written = now

@@ -33,16 +33,16 @@ class Witness(Protocol):
     """Is notified of what happens to connections. The methods must not wait, and must not raise."""
 
     def opened(self, connection: int, caller: Caller) -> None:
-        """Note that a connection is open: its client is authenticated, and is connected to a
+        """Is called when a connection is open: its client is authenticated, and is connected to a
         broker."""
 
     def ended(self, end: Ended) -> None:
-        """Note that a connection ended."""
+        """Is called when a connection has ended."""
 
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
-        """Note that a client was denied a right. `rule`: the id of the rule that denied it; None if
-        no rule allowed it. `shadow`: the right would have been denied, but shadow mode let the
-        client pass."""
+        """Is called when a client was denied a right. `rule`: the id of the rule that denied it;
+        None if no rule allowed it. `shadow`: the right would have been denied, but shadow mode let
+        the client pass."""
 
 
 class Witnesses:

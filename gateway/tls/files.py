@@ -59,7 +59,8 @@ class KeyPair(NamedTuple):
 
 
 def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
-    """Load a certificate and its key into a context. Raises `ConfigurationError`."""
+    """Load a certificate and its key into a context. Raises `ConfigurationError` if a file cannot
+    be used, or the key is not the certificate's."""
     certificates_of(pair.certificate)
     key = _content(pair.key, f"The key file {pair.key}")
     if b"PRIVATE KEY-----" not in key:
@@ -88,14 +89,14 @@ def load_pair(context: ssl.SSLContext, pair: KeyPair) -> None:
 
 def load_authorities(context: ssl.SSLContext, path: Path) -> None:
     """Make a context trust the authorities whose certificates are in a file. Raises
-    `ConfigurationError`."""
+    `ConfigurationError` if the file cannot be used."""
     certificates_of(path)
     _trust(context, path)
 
 
 def load_revocations(context: ssl.SSLContext, path: Path) -> None:
     """Make a context refuse the certificates that are in a file's list of revoked certificates
-    (CRL). Raises `ConfigurationError`."""
+    (CRL). Raises `ConfigurationError` if the file cannot be used."""
     revocations_of(path)
     _trust(context, path)
     context.verify_flags |= ssl.VerifyFlags.VERIFY_CRL_CHECK_LEAF
@@ -109,7 +110,8 @@ def _trust(context: ssl.SSLContext, path: Path) -> None:
 
 
 def revocations_of(path: Path) -> x509.CertificateRevocationList:
-    """Return the list of revoked certificates that is in a file. Raises `ConfigurationError`."""
+    """Return the list of revoked certificates that is in a file. Raises `ConfigurationError` if the
+    file cannot be read or has no such list."""
     what = f"The file of revoked certificates {path}"
     try:
         return x509.load_pem_x509_crl(_content(path, what))
@@ -120,7 +122,8 @@ def revocations_of(path: Path) -> x509.CertificateRevocationList:
 def expiries_of(
     certificates: Iterable[Path], authorities: Iterable[Path], revocations: Iterable[Path]
 ) -> Iterator[Expiry]:
-    """Yield when the content of each file expires. Raises `ConfigurationError`."""
+    """Yield when the content of each file expires. Raises `ConfigurationError` if a file cannot be
+    read."""
     kinds = (Kind.CERTIFICATE, certificates), (Kind.AUTHORITY, authorities)
     for kind, paths in kinds:
         for path in paths:
@@ -134,7 +137,8 @@ def expiries_of(
 
 
 def certificates_of(path: Path) -> list[x509.Certificate]:
-    """Return all certificates in a file. Raises `ConfigurationError`, also if the file has none."""
+    """Return all certificates in a file. Raises `ConfigurationError` if the file cannot be read or
+    has no certificate."""
     what = f"The certificate file {path}"
     try:
         return x509.load_pem_x509_certificates(_content(path, what))
@@ -147,7 +151,7 @@ def certificates_of(path: Path) -> list[x509.Certificate]:
 def names_of(path: Path) -> tuple[str, ...]:
     """Return the host names for which the first certificate in a file is valid, in lower case (RFC
     6125 section 6.4): its alternative names, or its common name if it has no alternative names.
-    Raises `ConfigurationError`."""
+    Raises `ConfigurationError` if the file or the names cannot be read."""
     certificate = certificates_of(path)[0]
     try:
         return names_in(certificate)

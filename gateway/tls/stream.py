@@ -10,8 +10,8 @@ to read each one.
   "nothing more" costs as much as a small record.
 - **Records without data.** New keys (KeyUpdate, RFC 8446 section 4.6.3) cost ten times as much as a
   small record, and a peer may send them without end; OpenSSL does not bound them. So a stream
-  receives much at a time only while most of what comes is data, and ends a peer whose records are
-  mostly empty.
+  receives much at a time only while most of what comes is data, and ends the connection of a
+  peer whose records are mostly empty.
 - **Sending.** A piece of plaintext is encrypted and sent. What the socket does not take stays here
   as ciphertext. Until that is sent, the stream says that it has taken none of the piece, so the
   caller keeps the plaintext and offers it again; nothing is encrypted twice.

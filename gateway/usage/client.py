@@ -206,8 +206,8 @@ class _Log:
             os.ftruncate(self._file, 0)
 
     def last(self) -> str:
-        """Return the text of the last line about a connection, preferably of a warning or error;
-        empty without one. Removes all lines."""
+        """Return the text of the last warning or error about a connection; without these, of the
+        last line about a connection; empty without such a line. Removes all lines."""
         if self._file is None:
             return ""
         log = os.pread(self._file, _LARGEST_LOG, 0).decode(errors="replace")
@@ -260,8 +260,8 @@ class _Receipts:
             self._changed.notify()
 
     def wait(self, number: int) -> None:
-        """Wait until a number of receipts came. Raises `UnavailableError` if one is an error, or
-        does not come in time."""
+        """Wait until `number` receipts have come. Raises `UnavailableError` if a receipt reports an
+        error, or if a receipt does not come in time."""
         with self._changed:
             came = self._changed.wait_for(lambda: self._number >= number, 2 * CONFIRMED / 1000)
             if self._failed is not None or not came:

@@ -258,8 +258,8 @@ class _Connections:
         self.most = max(self.most, self.open)
 
     def settle(self, now: float) -> bool:
-        """Add the time since the last change. Return whether connections were open in this
-        interval."""
+        """Add to the total the time for which connections have been open since the last call.
+        Return whether any connection was open in this interval."""
         self._seconds += self.open * (now - self._changed_at)
         self._changed_at = now
         return self.most > 0

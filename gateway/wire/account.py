@@ -179,8 +179,8 @@ class Account(Counters):
 
     @property
     def frames(self) -> int:
-        """Return how many frames were forwarded: `messages` less `surplus`, so that scanners need
-        not count frames as well."""
+        """Return how many frames were forwarded: all messages (`messages`) less those beyond the
+        first of each frame (`surplus`). So scanners need not count frames as well."""
         return self.messages - self.surplus
 
     @property

@@ -54,7 +54,8 @@ Schemes = Mapping[str, Scheme]
 def parse_url(text: str, schemes: Schemes) -> Address:
     """Return the address in a URL: `scheme://host[:port]` or `scheme://[IPv6 address][:port]`.
 
-    Raises `ValueError`. The error's text does not repeat the URL, which may contain a password.
+    Raises `ValueError` if the text is no such URL, or its scheme is not one of `schemes`. The
+    error's text does not repeat the URL, which may contain a password.
     """
     name, mark, rest = text.partition("://")
     if not mark:
@@ -69,7 +70,7 @@ def parse_address(text: str, default_port: int | None = None) -> Address:
     """Return the address in `host:port` or `[IPv6 address]:port`.
 
     `default_port`: the port if the text has no port; None: the text must have a port. Raises
-    `ValueError` as `parse_url` does.
+    `ValueError` if the text is not of this form; the error's text does not repeat it.
     """
     host, port = parse_host_port(text)
     port = default_port if port is None else port
@@ -79,10 +80,10 @@ def parse_address(text: str, default_port: int | None = None) -> Address:
 
 
 def parse_host_port(text: str) -> tuple[str, int | None]:
-    """Return the host and the port in a text. The host may be empty. The port may be 0, and is None
-    if the text has no port.
+    """Return the host and the port in `host:port` or `[IPv6 address]:port`. The host may be empty.
+    The port may be 0, and is None if the text has no port.
 
-    Raises `ValueError` as `parse_url` does.
+    Raises `ValueError` if the text is not of this form; the error's text does not repeat it.
     """
     parts = _HOST_PORT.fullmatch(text)
     if parts is None or int(parts[3] or 0) > LAST_PORT:

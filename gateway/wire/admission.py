@@ -93,13 +93,13 @@ def pace(services: Services, client: Subject) -> Generator[Step, StepResult, Den
 
 
 def silent(denial: StepResult) -> Refused:
-    """Return the `Refused` of a client from which no whole frame came. `denial`: the result of
-    `Receive`."""
+    """Return the `Refused` that ends an opening because no whole frame came from the client.
+    `denial`: what the step `Receive` returned."""
     assert isinstance(denial, Denial)
     return Refused(SILENCES.get(denial.refusal, EndReason.CLIENT_CLOSED), detail=denial.text)
 
 
 def undialled(denial: Denial) -> Refused:
-    """Return the `Refused` of a client for which no broker could be reached. `denial`: the result
-    of `Dial`."""
+    """Return the `Refused` that ends an opening because no broker could be reached. `denial`: what
+    the step `Dial` returned."""
     return Refused(UNDIALLED.get(denial.refusal, EndReason.NO_BROKER), detail=denial.text)

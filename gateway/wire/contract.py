@@ -491,13 +491,14 @@ class Scanner(Protocol):
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """Return the offset up to which the bytes of `chunk[start:end]` may be forwarded.
 
-        Behind that offset is either a stop frame (`stop` > 0; its end may not have arrived), or the
-        begin of a part that is only read as a whole, such as a header, and that the chunk's end
-        truncates. The caller scans the begin of such a part again, together with the bytes that
-        follow. A scanner may overwrite bytes that are forwarded, but never changes their number.
+        If bytes follow that offset, they begin either a stop frame (`stop` > 0), whose end may not
+        have arrived; or a part that is only read as a whole, such as a header, and whose end has
+        not arrived. In the second case the caller scans these bytes again, together with the bytes
+        that follow. A scanner may overwrite bytes that are forwarded, but never changes their
+        number.
 
-        Raises `PeerError` if the bytes violate the protocol. `owed` is unchanged then, because the
-        plane sends a farewell only at a frame border.
+        Raises `PeerError` if the bytes violate the protocol. `owed` is then what it was before the
+        call: the plane needs it, because it sends a farewell only at a frame border.
         """
         ...
 
@@ -520,9 +521,10 @@ class Holding(Protocol):
         ...
 
     def delivered(self, now: float) -> Effects | None:
-        """Return what to do after bytes were sent to the client, or after a grant of allowance:
-        requests that may now be sent to the broker, and a pause of a direction that brings too
-        much. None: no account waits for either event, and none is about to get too much."""
+        """Return the effects after bytes were sent to the client, or after a grant of allowance:
+        requests that may now be sent to the broker, and a pause of the direction in which an
+        account gets far more than its limit. None: no account waits for either event, and none is
+        near such a pause."""
         ...
 
     def reset(self, account: Account) -> Effects | None:

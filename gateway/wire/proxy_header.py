@@ -128,7 +128,8 @@ _SAYS_NOTHING = Header()
 
 def size_of(head: bytes | bytearray) -> int:
     """Return the size of a header in bytes, from the first bytes of a connection. Return 0 if more
-    bytes are needed to tell; all bytes so far belong to the header then. Raises `HeaderError`."""
+    bytes are needed to tell; all bytes so far belong to the header then. Raises `HeaderError` if
+    the bytes begin no header, or a header that is too long."""
     if SIGNATURE.startswith(head[: len(SIGNATURE)]):
         return _size_of_binary(head)
     if LINE.startswith(head[: len(LINE)]):
@@ -264,7 +265,8 @@ class Tls(NamedTuple):
 
     @property
     def value(self) -> Value:
-        """Return the TLV that describes this TLS session (section 2.2.6)."""
+        """Return the TLV of a PROXY header (section 2.2.6 of its specification) that describes this
+        TLS session."""
         flags = _WITH_TLS
         if self.certificate:
             flags |= _CERTIFICATE_BEFORE | (_CERTIFICATE_NOW if self.now else 0)

@@ -97,8 +97,9 @@ class Services(Protocol):
         ...
 
     def scram_ended(self, secret: ScramSecret, *, right: bool) -> Principal | Denial:
-        """Return the principal of a client after SCRAM, or a denial, and count the success or
-        failure. `right`: the client's proof fits the secret that `scram` returned."""
+        """Count the success or failure of a client's authentication by SCRAM. Return the client's
+        principal, or a denial. `right`: the client's proof fits the secret that `scram`
+        returned."""
         ...
 
     def tokens(self, credential: Credential, client: str) -> Tokens | None:
@@ -116,7 +117,7 @@ class Services(Protocol):
 
     def credential(self, principal: str | None = None) -> Credential | Denial:
         """Return the credential that brokers get: the gateway's own, or the one that is configured
-        for `principal`."""
+        for `principal`. Return a denial if there is no credential."""
         ...
 
     @property
@@ -152,7 +153,7 @@ class Services(Protocol):
 
     def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
         """Return a function that says of any topic whether the client has the right on it, for use
-        with many topics. The function counts nothing."""
+        with many topics. Unlike `forbid`, the function does not count denials."""
         ...
 
     def forbid_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
@@ -163,8 +164,8 @@ class Services(Protocol):
     def wait(
         self, action: Action, subject: Subject, again: Again | None = None
     ) -> float | Again | Denial:
-        """Count an action under the rate limits. Return after how many seconds the subject may do
-        it; `Again` if that is not known yet; a denial if the wait would be too long.
+        """Count an action under the rate limits. Return after how many seconds the subject may
+        carry it out; `Again` if that is not known yet; a denial if the wait would be too long.
 
         `again`: what the last call for this action returned, if that was an `Again`.
         """
@@ -185,13 +186,13 @@ class Services(Protocol):
         ...
 
     def is_in_debt(self, account: Account) -> bool:
-        """Return whether a limit of this account, or the account's share of a limit, owes more than
-        a second of its rate, so that no frame should be forwarded without allowance. This call does
-        not make the account wait."""
+        """Return whether a limit of this account, or the account's share of a limit, is in debt by
+        more than a second of its rate, so that no frame should be forwarded without allowance. This
+        call does not make the account wait."""
         ...
 
     def due_in(self, account: Account) -> float:
-        """Return in about how many seconds this account gets allowance; 0: it has some now."""
+        """Return in about how many seconds this account gets allowance; 0: it has allowance now."""
         ...
 
     def burst(self, account: Account) -> Burst:
@@ -206,7 +207,8 @@ class Services(Protocol):
         ...
 
     def advertise(self, broker: Address) -> Address | Denial:
-        """Return the address that clients get in place of a broker's address."""
+        """Return the address that clients get in place of a broker's address; a denial if no such
+        address can be made."""
         ...
 
     def advertise_node(self, node: int, broker: Address) -> Address:
@@ -247,7 +249,8 @@ class Services(Protocol):
         ...
 
     def latencies(self, subject: Subject, *, proven: bool) -> Latencies:
-        """Return the object that counts latencies of a client with a topic, by tenant.
+        """Return the histograms, those of the topic's tenant, that count the latencies of this
+        client with this topic.
 
         `proven`: a broker knows the topic, so the client has not invented the topic's tenant.
         """

@@ -6,14 +6,15 @@ Scanners count frames and receipts a chunk at a time, and nothing is done for ea
 are taken of chunks: all frames of a chunk came together, and all receipts of a chunk go together.
 
 Looking at the producers of a connection takes 1 µs of a chunk, mostly for memory that is not in the
-processor's caches: 6 % of a wake-up. So one chunk is timed in each `PACE`. Where fewer come, each
-is. Otherwise the chunk is drawn at random among the next ones of all connections, whatever is in
-them and however long the last ones took (`Sampler`). For each producer a frame of that chunk is
-drawn, which stands for all its frames in the chunk, and in as many chunks as were skipped. So
-averages and quantiles are without bias, and counts are right on average.
+processor's caches: 6 % of a wake-up. So one chunk is timed in each interval of `PACE` seconds. If
+fewer chunks come, each chunk is timed. Otherwise the chunk is drawn at random among the next chunks
+of all connections, whatever is in them and however long the last chunks took (`Sampler`). For each
+producer a frame of that chunk is drawn, which stands for all its frames in the chunk, and in as
+many chunks as were skipped. So averages and quantiles are without bias, and counts are right on
+average.
 
-A connection may have thousands of producers. `PRODUCERS` of them are timed. If more are open, these
-are drawn at random from those that were opened, whatever they send.
+A connection may have thousands of producers. Up to `PRODUCERS` of them are timed. If more are
+open, those that are timed are drawn at random, whatever they send.
 
 A throttled frame is timed from its arrival, so its wait is part of the latency.
 """
@@ -197,8 +198,8 @@ class Stopwatch:
         return sum(len(producer.under_way) for producer in self._sends)
 
     def opened(self, account: Account, latencies: Latencies) -> None:
-        """Time the sends of a newly opened producer. Of too many producers, those that are timed
-        are drawn at random."""
+        """Time the sends of a newly opened producer. If more than `PRODUCERS` producers are open,
+        those that are timed are drawn at random."""
         self._opened += 1
         sends = self._sends
         place = len(sends) if len(sends) < PRODUCERS else self._draw(self._opened)
@@ -208,7 +209,8 @@ class Stopwatch:
 
     def subscribed(self, account: Account, latencies: Callable[[], Latencies], now: float) -> None:
         """Measure how long a consumer, which the client opens at the time `now`, waits for its
-        first message. `latencies`: called when that message has come; returns where to count."""
+        first message. `latencies`: called when that message has come; returns the histograms that
+        count the wait."""
         if len(self._awaited) < CONSUMERS:
             self._awaited = (*self._awaited, (account, now, latencies))
             self.watched.listen()
@@ -223,7 +225,8 @@ class Stopwatch:
         self.watched = _UNWATCHED
 
     def begin(self) -> None:
-        """Note how many frames each producer has sent so far, before a timed chunk is forwarded."""
+        """Remember how many frames each producer has sent so far, before a timed chunk is
+        forwarded."""
         for producer in self._sends:
             producer.seen = producer.account.frames
 
@@ -231,7 +234,8 @@ class Stopwatch:
         """Begin to time one frame of each producer that has frames in a timed chunk. The chunk is
         now on its way to the broker.
 
-        `came`: when the chunk arrived. `stands_for`: see `Sampler.sample`.
+        `came`: when the chunk arrived. `stands_for`: how many chunks this chunk represents in the
+        counts (see `Sampler.sample`).
         """
         for producer in self._sends:
             frames = producer.account.frames

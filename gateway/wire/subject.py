@@ -61,8 +61,8 @@ class Subject(NamedTuple):
     subscription: str | None = None
 
     def about(self, topic: TopicName, subscription: str | None = None) -> Subject:
-        """Return the subject of this client together with a topic, and for a consumer with its
-        subscription."""
+        """Return a subject with the same client and this topic. `subscription`: the subscription,
+        if the client is a consumer of the topic."""
         return Subject(self.caller, topic, subscription)
 
     @property

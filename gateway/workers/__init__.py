@@ -1,6 +1,6 @@
 """Several processes serve the clients of one gateway: a parent, and workers.
 
-- `parent`: binds, starts the workers, serves the admin listener, stops all
+- `parent`: binds the listening sockets, starts and stops the workers, serves the admin listener
 - `crew`: starts, asks, signals and restarts the workers
 - `channel`: questions and answers between parent and worker
 - `briefing`: the first message to a worker

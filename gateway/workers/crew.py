@@ -79,8 +79,8 @@ class Crew:
     # -- life --------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Start all workers, and restart those that end, until `stop`. Return when the last process
-        has ended.
+        """Start all workers, and restart those that end, until `stop` is called. Return when the
+        last process has ended.
 
         Raises `ConfigurationError` with the mistake that a worker found in the configuration.
         """

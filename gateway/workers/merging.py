@@ -121,8 +121,9 @@ class MetricsHistory:
         self._last.update(texts)
 
     def retire(self, living: frozenset[Life]) -> Iterator[None]:
-        """Add the counters of processes that have ended to the counters of earlier ones, a slice
-        between two yields. `living`: the processes that have not ended."""
+        """Add the counters of processes that have ended to those of processes that ended earlier.
+        The iterator yields between slices of this work. `living`: the processes that have not
+        ended."""
         for life in self._last.keys() - living:
             counted = []
             for chunk in merge([self._ended, self._last[life]], counters=True):

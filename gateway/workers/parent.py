@@ -1,4 +1,5 @@
-"""The parent of the workers: it binds, keeps them running, and answers for all of them.
+"""The parent of the workers: it binds the listening sockets, keeps the workers running, and answers
+for all of them.
 
 No client's byte passes through it. It serves scrapes and readiness probes, and hands out
 reservations of the limits that the workers share.

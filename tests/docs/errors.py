@@ -37,8 +37,8 @@ line number, the place, what is wrong, and what would be right:
   2 and have served no client.
 - Only [`gateway doctor`](doctor.md) tests whether brokers, names, credentials and ports work.
 
-The tables below explain messages whose cause or remedy takes more words. They show how a message
-begins after its place; `…` stands for any text. All other messages say what is right;
+The tables below explain messages whose cause or remedy takes more words. They have the beginning of
+a message, without its place; `…` stands for any text. All other messages say what is right;
 [every setting](configuration.md#every-setting) has its values and bounds.
 """
 
@@ -248,7 +248,10 @@ KEYS = (
         "The token secret file … holds … bytes",
         "Tokens that were signed with the short secret must be issued again too.",
     ),
-    Remedy("… begins with data:;base64,", "`base64 -w0 KEY` writes a key on one line."),
+    Remedy(
+        "… begins with data:;base64,",
+        "Base64 must follow on the same line: `base64 -w0 KEY` writes it.",
+    ),
     Remedy(
         "The token public key file … holds a private key",
         "A private key can sign tokens: remove it from the gateway's machine.",

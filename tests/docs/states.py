@@ -93,7 +93,7 @@ WHAT: Mapping[Direction, Mapping[int, str]] = {
         Kind.LOOKUP: "keep a copy for redirects",
         Kind.PARTITIONED_METADATA: "authorize; delay above the rate limit of lookups",
         Kind.AUTH_RESPONSE: _BY_MODE,
-        Kind.END_TXN: "drop once all producers and consumers have left",
+        Kind.END_TXN: "while the gateway stops: drop once no producer or consumer is left",
         **dict.fromkeys(pulsar.LIST_REQUESTS, "remove hashes; refuse lists of tenant `pulsar`"),
     },
     TO_CLIENT: {
@@ -107,7 +107,7 @@ WHAT: Mapping[Direction, Mapping[int, str]] = {
         Kind.SEND_ERROR: f"{_TEXT}; counts as a receipt",
         Kind.CLOSE_PRODUCER: _CLOSED,
         Kind.CLOSE_CONSUMER: _CLOSED,
-        Kind.TOPIC_MIGRATED: "name the gateway of the new cluster; without one drop",
+        Kind.TOPIC_MIGRATED: "name the gateway of the new cluster; drop if none is configured",
         Kind.LOOKUP_RESPONSE: "Connect: rewrite URLs; Redirect: drop, start; Failed: rewrite text",
         Kind.AUTH_CHALLENGE: _BY_MODE,
         Kind.END_TXN_RESPONSE: _TEXT,
@@ -198,15 +198,15 @@ def _bounds() -> str:
         ("in-flight lookups", f"{bounds.lookups:,}, {_size(bounds.lookup_bytes)}", too_many),
         ("delayed requests", delayed, waits),
         ("topics of one command that need rights", f"{pulsar.MOST_NAMED}", too_many),
-        ("redirects of a lookup", f"{HOPS}, {LONGEST_CHASE:g} s", "ServiceNotReady"),
+        ("redirects of a lookup", f"{HOPS}, within {LONGEST_CHASE:g} s", "ServiceNotReady"),
         ("redirected lookups at once", f"{JOBS_AT_ONCE}", "other lookups wait"),
         ("side connections", f"{MAX_CONNECTIONS}", "unused connections close"),
         ("frames of a broker until CONNECTED", f"{bounds.rounds}", "AuthenticationError"),
-        ("command of MESSAGE, SEND_RECEIPT", _size(COMMAND_BOUND), "violation"),
+        ("size of the command in MESSAGE, SEND_RECEIPT", _size(COMMAND_BOUND), "violation"),
         (f"fields of a topic list above {_size(CHECKED_FROM)}", f"{MOST_LISTED:,}", "violation"),
         ("metadata of a SEND whose count is compared", _size(MOST_METADATA), "violation"),
         ("metadata searched for the count of a MESSAGE", _size(LARGE), "counts as one message"),
-        ("addresses in a command", f"{MOST_ADDRESSES:,}, {MOST_BROKERS} brokers", "violation"),
+        ("addresses in a command", f"{MOST_ADDRESSES:,}, of {MOST_BROKERS} brokers", "violation"),
     )
     return _table(("of one connection", "bound", "beyond it"), rows)
 

@@ -55,10 +55,10 @@ _INCIDENT = {
     "culprit": "the tenant whose traffic grew",
     "start_ms": "begin of the incident",
     "end_ms": "end of the incident, exclusive",
-    "slots": "slots in which the culprit grew while others suffered",
+    "slots": "number of time slots in which the culprit's traffic grew while others suffered",
     "victims": "tenants that suffered",
     "share": "the culprit's mean share of the traffic, from 0 to 1",
-    "z": "most standard deviations above the culprit's usual rate",
+    "z": "most standard deviations by which the culprit's rate was above its usual rate",
     "growth": "the culprit's mean rate divided by its usual rate",
     "slower": "highest of a victim's latency divided by its usual latency; null if not known",
     "held_ms": "milliseconds for which rules throttled the victims",
@@ -77,7 +77,7 @@ def described(record: type[msgspec.Struct]) -> Mapping[str, str]:
 
 OWN: Mapping[str, Mapping[str, str]] = {
     "stored": {
-        "source": "`zookeeper` or `admin`",
+        "source": "where the snapshot was read: `zookeeper` or `admin`",
         "cursors": "subscriptions",
         **{
             name: text
@@ -114,7 +114,7 @@ OWN: Mapping[str, Mapping[str, str]] = {
         "stream": "`usage` or `events`",
         "first_seq": "lowest number of a record",
         "last_seq": "highest number of a record",
-        "records": "records that are there; others between these numbers are missing",
+        "records": "records from first_seq to last_seq that the tables have; others are missing",
     },
     "stored_daily": {
         "byte_hours": "bytes times hours; 10^9 are a GB-hour",
@@ -125,8 +125,8 @@ OWN: Mapping[str, Mapping[str, str]] = {
     "alerts": {
         **_INCIDENT,
         "told_ms": "when the incident was first reported",
-        "first_run": "batch after which it was first reported",
-        "last_run": "batch after which it was reported in this form",
+        "first_run": "batch after which the incident was first reported",
+        "last_run": "batch after which the incident was reported in this form",
     },
     "abuse": {
         "kind": "[what was seen](pipeline.md#noisy-neighbours-and-attacks)",
@@ -135,8 +135,8 @@ OWN: Mapping[str, Mapping[str, str]] = {
         "start_ms": "time of the first event",
         "end_ms": "time just after the last event",
         "failures": "number of failed authentications",
-        "principals": "different principals that were tried",
-        "networks": "different networks",
+        "principals": "number of different principals that were tried",
+        "networks": "different networks of the clients",
         "usual": "usual number of networks of the principal in a day",
         "is_attack": "false for a mistake",
     },
@@ -162,10 +162,10 @@ HEAD = """\
 
 - Columns listed by type are [fields of records](usage.md#what-a-record-says), which
   [`usage.schema.json`](usage.schema.json) describes.
-- Columns ending in `_ms` are milliseconds; if they are times, since 1970 UTC.
+- Columns ending in `_ms` are milliseconds: durations, or times since 1970 UTC.
 - A value that does not apply is 0 or null.
-- The last column is `day` string, `YYYY-MM-DD` in UTC: the day of the record's own time, unless the
-  section says otherwise.
+- The last column is the string `day`, `YYYY-MM-DD` in UTC: the day of the record's own time, unless
+  the section says otherwise.
 """
 
 

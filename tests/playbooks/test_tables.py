@@ -185,7 +185,7 @@ def stands(said: CommandConnect, told: CommandConnect, field: Any, whose: str) -
     meant: dict[str, object] = {
         "the client's": getattr(said, field),
         "the gateway's": OURS.get(field),
-        "who was verified": "alice",
+        "the verified principal": "alice",
         "the client's credential": FORWARDED.get(field),
     }
     return told.HasField(field) and bool(getattr(told, field) == meant[whose])

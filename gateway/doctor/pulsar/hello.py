@@ -114,8 +114,8 @@ class Probe:
 
 
 def anonymous(*, tls: bool = False) -> Probe:
-    """Return the probe that is a client without a credential, in pass-through mode. `tls`: lookups
-    use the brokers' URLs with TLS."""
+    """Return the probe that connects as a client without a credential does in pass-through mode.
+    `tls`: lookups use the brokers' URLs with TLS."""
     return _probe(Mode.PASS_THROUGH, NoCredential(), _NOBODY, tls=tls)
 
 

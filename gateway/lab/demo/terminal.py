@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def foreground(environment: Mapping[str, str]) -> Iterator[None]:
-    """During the context this process alone gets the terminal's signals, if make started it and
-    owns the terminal."""
+    """During the context this process alone gets the terminal's signals, if make, which owns the
+    terminal, started the process."""
     before = _take_foreground() if "MAKELEVEL" in environment else None
     try:
         yield

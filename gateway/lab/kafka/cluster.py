@@ -108,8 +108,8 @@ class KafkaCluster:
         self._elect(node)
 
     def start(self, node: int) -> None:
-        """Mark a broker as up. Partitions without a leader get one; other partitions have to be
-        moved to this broker."""
+        """Mark a broker as up. If partitions have no leader, brokers that are up become their
+        leaders. Other partitions keep their leaders until `move` is called."""
         self.up.add(node)
         self._elect(NOBODY)
 
@@ -165,8 +165,8 @@ class KafkaCluster:
         return None if self.has_room(partitions) else Error.INVALID_PARTITIONS
 
     def has_room(self, partitions: int) -> bool:
-        """Return whether so many more partitions can be added to the cluster; False for less than
-        one."""
+        """Return whether `partitions` more partitions can be added to the cluster; False if
+        `partitions` is less than 1."""
         return 0 < partitions <= MOST_PARTITIONS - self._count
 
     def grow(self, topic: Topic, partitions: int, leaders: Sequence[int] = ()) -> None:
@@ -195,7 +195,8 @@ class KafkaCluster:
 
     def append(self, partition: Partition, batch: Batch) -> Batch | Error:
         """Append a batch to a partition. If batches then exceed the memory bound, evict the oldest
-        ones. Return what `PartitionLog.append` returns."""
+        ones. Return the batch with its offset, or the error for which it is refused; see
+        `PartitionLog.append`."""
         end = partition.log.end
         placed = partition.log.append(batch, partition.epoch)
         if partition.log.end == end or isinstance(placed, Error):

@@ -34,13 +34,13 @@ class Dispatcher(Protocol):
     def next_delivery(self) -> tuple[Consumer, int] | None: ...
 
     def release(self, offset: int) -> None:
-        """Note that the entry at an offset is no longer with a consumer: it was acknowledged, or
-        will be redelivered."""
+        """Forget which consumer the entry at an offset was sent to, because the entry was
+        acknowledged, or will be redelivered."""
 
     @property
     def active(self) -> Consumer | None:
-        """Return the one consumer that gets all entries; None for types of subscription with
-        several."""
+        """Return the one consumer that gets all entries; None if the type of the subscription lets
+        several consumers get entries."""
 
 
 class Single:

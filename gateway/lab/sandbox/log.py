@@ -91,8 +91,8 @@ class Log:
         return offset if offset < self.end and self.position(offset) == position else None
 
     def since(self, published: int) -> int:
-        """Return the offset of the first entry that was published at a time or later (milliseconds
-        since 1970); `end` if there is no such entry."""
+        """Return the offset of the first entry that was published at or after the time `published`
+        (milliseconds since 1970); `end` if there is no such entry."""
         for offset in range(self.first, self.end):
             if self._records[offset].published >= published:
                 return offset

@@ -70,7 +70,7 @@ def rewritten(
     schema: Schema, version: int, frame: bytes, start: int, advertise: Advertise
 ) -> bytes:
     """Return a response, whose body begins at `start`, with the gateway's addresses in place of
-    brokers'.
+    brokers'. `advertise`: returns the gateway's address for a broker.
 
     A node with an empty host is not changed: it means that no coordinator is available, or that the
     broker is not alive. Raises `PeerError` if the body is truncated, or an address is invalid.

@@ -264,9 +264,9 @@ def reach(
     shown: Credential | None = None,
 ) -> Generator[Step, StepResult, Reached | Denial]:
     """Dial the broker at `target` (None: any broker), and authenticate there by SASL. Return the
-    broker, or why none is reached. The broker is shown the client's credential (`shown`) if the
-    listener forwards credentials, and otherwise the gateway's. `principal`: the client's name.
-    Raises `PeerError` if the broker violates the protocol."""
+    broker, or a denial if none is reached or the broker refuses. The broker is shown the client's
+    credential (`shown`) if the listener forwards credentials, and otherwise the gateway's.
+    `principal`: the client's name. Raises `PeerError` if the broker violates the protocol."""
     credential = credential_of(listener, principal, shown)
     if isinstance(credential, Denial):
         return credential
@@ -293,8 +293,8 @@ def reach(
 def credential_of(
     listener: Listener, principal: str | None, shown: Credential | None
 ) -> Credential | Denial:
-    """Return the credential that a broker is shown for a client, or why there is none. `principal`:
-    the client's name. `shown`: the client's own credential."""
+    """Return the credential that a broker is shown for a client, or a denial if there is none.
+    `principal`: the client's name. `shown`: the client's own credential."""
     match listener.settings.mode:
         case Mode.PASS_THROUGH:
             return _NO_CREDENTIAL

@@ -43,9 +43,10 @@ class Denied(NamedTuple):
 
 
 def authorize(schema: Schema, head: Head, frame: bytes, book: Book) -> Denied | ErrorCode:
-    """Authorize a Fetch or ShareFetch request, and open the accounts of its topics. Return the
-    denied parts of the request; or an error that refuses the whole request, because it continues a
-    fetch session of another connection. Raises `PeerError` if the request is truncated."""
+    """Authorize a Fetch or ShareFetch request, and open the accounts of its topics in `book`.
+    Return the denied parts of the request; or an error that refuses the whole request, because it
+    continues a fetch session of another connection. Raises `PeerError` if the request is
+    truncated."""
     by_id, flexible = names_ids(head), head.version >= schema.flexible
     denied = Denied(None, [])
     for place in (

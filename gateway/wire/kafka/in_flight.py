@@ -67,7 +67,8 @@ class PureLine:
 
     @property
     def is_full(self) -> bool:
-        """Return whether no more requests may be added, so that the client should not be read."""
+        """Return whether no more requests may be added, so that nothing should be read from the
+        client."""
         return len(self._line) >= self._most
 
     @property

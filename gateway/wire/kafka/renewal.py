@@ -51,7 +51,8 @@ class Renewal:
         self.lifetime = math.inf
 
     def begin(self) -> tuple[Asked, bytes]:
-        """Return the first request to send: its entry for the in-flight line, and its frame."""
+        """Return the first request to send: its entry for the connection's in-flight requests, and
+        its frame."""
         data = handshake.ask_for(self._mechanism, HANDSHAKE_VERSION, self._correlation, OURS)
         return self._request(SASL_HANDSHAKE, HANDSHAKE_VERSION), data
 

@@ -61,7 +61,8 @@ def restored(
 
 def without(schema: Schema, version: int, frame: bytes, start: int, hidden: Hidden) -> bytes:
     """Return a response, whose body begins at `start`, with topics removed from its lists.
-    `hidden`: tells which topics. Raises `PeerError` if the response is truncated."""
+    `hidden`: returns whether a topic must be removed. Raises `PeerError` if the response is
+    truncated."""
     flexible = version >= schema.flexible
     lists, walk = _lists(schema, version, frame, start)
     changes: list[tuple[Place, bytes]] = []
@@ -82,7 +83,8 @@ def without(schema: Schema, version: int, frame: bytes, start: int, hidden: Hidd
 
 
 def topic_at(frame: bytes, place: Place, *, flexible: bool) -> bytes:
-    """Return the topic name or id at a place; empty if it is null."""
+    """Return the topic name or id at a place of a response; empty if it is null. `flexible`: the
+    response is of a flexible version."""
     if place.name.endswith(_ID):
         return frame[place.start : place.end]
     return text_at(frame, place, flexible=flexible) or b""

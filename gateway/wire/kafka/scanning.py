@@ -61,7 +61,8 @@ class FrameScanner(ABC):
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """Return the offset up to which `chunk[start:end]` may be forwarded; see
-        `contract.Scanner`. Mostly a chunk is one frame like the last one."""
+        `contract.Scanner`. The usual case, a chunk that is one frame like the last one, is tried
+        first."""
         stream, pos = self._stream, start
         owed = self._rest if stream is None else stream.left
         if stream is None and not self.raw:

@@ -62,7 +62,7 @@ class Sessions:
 
     def may_share(self, schema: Schema, head: Head, frame: bytes) -> bool:
         """Return whether a request of a share group may use the share session that it names. If the
-        request begins the session, this notes the session until `shared` is called with the
+        request begins the session, the session is remembered until `shared` is called for the
         response. Raises `PeerError` if the request is truncated."""
         flexible = head.version >= schema.flexible
         epoch, names = _BEGINS, [b"", b""]
@@ -79,9 +79,9 @@ class Sessions:
         return True
 
     def shared(self, *, refused: bool) -> None:
-        """Note that the response to a ShareFetch request has come. Unless it is an error
-        (`refused`), the connection may use the share session that the request began from now on.
-        Members send no other request of that session before this response."""
+        """Handle the broker's response to a ShareFetch request. If the request has begun a share
+        session, the connection may use this session from now on, unless the response is an error
+        (`refused`). Members send no other request of that session before this response."""
         begun, self._beginning = self._beginning, None
         if begun is not None and not refused and begun not in self._share:
             self._share = (*self._share, begun)[-MOST:]

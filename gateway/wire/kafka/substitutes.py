@@ -62,7 +62,9 @@ class Substitutes:
         return self._other(topic, error, by_id=False)
 
     def id(self, topic: bytes, error: int) -> bytes:
-        """Return the substitute of a topic id; see `name`."""
+        """Return the substitute of a topic id. `error`: the error code of the denial, which the
+        response will have for the topic. Raises `PeerError` if the connection has too many
+        substitutes."""
         return self._other(topic, error, by_id=True)
 
     def original(self, other: bytes) -> Original | None:

@@ -52,7 +52,8 @@ class Throttle:
         self.produced = self.consumed = _NONE
 
     def used_up(self, account: Account) -> None:
-        """Note that an account has used up its allowance."""
+        """Remember that an account has used up its allowance, so that responses about its topic
+        state a throttle time."""
         self._watch.edition += 1
         if account.action is Action.PRODUCE:
             if not isinstance(self.produced, dict):
@@ -70,8 +71,8 @@ class Throttle:
             noted.pop(account, None)
 
     def waiting(self, noted: Mapping[Account, None]) -> list[Account]:
-        """Return those of the `noted` accounts that still have no allowance. Forget the noted
-        accounts that have allowance again."""
+        """Return those of the `noted` accounts that still have no allowance, and forget the others.
+        `noted`: `produced` or `consumed`."""
         waiting: list[Account] = []
         for account in list(noted):
             if account.held and not self._services.wants(account):

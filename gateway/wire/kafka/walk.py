@@ -100,7 +100,8 @@ class Plan:
         return walk
 
     def over(self, frame: Frame, at: int, end: int, walk: Walk) -> int:
-        """Step over one struct at offset `at`; return the offset behind it."""
+        """Step over one struct at offset `at`, and add its wanted fields to `walk`. Return the
+        offset behind the struct."""
         for step in self.steps:
             at = step(frame, at, end, walk)
         return at
@@ -120,7 +121,8 @@ def plan(
 
 
 def text_at(frame: Frame, place: Place, *, flexible: bool) -> bytes | None:
-    """Return the text at a place; None if it is null."""
+    """Return the text at a place; None if it is null. `flexible`: the message is of a flexible
+    version, whose lengths are compact."""
     if flexible:
         length, at = read_unsigned(frame, place.start, place.end)
         return bytes(frame[at : place.end]) if length else None
@@ -129,7 +131,8 @@ def text_at(frame: Frame, place: Place, *, flexible: bool) -> bytes | None:
 
 
 def as_text(text: bytes, *, flexible: bool) -> bytes:
-    """Return the encoded form of a text: its length, then the text."""
+    """Return the encoded form of a text: its length, then the text. `flexible`: the length is
+    compact, as in flexible versions."""
     return (unsigned(len(text) + 1) if flexible else len(text).to_bytes(2, signed=True)) + text
 
 

@@ -49,7 +49,7 @@ class AddressRewriter:
     brokers_tls: bool = False
 
     def of_broker(self, plain: str | bytes, with_tls: str | bytes) -> str | bytes:
-        """Return which of the two URLs that a broker states the gateway connects to."""
+        """Return the URL to which the gateway connects, of the two URLs that a broker states."""
         return choose(plain, with_tls, tls=self.brokers_tls)
 
     def advertised_url(self, url: str | bytes) -> str | Denial:
@@ -180,21 +180,21 @@ def _put(message: _Urls, fields: tuple[str, str], advertised: str | Denial) -> N
 
 def close_producer(rewriter: AddressRewriter, command: BaseCommand) -> bool:
     """Rewrite the URL of the assigned broker in a CLOSE_PRODUCER. Return whether the command had
-    one."""
+    such a URL."""
     message = command.close_producer
     return _replace(rewriter, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
 
 
 def close_consumer(rewriter: AddressRewriter, command: BaseCommand) -> bool:
     """Rewrite the URL of the assigned broker in a CLOSE_CONSUMER. Return whether the command had
-    one."""
+    such a URL."""
     message = command.close_consumer
     return _replace(rewriter, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
 
 
 def scalable_topic(rewriter: AddressRewriter, command: BaseCommand) -> bool:
     """Rewrite the brokers' URLs of the controller and the segments in a SCALABLE_TOPIC_UPDATE.
-    Return whether the command had any."""
+    Return whether the command had such URLs."""
     dag = command.scalableTopicUpdate.dag
     changed = _replace(rewriter, dag, "controller_broker_url", "controller_broker_url_tls")
     changed |= _replace_all(rewriter, dag.segment_brokers, "broker_url", "broker_url_tls")
@@ -206,14 +206,14 @@ def scalable_topic(rewriter: AddressRewriter, command: BaseCommand) -> bool:
 
 def coordinators(rewriter: AddressRewriter, command: BaseCommand) -> bool:
     """Rewrite the URLs of the transaction coordinators' brokers in a WATCH_TC_ASSIGNMENTS_UPDATE.
-    Return whether the command had any."""
+    Return whether the command had such URLs."""
     assignments = command.watchTcAssignmentsUpdate.snapshot.assignments
     return _replace_all(rewriter, assignments, "broker_service_url", "broker_service_url_tls")
 
 
 def consumer_stats(_rewriter: AddressRewriter, command: BaseCommand) -> bool:
-    """Clear `address` in a CONSUMER_STATS_RESPONSE, which is the gateway's own address as the
-    broker sees it. Return whether the field was set."""
+    """Clear the field `address` of a CONSUMER_STATS_RESPONSE: it is the gateway's own address, as
+    the broker sees it. Return whether the field was set."""
     message = command.consumerStatsResponse
     if not message.HasField("address"):
         return False

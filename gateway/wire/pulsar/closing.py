@@ -103,7 +103,8 @@ class LateReceipts:
         return self._tell(handle)
 
     def complete(self) -> list[Handle]:
-        """Check the next `LOOKS` producers. Return those whose receipts have all come."""
+        """Check the next `LOOKS` of the producers that wait for receipts. Return those whose
+        receipts have all come."""
         finished = []
         for handle in tuple(islice(self._closed, LOOKS)):
             if handle.unanswered:
@@ -155,12 +156,13 @@ class Leaving:
         self._revoked: set[Handle] = set()
 
     def begin(self, handle: Handle, now: float) -> None:
-        """Note that a producer or consumer begins its next step of leaving at the time `now`."""
+        """Begin to measure how long the broker takes for the next step of moving or closing a
+        producer or consumer. The step begins at the time `now`."""
         self._steps[handle] = _Step(now, handle.unanswered)
 
     def is_late(self, handle: Handle, now: float) -> bool:
-        """Return whether the broker has sent nothing for too long about a producer or consumer in
-        its current step of leaving."""
+        """Return whether, in the current step of moving or closing a producer or consumer, the
+        broker has sent no receipt and no response for `PATIENCE` seconds."""
         step = self._steps.get(handle)
         if step is None:
             return False
@@ -181,8 +183,8 @@ class Leaving:
         return encode(close_command(handle.action, handle.id, request))
 
     def answered(self, request_id: int) -> Handle | None:
-        """Return the producer or consumer that the broker has closed by this response; None if the
-        response is to another request."""
+        """Return the producer or consumer that the broker has closed, given the request id of its
+        response; None if the response is to another request."""
         return self._waiting.pop(request_id, None)
 
     def over(self, handle: Handle) -> None:

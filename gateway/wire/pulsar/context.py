@@ -138,8 +138,8 @@ class Client:
 
     @connect.setter
     def connect(self, connect: CommandConnect) -> None:
-        """Keep a CONNECT without its credentials, because `credential` has the current one. A
-        credential's field that is present is kept, but empty, because brokers may require it."""
+        """Keep a CONNECT without its credential, because `credential` has the current one. The
+        credential's field stays present, but empty, because brokers may require it."""
         kept = CommandConnect()
         kept.MergeFrom(connect)
         if kept.HasField("auth_data"):
@@ -181,8 +181,9 @@ class Client:
         return self.subject.library or ""
 
     def about(self, topic: str, subscription: str | None = None) -> Subject:
-        """Return the subject of this client together with a topic and, for a consumer, its
-        subscription. The topic's name must have passed `requests.check_names`."""
+        """Return a subject with this client and this topic. `subscription`: the subscription, if
+        the client is a consumer of the topic. The topic's name must have passed
+        `requests.check_names`."""
         name = named(topic)
         assert name is not None
         return self.subject.about(name, subscription)

@@ -139,8 +139,8 @@ class Delays:
         return kind, read_request(kind, decode(frame, self._listener.bounds.fields))
 
     def clear(self) -> None:
-        """Forget all delayed requests, because the pair has ended. Their bytes are given back with
-        the client's quota."""
+        """Forget all delayed requests, because the pair has ended. Their bytes still count in the
+        memory budget until `Client.leave` gives back all bytes of the connection."""
         self._queues.clear()
         self._waiting.clear()
 

@@ -33,18 +33,18 @@ ones, are decoded and encoded again in 2 ms."""
 
 
 def check_command(frame: bytes, begin: int, end: int, kind: int, most: int) -> None:
-    """Check the number of fields of the command whose fields are at `frame[begin:end]`. `kind`: the
-    command's type.
+    """Raise `PeerError` if a command has more than `most` fields, or a field that reaches beyond
+    its message. The command's fields are at `frame[begin:end]`. `kind`: the command's type.
 
-    Raises `PeerError` if there are more than `most` fields, or if a field reaches beyond its
-    message. Commands of up to `CHECKED_FROM` bytes are not checked.
+    Commands of up to `CHECKED_FROM` bytes are not checked.
     """
     if end - begin > CHECKED_FROM:
         _check(frame, begin, end, _COMMANDS.get(kind, _NO_MESSAGES), most, "a command")
 
 
 def check_metadata(metadata: bytes, most: int) -> None:
-    """Check the number of fields of a message's metadata, and raise, as `check_command` does."""
+    """Raise `PeerError` if a message's metadata has more than `most` fields, or a field that
+    reaches beyond its message. Metadata of up to `CHECKED_FROM` bytes is not checked."""
     if len(metadata) > CHECKED_FROM:
         _check(metadata, 0, len(metadata), _METADATA, most, "metadata")
 

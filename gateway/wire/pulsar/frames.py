@@ -163,7 +163,8 @@ def find_body(chunk: bytes | bytearray, command: int, end: int, command_end: int
     canonical and its type has one byte. Return 0 if it is not canonical, and -1 if too few bytes
     have come to tell.
 
-    `command` and `command_end`: offsets of the command. `end`: offset up to which bytes have come.
+    `command`, `command_end`: offsets at which the command begins and ends. `end`: offset up to
+    which bytes have come.
     """
     at = command + 2
     here, short = (end, -1) if end < command_end else (command_end, 0)

@@ -167,7 +167,7 @@ class Handles:
 
     @property
     def are_left(self) -> bool:
-        """Return whether all producers and consumers of this pair have left, abandoned ones not
+        """Return whether this pair has no producers and consumers any more, abandoned ones not
         counted."""
         return all(handle.state is State.ABANDONED for handle in self)
 
@@ -240,15 +240,15 @@ class Handles:
         return awaited
 
     def passes(self, request_id: int) -> int:
-        """Begin to wait for the response to a client's request that concerns no producer or
-        consumer known here. Return the id under which the request is sent to the broker."""
+        """Begin to wait for the response to a client's request about a producer or consumer that
+        the gateway does not know. Return the id under which the request is sent to the broker."""
         own = self.draw()
         self._orphan(own, request_id)
         return own
 
     def orphan(self, own: int) -> int | None:
-        """Return the client's id of a request that concerns no producer or consumer known here, and
-        forget the request; None if there is no such request. `own`: the request's id at the
+        """Forget a request whose response changes no producer or consumer, and return the id that
+        the client gave it; None if no such request is in flight. `own`: the request's id at the
         broker."""
         return None if self._orphans is None else self._orphans.pop(own, None)
 

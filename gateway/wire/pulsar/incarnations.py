@@ -319,8 +319,8 @@ class Incarnations:
     # -- closing, by the client --------------------------------------------------------------
 
     def close_producer(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Return what to do with the client's CLOSE_PRODUCER: forward it. If SENDs of the producer
-        wait in the gateway, it waits behind them."""
+        """Return what to do with the client's CLOSE_PRODUCER: forward it, but only behind SENDs of
+        the producer that wait in the gateway."""
         close = command.close_producer
         handle = self.handles.producers.get(close.producer_id)
         if handle is not None and handle.state is State.OPEN and handle.account.is_waiting:
@@ -425,7 +425,8 @@ class Incarnations:
 
     def migrated(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Forward a TOPIC_MIGRATED, in which the broker's URL was replaced by that of the other
-        cluster's gateway. A close of the same producer that still waits is sent first."""
+        cluster's gateway. If a close of the same producer still waits for receipts, the close is
+        sent first."""
         return (*self._tell_first(self._migrating(command)), Replace(encode(command)))
 
     def _migrating(self, command: BaseCommand) -> Handle | None:

@@ -145,8 +145,8 @@ class Lookups:
         return (Inject(Direction.TO_CLIENT, response),)
 
     def clear(self) -> None:
-        """Forget all lookups, because the pair has ended. The memory that they were charged for is
-        released later, with the client's whole quota."""
+        """Forget all lookups, because the pair has ended. Their bytes still count in the memory
+        budget until `Client.leave` gives back all bytes of the connection."""
         self._in_flight = self._chased = None
 
     def _remember(self, table: _Table | None, key: int, lookup: _Lookup) -> _Table:

@@ -87,8 +87,8 @@ def metadata_of(frame: bytes) -> memoryview:
 
 
 def count_messages(chunk: bytes | bytearray, at: int, end: int) -> int:
-    """Return the number of messages that the metadata at `chunk[at:end]` states. The metadata is
-    whole."""
+    """Return the number of messages that the metadata at `chunk[at:end]` states. The metadata must
+    be whole."""
     if end - at > LARGE:
         return as_count(walk_large(chunk, at, end, _NUM_MESSAGES, 1)[1])
     return as_count(walk_fields(chunk, at, end, _NUM_MESSAGES, 1)[1])
@@ -184,8 +184,8 @@ def walk_large(
 
 
 def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
-    """Return the varint at `at`, and the offset behind it: -1 if the varint is truncated, `NOWHERE`
-    if it is invalid."""
+    """Return the varint at offset `at`, and the offset behind it. This offset is -1 if the varint
+    is truncated, and `NOWHERE` if it is invalid."""
     if at < end and chunk[at] < 128:
         return chunk[at], at + 1
     value = shift = 0

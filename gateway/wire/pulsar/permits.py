@@ -113,8 +113,8 @@ class Sizes:
         self._average = self._largest = 0.0
 
     def see(self, account: Account) -> bool:
-        """Learn the sizes of the messages delivered since the last call. Return whether there were
-        any."""
+        """Learn the sizes of the messages delivered since the last call. Return whether messages
+        were delivered since then."""
         messages = account.messages - self._messages
         if not messages:
             return False
@@ -183,8 +183,8 @@ class ConsumerPermits:
 
     @property
     def is_first(self) -> bool:
-        """Return whether no message of this consumer was counted yet; False also if `passed` is
-        below zero."""
+        """Return whether no message of this consumer was counted yet; False also if the number of
+        forwarded permits (`passed`) is below zero."""
         return not self.account.messages and self.passed >= 0
 
     def want(self, permits: int) -> None:
@@ -341,8 +341,8 @@ class Permits:
 
     def delivered(self, now: float) -> Effects | None:
         """Return the effects after messages were delivered or allowance was granted: permits that
-        may now be forwarded to the broker, and a pause. None: no consumer waits for either
-        event."""
+        may now be forwarded to the broker, and a pause of reading from the broker. None: no
+        consumer waits for either event."""
         stopped = self._look_at_watched(now) if self._watched else ()
         if not self._waiting:
             return stopped if self._watched else None

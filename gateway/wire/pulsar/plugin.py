@@ -1,6 +1,7 @@
 """Apache Pulsar's binary protocol as a plugin; see `gateway.wire.plugin`.
 
-Many modules import this one for a name or a scheme, so it loads the protocol only for an entry.
+Many modules import this module for a name or a URL scheme. So it imports the rest of the protocol
+only when an entry is made.
 """
 
 from __future__ import annotations

@@ -55,9 +55,9 @@ def check_names(names: tuple[str, ...], longest: int) -> Denial | None:
     """Return a denial if a request's names are not accepted, else None. The first name is the
     topic's.
 
-    A name of more than `longest` characters is refused, and a topic that brokers of different
-    versions would read differently. Raises `PeerError` for a name that is not UTF-8, which brokers
-    would read as another name.
+    A name is refused if it has more than `longest` characters; the topic's name also if brokers of
+    different versions would read it differently. Raises `PeerError` for a name that is not UTF-8,
+    which brokers would read as another name.
     """
     for name in names:
         if len(text(name)) > longest:
@@ -68,7 +68,8 @@ def check_names(names: tuple[str, ...], longest: int) -> Denial | None:
 def refuse(
     kind: int, request: ClientRequest, denial: Denial, services: Services, *, by_error: bool = False
 ) -> Effects:
-    """Return the effects that refuse a request with the response with which a broker refuses it.
+    """Return the effects that refuse a request by the response that a broker would send to refuse
+    it.
 
     `by_error`: a lookup is refused with ERROR, not with LOOKUP_RESPONSE.
     """

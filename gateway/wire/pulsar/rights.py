@@ -188,8 +188,8 @@ _COPIED = ("request_id", "session_id", "txnid_least_bits", "txnid_most_bits")
 
 
 def response(kind: int, command: BaseCommand, denial: Denial) -> Effects:
-    """Return the effects that refuse a request with the response with which a broker refuses it.
-    `kind`: the request's type, one of `NEEDS`."""
+    """Return the effects that refuse a request by the response that a broker would send to refuse
+    it. `kind`: the request's type, one of `NEEDS`."""
     request = getattr(command, NEEDS[kind].field)
     own = _ANSWERS.get(kind)
     if own is None:

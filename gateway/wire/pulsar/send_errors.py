@@ -39,8 +39,8 @@ def refusal(command: BaseCommand) -> bytes:
 def damaged(command: BaseCommand) -> bytes:
     """Return the SEND_ERROR that refuses a SEND because its checksum is wrong, as brokers send it.
 
-    The client checks its own copy of the message: it sends an intact one again, and fails a damaged
-    one.
+    The client then checks its own copy of the message: it sends an intact copy again, and fails the
+    message if the copy is damaged.
     """
     return _send_error(command, ServerError.ChecksumError, "Checksum failed at the gateway")
 

@@ -402,7 +402,7 @@ class PulsarSession:
         return FORWARD
 
     def transaction_ended(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Forward the broker's END_TXN_RESPONSE, and note that one END_TXN fewer is in flight."""
+        """Forward the broker's END_TXN_RESPONSE, and count one in-flight END_TXN fewer."""
         self._ending = max(0, self._ending - 1)
         return self._listener.rewriter.forwarded(command, frame)
 

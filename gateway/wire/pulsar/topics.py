@@ -52,8 +52,8 @@ def is_brokers_own(topic: str) -> bool:
 
 
 def is_kept(topic: str) -> bool:
-    """Return whether brokers keep a topic's messages while a consumer has no permits. They drop
-    messages of a topic that is not persistent then."""
+    """Return whether brokers keep a topic's messages while a consumer has no permits. If the topic
+    is not persistent, brokers drop these messages."""
     return not topic.startswith(_NOT_PERSISTENT)
 
 

@@ -1,8 +1,8 @@
 """Keeps commands whose authorization a policy agent must decide, until its response.
 
-A command is decided then as if it came only now. Later requests about the same producer or consumer
-wait behind it, so that no close overtakes the opening that it closes. All other frames of the
-connection go on.
+When the response has come, the command is decided as if it came only then. Later requests about the
+same producer or consumer wait behind it, so that no close overtakes the opening that it closes. All
+other frames of the connection are forwarded meanwhile.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ class UndecidedCommands:
         return self._decide(frame, now)
 
     def clear(self) -> None:
-        """Forget all waiting commands, because the pair has ended. Their bytes are given back with
-        the client's quota."""
+        """Forget all waiting commands, because the pair has ended. Their bytes still count in the
+        memory budget until `Client.leave` gives back all bytes of the connection."""
         self._queues.clear()
         self._waiting.clear()
 

@@ -45,6 +45,6 @@ class WaitingFrames:
         self._client.quota.give_back(ENTRY + len(frame))
 
     def clear(self) -> None:
-        """Count no frame any more, because the pair has ended. Their bytes are given back with the
-        client's quota."""
+        """Count no frame any more, because the pair has ended. The frames' bytes still count in the
+        memory budget until `Client.leave` gives back all bytes of the connection."""
         self._number = self._bytes = 0

@@ -98,9 +98,9 @@ class Callers:
         return tokens
 
     def note(self, number: int, message: Any, subject: Subject) -> Denial | None:
-        """Note the partitions for which a consumer registers, or which it reports in a heartbeat.
-        Return a denial if there is no room for another registration; else None. `number`: the
-        number of the method. Raises `PeerError` if a partition is malformed."""
+        """Remember the partitions for which a consumer registers, or which it reports in a
+        heartbeat. Return a denial if there is no room for another registration; else None.
+        `number`: the number of the method. Raises `PeerError` if a partition is malformed."""
         if number == methods.REGISTER_PARTITION:
             return self._registered(message, subject)
         if number == methods.BEAT_PARTITIONS:
@@ -148,8 +148,7 @@ class Callers:
 
 
 def registration_of(message: Any) -> Registration:
-    """Return the registration that a message makes; of a request for messages, the registration
-    that it needs."""
+    """Return the registration that a message makes, or that a request for messages needs."""
     return message.clientId, message.groupName, message.topicName, message.partitionId
 
 

@@ -52,8 +52,9 @@ def partition_of(message: Any, node: int) -> Partition | None:
 
 
 def note(services: Services, partition: Partition, offset: int | None, end: int) -> None:
-    """Note the offsets that a reply about a partition states, in bytes of the index. `offset`: the
-    group's offset; None if not stated. `end`: the partition's end; 0 if not stated."""
+    """Report to `services` the offsets that a reply about a partition states. `offset`: the group's
+    offset, in bytes of the index; None if not stated. `end`: the partition's end, in bytes of the
+    index; 0 if not stated."""
     ends = services.ends(partition.topic)
     if end > 0 and (partition.number in ends or len(ends) < MOST_ENDS):
         ends[partition.number] = end // INDEX_ENTRY

@@ -487,7 +487,7 @@ class TubeSession:
     def leave(self, now: float) -> Effects | None:
         """Take one step of moving the client to another gateway; see `contract.Session`. After the
         first step no request is forwarded any more. The client may be moved once no request is in
-        flight and none is kept."""
+        flight, and no request or message waits in the gateway."""
         self._is_leaving = True
         self._requests.forget()
         date(self._in_flight, now)

@@ -70,13 +70,14 @@ def read(token: bytes) -> Shown | None:
 
 
 def written(token: bytes, extensions: Mapping[str, str]) -> bytes:
-    """Return the first message of a client with this token."""
+    """Return the first message of a client with this token and these extensions."""
     pairs = "".join(f"{key}={value}\x01" for key, value in extensions.items())
     return b"n,,\x01auth=Bearer " + token + b"\x01" + pairs.encode() + b"\x01"
 
 
 def exchange(token: bytes, verifier: Verifier) -> Exchange:
-    """Authenticate a client whose first message is `token`; see `exchange.Exchange`."""
+    """Authenticate a client by OAUTHBEARER; see `exchange.Exchange`. `token`: the client's first
+    message. `verifier`: verifies the token in it."""
     shown = read(token)
     if shown is None:
         return MALFORMED

@@ -52,10 +52,10 @@ def client(
     extensions: Mapping[str, str] | None = None,
     nonce: str | None = None,
 ) -> Proving:
-    """Return the proving of a credential by a mechanism that `chosen` has returned. The proving
-    raises `PeerError` if the broker deviates from the mechanism. `extensions`: those that a client
-    sent with its token, if the gateway forwards this token. `nonce`: the gateway's nonce; None: a
-    new random one."""
+    """Return the generator (see this module) that shows a credential to a broker, by a mechanism
+    that `chosen` has returned. The generator raises `PeerError` if the broker deviates from the
+    mechanism. `extensions`: those that a client sent with its token, if the gateway forwards this
+    token. `nonce`: the gateway's nonce; None: a new random one."""
     if mechanism == bearer.MECHANISM:
         return _bearer(credential.data, extensions or {})
     user, _, password = credential.data.partition(b":")

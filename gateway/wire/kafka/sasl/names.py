@@ -12,7 +12,7 @@ It is an atomic group, because CPython before 3.11.5 matches a group with `++` w
 
 
 def written(name: str) -> str:
-    """Return the encoded form of a name, which has no commas."""
+    """Return the encoded form of a name. The encoded form has no commas."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 

@@ -47,7 +47,8 @@ def written(user: bytes, password: bytes) -> bytes:
 
 
 def exchange(token: bytes, verifier: Verifier) -> Exchange:
-    """Authenticate a client whose first token is `token`; see `exchange.Exchange`."""
+    """Authenticate a client by PLAIN; see `exchange.Exchange`. `token`: the client's token.
+    `verifier`: verifies the name and password in it."""
     shown = read(token)
     if shown is None:
         return MALFORMED

@@ -92,8 +92,9 @@ class ServerFirst(NamedTuple):
 
 
 def exchange(mechanism: str, token: bytes, verifier: Verifier, nonce: str) -> Exchange:
-    """Authenticate a client whose first token is `token`; see `exchange.Exchange`. `nonce`: the
-    gateway's nonce, random characters without a comma."""
+    """Authenticate a client by SCRAM; see `exchange.Exchange`. `token`: the client's first message.
+    `verifier`: has the users' secrets. `nonce`: the gateway's nonce, random characters without a
+    comma."""
     first = read_first(token)
     if first is None:
         return MALFORMED
