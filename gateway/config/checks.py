@@ -33,8 +33,8 @@ Placed = tuple[Place, Part]
 
 
 def find_mistakes(data: object) -> Iterator[Mistake]:
-    """Yield the mistakes that show only if several fields are compared. `data`: the file's plain
-    data."""
+    """Yield the mistakes that show only if several fields are compared. `data`: the file as
+    parsed from YAML, before its values are checked."""
     if not isinstance(data, Mapping):
         return
     listeners = list(_mappings(data, "listeners"))

@@ -105,7 +105,8 @@ def build(data: object, folder: Path) -> tuple[Configuration | None, tuple[Mista
 
 def read_text(path: Path, advice: str, data: bytes | None = None) -> str:
     """Return the text of a file. `data`: the file's content, if the caller has already read it.
-    Raises `ConfigurationError`; if the file cannot be read, its text ends with `advice`."""
+    Raises `ConfigurationError`; if the file cannot be read, the error's message ends with
+    `advice`."""
     try:
         return (path.read_bytes() if data is None else data).decode()
     except OSError as error:

@@ -172,7 +172,7 @@ def entries(value: object) -> object:
 
 
 def text(value: object) -> str:
-    """Read a non-empty text."""
+    """Return a value that is a non-empty string. Raises `ValueError` for any other value."""
     if value is None:
         raise ValueError(_EMPTY)
     if not isinstance(value, str):

@@ -51,7 +51,8 @@ class FixedKeys:
         return False
 
     async def renew(self) -> bool:
-        """Return True: there are no other keys to fetch."""
+        """Fetch nothing, because the keys never change. Return True, as after a fetch that
+        succeeded."""
         return True
 
 

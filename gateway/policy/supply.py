@@ -257,8 +257,8 @@ class SharedMeter:
             self.want()
 
     def unanswered(self, ask: UnitRequest) -> None:
-        """Undo a request to which the store did not respond, as if the store had not carried it
-        out."""
+        """Undo what this supply noted when it sent a request to which the store did not respond,
+        as if the request had not been sent."""
         self.asking = False
         self._stock -= min(0.0, ask.owed)
 
@@ -406,7 +406,7 @@ class Supply:
                 meter.answered(ask, reserved, now)
 
     def unanswered(self, requests: Iterable[SentRequest]) -> None:
-        """Undo requests to which the store did not respond."""
+        """Undo what was noted when requests were sent to which the store did not respond."""
         for meter, ask in requests:
             meter.unanswered(ask)
 

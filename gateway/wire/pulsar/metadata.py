@@ -71,7 +71,7 @@ def find_metadata(
 
 
 def entry_metadata_size(chunk: bytes | bytearray, at: int, end: int) -> int:
-    """Return the bytes that broker entry metadata and its head take behind a command that ends at
+    """Return how many bytes broker entry metadata and its head take behind a command that ends at
     `at`; 0 if there is none. `end`: end of the frame, or of the bytes that have come."""
     if at + 6 > end or _magic(chunk, at)[0] != BROKER_ENTRY_MAGIC:
         return 0
