@@ -243,8 +243,8 @@ REDIRECTS = _brokers.counter(
 ANSWER_ERRORS = _brokers.counter(
     "gateway_answer_errors",
     "Errors in responses to clients, by request and error code: one for each partition, topic or "
-    "response with an error, topics that the gateway denied included. Errors in Metadata do not "
-    "count.",
+    "response with an error, topics that the gateway denied included. Errors in Metadata and "
+    "DescribeTopicPartitions do not count.",
     "cluster",
     "request",
     "code",
