@@ -8,17 +8,16 @@ is left out. A test holds the page to the code.
 from __future__ import annotations
 
 import ast
-import re
-import sys
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import grimp
 
+from tests.docs import regions
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "architecture.md"
-BEGIN, END = "<!-- generated: make diagram -->", "<!-- generated until here -->"
 
 Edges = Mapping[str, set[str]]
 
@@ -81,12 +80,8 @@ def drawn() -> str:
     return "\n".join(lines)
 
 
-def rewritten(page: str) -> str:
-    """Return the page with a new diagram."""
-    block = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    return block.sub(lambda _: f"{BEGIN}\n{drawn()}\n{END}", page)
+TEXTS = {"packages": drawn}
 
 
 if __name__ == "__main__":
-    PAGE.write_text(rewritten(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    sys.stdout.write(f"drawn: {PAGE.relative_to(ROOT)}\n")
+    regions.write(PAGE, TEXTS)

@@ -22,9 +22,9 @@ from gateway.telemetry.families import (
     Section,
     Traffic,
 )
+from tests.docs import regions
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
-BEGIN, END = "<!-- generated: make metrics -->", "<!-- generated until here -->"
 
 _MARKS = {Merge.SUM: "", Merge.LEAST: " *(least)*", Merge.MOST: " *(most)*"}
 """Behind a meaning: how workers' values are merged where they are not added up."""
@@ -118,13 +118,8 @@ def _labels(names: Iterable[str]) -> str:
     return f"`{{{','.join(names)}}}`"
 
 
-def written(page: str) -> str:
-    """Return the page with the tables of now."""
-    head, _, rest = page.partition(BEGIN)
-    _, _, tail = rest.partition(END)
-    return f"{head}{BEGIN}\n\n{tables()}\n{END}{tail}"
+TEXTS = {"metrics": tables}
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print("written: docs/metrics.md")
+    regions.write(PAGE, TEXTS)

@@ -25,10 +25,10 @@ from pydantic.functional_validators import PlainValidator
 from gateway import protocols
 from gateway.config import init, model, store, units
 from gateway.config.parts import Part
+from tests.docs import regions
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "configuration.md"
-BEGIN, END = "<!-- generated: make metrics -->", "<!-- generated until here -->"
 
 FILE = "The file"
 """The heading of the settings that are in no other part."""
@@ -381,13 +381,8 @@ def _all_but(uses: list[str]) -> str:
     return ", ".join(uses) if len(others) > 1 else f"all but {others[0]}"
 
 
-def written(page: str) -> str:
-    """Return the page with the tables of now."""
-    made = iter((variables(), reference()))
-    region = re.compile(f"{re.escape(BEGIN)}.*?{re.escape(END)}", re.DOTALL)
-    return region.sub(lambda _: f"{BEGIN}\n\n{next(made)}\n\n{END}", page)
+TEXTS = {"variables": variables, "settings": reference}
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
-    print("written: docs/configuration.md")
+    regions.write(PAGE, TEXTS)

@@ -6,7 +6,6 @@ A test holds the pages to the code.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -33,15 +32,12 @@ from gateway.wire.pulsar.metadata import LARGE
 from gateway.wire.pulsar.rows import Row, Stops
 from gateway.wire.pulsar.session import MOST_LISTED
 from gateway.wire.pulsar.table import COMMANDS
+from tests.docs import regions
 from tests.playbooks import grids
 
 PAGES = tuple(
     Path(__file__).resolve().parents[2] / "docs" / "protocols" / name
     for name in ("states.md", "pulsar.md", "kafka.md")
-)
-
-_BLOCK = re.compile(
-    r"(<!-- generated: make metrics, ([\w-]+) -->\n).*?(<!-- generated until here -->)", re.DOTALL
 )
 
 TO_BROKER, TO_CLIENT = Direction
@@ -229,17 +225,6 @@ TABLES: Mapping[str, Callable[[], str]] = {
 """By name, as pages have it where they begin."""
 
 
-def written(page: str) -> str:
-    """Return a page with the tables of now. Raises `KeyError` for a table that nobody knows."""
-    return _BLOCK.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}{found[3]}", page)
-
-
-def names(page: str) -> list[str]:
-    """Return the tables that a page has."""
-    return [found[2] for found in _BLOCK.finditer(page)]
-
-
 if __name__ == "__main__":
     for path in PAGES:
-        path.write_text(written(path.read_text(encoding="utf-8")), encoding="utf-8")
-        print(f"written: docs/protocols/{path.name}")
+        regions.write(path, TABLES)

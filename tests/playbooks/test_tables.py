@@ -17,7 +17,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConne
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.states import State
 from gateway.wire.pulsar.table import COMMANDS
-from tests.docs import states
+from tests.docs import regions, states
 from tests.support.commands import LIMITS, STOPS
 
 from .frames import Fields, connect, read
@@ -49,12 +49,12 @@ def table(heading: str) -> list[Row]:
 @pytest.mark.parametrize("path", states.PAGES, ids=lambda path: path.name)
 def test_the_tables_of_a_page_are_generated(path: Path) -> None:
     page = path.read_text(encoding="utf-8")
-    assert page == states.written(page), "make metrics"
+    assert page == regions.filled(page, states.TABLES), "make metrics"
 
 
 def test_each_table_stands_once() -> None:
     pages = [path.read_text(encoding="utf-8") for path in states.PAGES]
-    assert sorted(name for page in pages for name in states.names(page)) == sorted(states.TABLES)
+    assert sorted(name for page in pages for name in regions.names(page)) == sorted(states.TABLES)
 
 
 @pytest.mark.parametrize("direction", Direction)

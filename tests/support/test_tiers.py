@@ -1,4 +1,4 @@
-"""Each folder has a tier, the tier `check` starts no process, and the page shows the budgets."""
+"""Each folder has a tier, and the tier `check` starts no process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs import budgets
 from tests.support.tiers import FOLDERS, TESTS, folder_of
 from tests.support.without_processes import GUARD
 
@@ -28,8 +27,3 @@ def test_a_guarded_test_starts_no_process(tmp_path: Path) -> None:
         subprocess.Popen(["touch", tmp_path / "started"])
     GUARD.is_on, GUARD.refused = False, ""
     assert not (tmp_path / "started").exists()
-
-
-def test_the_table_of_budgets_is_up_to_date() -> None:
-    page = budgets.PAGE.read_text(encoding="utf-8")
-    assert page == budgets.written(page), "run `make metrics`"

@@ -22,7 +22,7 @@ from gateway.config.load import load
 from gateway.pipeline.billing import prices
 from gateway.telemetry.families import FAMILIES, SECTIONS, Kind
 from gateway.wire.contract import EndReason
-from tests.docs import metrics, settings
+from tests.docs import budgets, diagram, metrics, regions, settings
 from tests.support.faults import assert_none
 from tests.support.metrics import exposition
 from tests.support.named_files import contents, named
@@ -196,11 +196,6 @@ def _keys(part: object) -> Iterator[str]:
 # -- settings --------------------------------------------------------------------------------
 
 
-def test_the_reference_of_settings_is_generated() -> None:
-    page = settings.PAGE.read_text(encoding="utf-8")
-    assert page == settings.written(page), "make metrics"
-
-
 def test_every_setting_says_what_it_means() -> None:
     assert_none(
         f"{section.path}.{setting.name}".lstrip(".")
@@ -295,9 +290,13 @@ def test_every_metric_is_declared_and_every_declared_one_is_written() -> None:
     assert written == declared
 
 
-def test_the_page_of_metrics_is_generated() -> None:
-    page = metrics.PAGE.read_text(encoding="utf-8")
-    assert page == metrics.written(page), "make metrics"
+@pytest.mark.parametrize(
+    "module", [metrics, settings, diagram, budgets], ids=lambda it: it.PAGE.stem
+)
+def test_the_regions_of_a_page_are_generated(module: Any) -> None:
+    page = module.PAGE.read_text(encoding="utf-8")
+    assert regions.names(page) == list(module.TEXTS)
+    assert page == regions.filled(page, module.TEXTS), "make metrics diagram"
 
 
 def test_names_tell_the_types_of_metrics_as_the_page_says() -> None:

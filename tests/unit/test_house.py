@@ -199,11 +199,6 @@ def _tracked() -> list[str]:
     return [name for name in listed.stdout.split("\0") if name]
 
 
-def test_the_diagram_of_packages_is_up_to_date() -> None:
-    page = diagram.PAGE.read_text(encoding="utf-8")
-    assert page == diagram.rewritten(page), "run `make diagram`"
-
-
 def test_each_package_has_a_purpose() -> None:
     packages = [package for layer in diagram.layers() for package in layer]
     assert all(map(diagram.purpose, packages))
