@@ -33,8 +33,8 @@ from gateway.admin.slots import LifoSemaphore, Slots
 from gateway.errors import ConfigurationError
 from gateway.wire.address import Address
 
-# Seconds for a client to send the head of a request, and again to read the response. Idle
-# connections are closed after it; less frequent probes and scrapers connect again.
+# Seconds that a client has to send the head of a request, and again to read the response. A
+# connection that is idle for as long is closed; a client that asks less often connects again.
 PATIENCE = 10.0
 
 # Seconds to make and send a long response. Others wait meanwhile, and scrapers wait for ten.
@@ -85,8 +85,9 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """Another type of a response's body. `accepted`: the media type, without parameters, by which a
-    client's `Accept` header asks for it. `convert`: converts the body, chunk by chunk."""
+    """A second content type for a response. `accepted`: the media type, without parameters, that a
+    client names in its `Accept` header to get this type. `convert`: converts the body, chunk by
+    chunk."""
 
     accepted: str
     content_type: str

@@ -38,8 +38,8 @@ class Slots:
         self.mark_busy(scope)
 
     def mark_idle(self, scope: trio.CancelScope) -> None:
-        """Mark a connection as idle from now on, so that it is evicted after those that are idle
-        already."""
+        """Mark a connection as idle. Of idle connections the one that has been idle longest is
+        evicted first."""
         self._idle.pop(scope, None)
         self._idle[scope] = None
 
