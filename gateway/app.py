@@ -154,8 +154,8 @@ def configured_log(
     export: Export | None = None,
     **always: object,
 ) -> Iterator[LogFigures]:
-    """Write the log as configured, during the context, from a thread of its own. `always`: fields
-    of every line. `export`: gets the lines too.
+    """Within the context, write the log as configured, from a thread of its own. `always`: fields
+    of every line. `export`: gets each line too.
 
     On exit `export` is closed, and lines that are still queued are written, for at most a second.
     """

@@ -123,8 +123,9 @@ class Inherited:
 
 
 def admin_connections(setting: int, clients: int) -> int:
-    """Return how many admin connections are allowed: `setting`, or fewer if `clients` client
-    connections leave the process fewer file descriptors."""
+    """Return how many admin connections are allowed: `setting`, or the file descriptors that
+    `clients` client connections leave if these are fewer; but at least
+    `LEAST_ADMIN_CONNECTIONS`."""
     descriptors = machine.descriptors()
     if descriptors is None:
         return setting
@@ -215,9 +216,8 @@ def make_rate_limiting(
 def largest_held(
     configuration: model.Configuration, listeners: Sequence[model.Listener]
 ) -> int | None:
-    """Return the size in bytes that these listeners announce to their clients as that of the
-    largest message; None if the listeners never hold a whole message in memory. Raises
-    `ConfigurationError`."""
+    """Return the largest message size, in bytes, that these listeners announce to their clients;
+    None if the listeners never hold a whole message in memory. Raises `ConfigurationError`."""
     telling = [listener for listener in listeners if PLUGINS[listener.protocol].tells_largest]
     holds = any(listener.checksums == "verify" for listener in telling)
     if telling and not holds and configuration.rules:
@@ -354,8 +354,8 @@ def make_shipping(
 
 
 def make_brief(configuration: model.Configuration) -> Brief | None:
-    """Return which usage records are sent to which topics, and how the brokers of these topics are
-    reached; None if no topic is configured."""
+    """Return the settings for the process that sends usage records: which records go to which
+    topics, and how to reach the brokers of these topics; None if no topic is configured."""
     usage = configuration.usage
     if usage is None or usage.topic is None:
         return None
@@ -382,8 +382,9 @@ def _absolute(path: Path | None) -> str:
 
 
 def make_export(configuration: model.Configuration, worker: int | None = None) -> Export | None:
-    """Return the sender of spans and log lines to an OpenTelemetry collector; None if none is
-    configured. `worker`: the number of this worker. Raises `ConfigurationError`."""
+    """Return the sender of spans and log lines to an OpenTelemetry collector; None if no collector
+    is configured. `worker`: the number of this worker; None: there are no workers. Raises
+    `ConfigurationError`."""
     settings = configuration.otlp
     if settings is None:
         return None

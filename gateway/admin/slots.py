@@ -23,10 +23,10 @@ class Slots:
         self._idle: dict[trio.CancelScope, None] = {}  # the longest idle first
 
     def take(self) -> None:
-        """Take a slot, before any work for the connection begins. If there are too many
-        connections, one is evicted.
+        """Take a slot, before any work for the connection begins. If no slot is free, evict the
+        connection that has been idle for longest.
 
-        The eviction takes a moment, and until then there may be more connections than `number`.
+        There may be more connections than `number`: for a moment, or while no connection is idle.
         """
         self._taken += 1
         if self._taken > self._number:

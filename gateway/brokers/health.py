@@ -94,7 +94,8 @@ class Failure(StrEnum):
 
 
 async def look_up(host: str) -> Sequence[str]:
-    """Resolve a host with the system's resolver, in a thread. Raises `OSError`."""
+    """Return the IP addresses of a host, by the system's resolver, in a thread. Raises
+    `OSError`."""
     answers = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return [str(sockaddr[0]) for *_, sockaddr in answers]
 
@@ -157,7 +158,7 @@ class Brokers:
         return self._pool.statistics()
 
     def failures(self) -> dict[Failure, int]:
-        """Return the number of failures since the start, by cause."""
+        """Return how many connections and look-ups failed since the start, by cause."""
         unresolved = self._resolver.failures + self._target_resolver.failures
         return self._failures | {Failure.UNRESOLVED: unresolved}
 

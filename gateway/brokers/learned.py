@@ -110,11 +110,11 @@ class LearnedHosts:
         self._remember(self._dialled, hosts)
 
     def clean(self, text: str) -> str:
-        """Return the text with the word `broker` in place of each learned host, together with its
-        address and its port.
+        """Return the text with the word `broker` in place of each learned host, and of the address
+        and port that follow it, as in `host/10.0.0.1:6650`.
 
-        A host without a dot could be any word, so it is replaced only if a scheme precedes it, or a
-        port or an address follows it.
+        A host without a dot could be any word, so it is replaced only if a URL scheme precedes it,
+        or a port or an address follows it.
         """
         if not (self._named or self._dialled):
             return text

@@ -46,10 +46,11 @@ class Names(Protocol):
     """Translates broker addresses to names, and names to broker addresses."""
 
     def advertise(self, broker: Address, generation: int = 0) -> Address | Denial:
-        """Return the address that clients are told for a broker, always the same address; a denial
-        if no name can be made for the broker.
+        """Return the address that clients get in place of a broker's address; a denial if no name
+        can be made for the broker.
 
-        Each `generation` (0 to 2**32 - 1) has another address for the same broker.
+        For one broker and one `generation` (0 to 2**32 - 1) this is always the same address; each
+        generation has another one.
         """
         ...
 

@@ -110,7 +110,8 @@ class BrokerPool:
 
     def candidates(self, now: float) -> tuple[Endpoint, ...]:
         """Return all endpoints in the order in which to try them: first those that are not down,
-        then those that are down, and last those that are waiting or silent.
+        then those whose back-off after a failure is over, and last those in a back-off and those
+        that are silent.
 
         Each of these groups is rotated from call to call, so that its endpoints are tried equally
         often, whatever the other groups do. While some endpoints are healthy, an endpoint that is

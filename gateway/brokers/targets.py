@@ -110,11 +110,10 @@ class TargetList:
         return None if possible else REFUSED
 
     def filter_listed(self, hosts: Collection[str]) -> set[str]:
-        """Return those of the given hosts that are listed; ports are not considered. `hosts`: in
-        lower case.
+        """Return those of `hosts` that are listed; ports are not considered. `hosts`: words of a
+        text that may be hosts, in lower case.
 
-        Patterns that end with `*` are not considered, because they would match ordinary words of a
-        text.
+        Patterns that end with `*` are not considered, because they would match ordinary words.
         """
         lines = "\n".join(hosts)
         listed = set(self._lines.findall(lines))

@@ -52,7 +52,8 @@ class Substitution:
         self._done: dict[int, yaml.Node] = {}
 
     def replace(self, node: yaml.Node, place: Place = ()) -> yaml.Node:
-        """Return a node with its variables replaced. Mappings and sequences are changed in place.
+        """Return a node with its variables replaced. Mappings and sequences are changed themselves.
+        `place`: the node's path.
 
         Scalars are copied, because by an anchor a value and a key may be the same scalar object.
         """

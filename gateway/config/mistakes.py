@@ -33,7 +33,7 @@ class Mistake(NamedTuple):
 
 
 def format_place(place: Place) -> str:
-    """Return a place as text, such as `listeners[0].identity`."""
+    """Return a path into the file as text, such as `listeners[0].identity`."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     way = "".join(steps).removeprefix(".")
     return way if way.isprintable() else ascii(way)

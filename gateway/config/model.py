@@ -197,7 +197,7 @@ class Token(Issuer, Method):
     else by the entry without `issuer`."""
 
     def all_issuers(self) -> tuple[Issuer, ...]:
-        """Return the issuers, at least one."""
+        """Return `self`, if it has keys, and `issuers`."""
         own = any(getattr(self, name) for name in KEYS)
         return (*((self,) if own else ()), *self.issuers)
 
@@ -315,7 +315,8 @@ class Identity(Part):
     `anonymous`."""
 
     def methods(self) -> dict[str, Method]:
-        """Return the methods that the gateway verifies, by name; none if the broker does."""
+        """Return the methods by which the gateway verifies clients, by name; empty if only the
+        broker verifies them."""
         if self.mode == "pass-through":
             return {}
         return {name: value for name, value in self if isinstance(value, Method)}
@@ -692,7 +693,7 @@ class Cluster(Part):
 
     @property
     def header_is_inside_tls(self) -> bool:
-        """Return whether a PROXY header to a broker with TLS comes behind the handshake."""
+        """Return whether a PROXY header to a broker with TLS is sent after the handshake."""
         header = self.proxy_protocol
         if header is None or header.inside_tls is None:
             return self.brokers_are == "brokers"
@@ -760,7 +761,7 @@ class Console(Part):
 
     @property
     def is_public(self) -> bool:
-        """Return whether other machines can reach it."""
+        """Return whether other machines can reach the console."""
         return not units.is_loopback(self.bind.host)
 
     @model_validator(mode="after")
@@ -860,17 +861,17 @@ class ResourceLimits(Part):
 
     @property
     def all_collected(self) -> int:
-        """Return the bytes for all frames that must be held whole and are still incomplete."""
+        """Return the most bytes of all incomplete frames that must be held whole."""
         return self.collected or max(self.collected_frame, self.buffered // 8)
 
     @property
     def all_handshakes(self) -> int:
-        """Return the bytes for all large frames before connections are open."""
+        """Return the most bytes that large frames may take before connections are open."""
         return self.handshakes or max(self.handshake_frame, self.buffered // 16)
 
     @property
     def all_remembered(self) -> int:
-        """Return the bytes that all sessions keep for as long as clients want."""
+        """Return the most bytes that all sessions may keep until their clients end them."""
         return self.remembered or 2 * self.buffered
 
     @property
@@ -878,19 +879,19 @@ class ResourceLimits(Part):
         """Return the bytes that deciding one frame takes: copies of the frame and of its command,
         the decoded command, and its new encoding.
 
-        One frame is decided at a time, and all of that is freed before the next. `fields` bounds
-        what decoding adds to a command's size.
+        One frame is decided at a time, and its copies are freed before the next one. `fields`
+        bounds how much larger a command becomes by decoding.
         """
         return max(2 * self.collected_frame, self.collected_frame + 4 * self.command)
 
     @property
     def waiting(self) -> int:
-        """Return the bytes of `buffered` left for data waiting for slow peers or allowance."""
+        """Return the part of `buffered`, in bytes, for data that waits for slow peers or limits."""
         return self.buffered - self.all_collected - self.all_handshakes - self.deciding
 
     @property
     def all_held(self) -> int:
-        """Return the bytes of `waiting` for data that waits for allowance."""
+        """Return the part of `waiting`, in bytes, for data that waits for limits."""
         return self.held or min(self.buffered // 4, self.waiting // 2)
 
     @model_validator(mode="after")

@@ -14,8 +14,8 @@ _IN_URL = re.compile(r"(?<=://)[^/@\s]+@|(?<=\?)[^\s#]+")
 
 
 def shown(configuration: Configuration) -> str:
-    """Return the configuration as YAML. It has no secrets, because keys and tokens are in files, of
-    which only the paths are settings."""
+    """Return the configuration as YAML. It has no secrets: of files of keys and tokens it names
+    only the paths, and in URLs the user, password and query are masked."""
     import yaml  # for operators who ask: it takes a megabyte
 
     return yaml.safe_dump(_plain(configuration), sort_keys=False, allow_unicode=True)

@@ -66,8 +66,8 @@ class Source:
     variables: Mapping[Place, Sequence[str]] = field(default_factory=dict)
 
     def line(self, place: Place) -> int:
-        """Return the line number (from 1) of a place. If the file does not have this place, return
-        that of the nearest place around it."""
+        """Return the line number (from 1) of a setting, to which the keys and indices in `place`
+        lead; if the file lacks it, that of the nearest part around it."""
         node = self.root
         line = node.start_mark.line + 1 if node is not None else 1
         for step in place:
@@ -81,7 +81,7 @@ class Source:
 def parse(text: str, title: str, environment: Mapping[str, str]) -> Source:
     """Read one YAML document, and replace its variables by their values in `environment`.
 
-    Raises `ConfigurationError`, whose text begins with `title` and the line number.
+    Raises `ConfigurationError`, whose text begins with `title`, the file's name, and the line.
     """
     try:
         _bound_levels(text)

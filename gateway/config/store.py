@@ -36,7 +36,8 @@ class StoreAddress(NamedTuple):
 
 
 def address(value: object) -> StoreAddress:
-    """Read the URL of a store. Raises `ValueError` if the URL is malformed; see `units`."""
+    """Return the address in the URL of a store. Raises `ValueError` if the URL is malformed; see
+    `units`."""
     text = units.text(value)
     try:
         parts = urlsplit(text)
@@ -75,8 +76,8 @@ def _server(parts: SplitResult) -> StoreAddress:
 
 
 def prefix(value: object) -> str:
-    """Read the prefix of all keys in the store. Raises `ValueError` if the prefix is malformed; see
-    `units`."""
+    """Return the prefix of all keys in the store, checked. Raises `ValueError` if the prefix is
+    malformed; see `units`."""
     if _PREFIX.fullmatch(units.text(value)):
         return units.text(value)
     raise ValueError("is not a prefix; letters, digits, and . _ : / - , 64 at most")

@@ -63,12 +63,12 @@ _BROKER_HELP = " or ".join(f"{name}://host:port" for name in protocols.SCHEMES)
 
 
 def seconds(value: object) -> float:
-    """Read a duration: `500ms`, `10s`, `2m`, `1h`, or a number of seconds."""
+    """Return the seconds in a duration: `500ms`, `10s`, `2m`, `1h`, or a number of seconds."""
     return _quantity(value, _SECONDS, "is not a duration; 500ms, 10s, 2m or a number of seconds")
 
 
 def size(value: object) -> int:
-    """Read a size: `64KiB`, `5MB`, or a number of bytes."""
+    """Return the bytes in a size: `64KiB`, `5MB`, or a number of bytes."""
     return int(_quantity(value, _BYTES, "is not a size; 64KiB, 5MB or a number of bytes"))
 
 
@@ -158,8 +158,8 @@ def entries(value: object) -> object:
     """Return a list of values. A text is split at commas, because an environment variable holds a
     list as one text. None becomes an empty list.
 
-    In a split text, digits become numbers, as they would in a YAML list. Values that are not text
-    are returned unchanged.
+    In a split text, digits become numbers, as they would in a YAML list. A number becomes a list of
+    one value. Any other value is returned unchanged.
     """
     if value is None:
         return []
@@ -183,8 +183,8 @@ def text(value: object) -> str:
 
 
 def name(value: object) -> str:
-    """Read a name that may occur in metrics, in log lines, and in places of the configuration
-    file."""
+    """Read a name that may occur in metrics, in log lines, and in paths of settings, such as
+    `clusters.main.brokers`."""
     if _NAME.fullmatch(text(value)):
         return text(value)
     raise ValueError("is not a name; letters, digits, and . _ - inside, 63 at most")

@@ -26,8 +26,8 @@ class AdminActions:
         self._reload = reload
 
     async def close(self, connection: int) -> str | None:
-        """Close the connection with this id. Its client connects again, and repeats the messages
-        without a receipt."""
+        """Close the connection with this id; return None, or why it failed. Its client reconnects
+        and resends messages that got no receipt."""
         closed = any(parts[0] for parts in await self._ask("close", connection))
         return None if closed else "there is no such connection"
 
@@ -44,13 +44,13 @@ class AdminActions:
         return None
 
     async def set_level(self, level: str, event: str | None, seconds: float) -> str | None:
-        """Set the log level for some seconds. `event`: only for lines of this log event; None: for
-        all lines."""
+        """Set the log level for some seconds; return None, or why that failed. `event`: for lines
+        of this event alone; None: for all lines."""
         return await self._tell("level", [level, event, seconds])
 
     async def trace(self, client: str | None, principal: str | None, seconds: float) -> str | None:
-        """Write to the log the frames of each client that connects, within the next `seconds`, from
-        the network `client` or as `principal`."""
+        """Log the frames of each client that connects within the next `seconds`, and does so from
+        the network `client` or as `principal`. Return None, or why that failed."""
         return await self._tell("trace", [client, principal, seconds])
 
     async def _tell(self, question: str, value: Any) -> str | None:

@@ -23,13 +23,13 @@ None."""
 
 
 def parts_of(answers: Answers, question: str, value: Any) -> Iterator[Any]:
-    """Answer a question for this process, and yield the parts of the answer."""
+    """Answer a question of the console from this process alone; return the parts of the answer."""
     return answers[question](value)
 
 
 def alone(answers: Answers) -> Ask:
-    """Return the function that puts the console's questions to this process, if it is the only
-    process of its gateway."""
+    """Return a function with which the console asks this process its questions, for a gateway of
+    one process. `answers`: the functions that answer, by question."""
 
     async def ask(question: str, value: Any) -> list[list[Any]]:
         parts = []

@@ -91,8 +91,8 @@ class _Row:
         self.consumers += taken.open
 
     def compare(self, before: _Row) -> None:
-        """Set `came`, what the counters grew by since the previous reading. A topic that was
-        forgotten meanwhile begins again from 0."""
+        """Set `came` to the growth of the counters since the previous reading, `before`. A counter
+        that has decreased, because the topic was forgotten meanwhile, counts as 0."""
         came = (
             self.messages_in - before.messages_in,
             self.bytes_in - before.bytes_in,
@@ -116,8 +116,8 @@ class _Row:
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """Return the key by which rows are sorted, busiest last: bytes, held bytes, and open
-        producers and consumers; all 0 for a row without any."""
+        """Return the sort key, which is highest for the busiest row: bytes since the previous
+        reading, held bytes, and number of open producers and consumers."""
         size = self.came.bytes_in + self.came.bytes_out
         return size, self.held, self.producers + self.consumers
 
@@ -142,7 +142,7 @@ class _Busiest:
         self._ties = 0
 
     def add(self, key: Any, row: _Row) -> None:
-        """Add a row, unless it has no traffic, no held bytes, and no open producer or consumer."""
+        """Add a row if it has traffic, held bytes, or an open producer or consumer."""
         order = row.order
         if not any(order):
             return

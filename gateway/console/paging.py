@@ -50,7 +50,7 @@ TOPICS = Table(
 
 
 def page_of(query: Mapping[str, str], table: Table) -> Page:
-    """Return which part of a table a query asks for. Raises `BadQueryError`."""
+    """Return which part of a table a query asks for. Raises `BadQueryError` for a bad query."""
     descending = query.get("descending", "true")
     if descending not in ("true", "false"):
         raise BadQueryError("descending: is neither true nor false")

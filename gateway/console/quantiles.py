@@ -27,8 +27,8 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
 
 
 def since(now: Sequence[int], before: Sequence[int] | None) -> list[int]:
-    """Return how many durations were counted since an earlier reading, by bucket. A process that
-    ended took its counts with it, so a difference below zero becomes zero."""
+    """Return how many durations were counted since an earlier reading, by bucket. `now` lacks the
+    counts of a process that has ended since then, so a difference below zero becomes zero."""
     if before is None:
         return list(now)
     return [max(0, new - old) for new, old in zip(now, before, strict=True)]

@@ -56,8 +56,8 @@ async def serve_console(
     *,
     task_status: trio.TaskStatus[tuple[Address, ...]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve `app` over HTTP until cancelled. The task has started once the server listens; its
-    value is the addresses. Raises `ConfigurationError` if the server cannot listen."""
+    """Serve `app` over HTTP until cancelled. Once the server listens, `task_status` gets its
+    addresses. Raises `ConfigurationError` if the server cannot listen."""
     try:
         listeners = await trio.open_tcp_listeners(
             settings.bind.port, host=settings.bind.host or None

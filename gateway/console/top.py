@@ -43,7 +43,8 @@ _REFUSALS = (401, 403, 421)
 
 def run(url: str, token_file: Path | None, ca_file: Path | None, *, seconds: float | None) -> int:
     """Show the state of a running gateway in the terminal, until Ctrl-C or for some `seconds`.
-    Return the exit status: 1 if the gateway could never be reached. Raises `ConfigurationError`."""
+    Return the exit status: 1 if the gateway was never reached, else 0. Raises
+    `ConfigurationError`."""
     feed = Feed(_checked(url), _token(token_file), _context(ca_file))
     until = None if seconds is None else time.monotonic() + seconds
     console = Console()

@@ -70,7 +70,8 @@ class Views:
         return at | second | self._state(answers) | {"latency": latency}
 
     async def rest(self) -> None:
-        """Have all processes drop their last reading, because the feed has no readers any more."""
+        """Have all processes drop the counters that they last read, because no client reads the
+        feed any more."""
         await self._ask("rest", None)
 
     async def status(self) -> dict[str, Any]:

@@ -38,8 +38,8 @@ class Failures:
         self._of_address: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def failed(self, host: str) -> float:
-        """Count a failed authentication of an address; return the seconds by which to delay the
-        response to it."""
+        """Count a failed authentication from the address `host`; return the seconds by which to
+        delay the response to the client."""
         now, address = self._clock(), holder(host)
         number, last = self._of_address.get(address, (0.0, now))
         number = number * 0.5 ** ((now - last) / FORGIVEN) + 1

@@ -245,7 +245,7 @@ class ListenerServices:
         """From now on, respond to lookups with aliases (new names) of brokers, because the gateway
         shuts down.
 
-        `generation`: the number of these aliases, 1 to 2**32 - 1, different for each gateway.
+        `generation`: identifies this set of aliases, 1 to 2**32 - 1, different for each gateway.
         """
         self._generation = generation
 

@@ -109,9 +109,10 @@ class Shaper:
         return self.shaping.figures(self._reactor.clock())
 
     def adopt(self, rules: RuleSet) -> Iterator[None]:
-        """Put these rules in force in place of the earlier ones: for new accounts at the first
-        step, and for one open account at each step. After the last step, revoke the accounts that
-        the rules now deny, and schedule the next round, which may be due earlier than before."""
+        """Put these rules in force in place of the earlier ones: for new accounts at the iterator's
+        first step, and for one open account at each step. After the last step, revoke the accounts
+        that the rules now deny, and schedule the next grants, which may be due earlier than under
+        the earlier rules."""
         if self._access is not None:
             self._access.adopt(rules)
         denials: dict[Account, Denial] = {}
@@ -136,8 +137,8 @@ class Shaper:
         return decision if isinstance(decision, Denial) else None
 
     def supplied(self, owners: Iterable[Hashable] | None) -> None:
-        """Schedule shared limits anew, because they got a response from the store. `owners`: the
-        identities of these limits; None: all limits."""
+        """Reschedule the grants of shared limits, because the store has responded to them.
+        `owners`: the identities of these limits; None: all limits."""
         now = self._reactor.clock()
         self.shaping.limiter.supplied(owners, now)
         self._arm(now)

@@ -21,8 +21,7 @@ from gateway.wire.contract import Denial
 async def examine(plan: Plan, addresses: Sequence[Address], setting: str) -> list[Finding]:
     """Check each advertised address as the gateway would dial it for a client. Return the findings
     about connections, about addresses that the setting `targets` forbids, and about names for
-    clients. `setting`: the broker's own setting of its advertised address, which texts of findings
-    name."""
+    clients. `setting`: the broker's setting for its advertised address, as findings name it."""
     cluster, names = plan.cluster, plan.names
     resolved = await run_all([partial(plan.network.resolve, address.host) for address in addresses])
     known = dict(zip(addresses, resolved, strict=True))

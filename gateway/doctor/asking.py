@@ -154,8 +154,8 @@ def spoken_of(answer: T | Stranger | Unreached | Insecure, protocol: str) -> Spo
 
 
 def name_address(broker: Address, address: Address) -> str:
-    """Return the name that findings have for one IP address of a broker: the broker's address, and
-    the IP address if the broker's host is a name."""
+    """Return how findings name one IP address of a broker: by the broker's address, followed by the
+    IP address if the broker's host is a host name."""
     return str(broker) if broker == address else f"{broker} ({address.host})"
 
 

@@ -61,7 +61,7 @@ class ListFacts:
 
 
 def facts_of(certificate: x509.Certificate) -> Facts:
-    """Return the facts of a certificate."""
+    """Return the names and dates in a certificate."""
     return Facts(
         subject=_shown(certificate.subject),
         issuer=_shown(certificate.issuer),
@@ -82,7 +82,7 @@ def is_issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> boo
 
 
 def list_facts_of(revocations: x509.CertificateRevocationList) -> ListFacts:
-    """Return the facts of a list of revoked certificates."""
+    """Return the issuer and the dates of a list of revoked certificates."""
     due = revocations.next_update_utc
     return ListFacts(
         _shown(revocations.issuer),
@@ -137,9 +137,9 @@ def ends_soon(facts: Facts, now: float) -> bool:
 
 
 def judge_certificate(check: str, chain: Sequence[Facts], use: str, now: float) -> Finding:
-    """Return the finding about the validity of the certificates in one file. `chain`: these
-    certificates; the first is the peer's own. `use`: what the file is for, such as "shown by edge".
-    """
+    """Return the finding about the validity of the certificates in one file. `check`: the file's
+    path. `chain`: the certificates; the first is the peer's own, the others its authorities'.
+    `use`: what the file is for, such as "shown by edge"."""
     wrong = [
         certificate for certificate in chain if not certificate.begins <= now <= certificate.ends
     ]
@@ -161,8 +161,8 @@ WAIT = "Wait for it, or set this machine's clock right."
 
 
 def judge_authorities(check: str, held: Sequence[Facts], use: str, now: float) -> Finding:
-    """Return the finding about the validity of the authorities' certificates in one file. `use`:
-    what the file is for, such as "for clients of edge"."""
+    """Return the finding about the validity of the authorities' certificates in one file. `check`:
+    the file's path. `use`: what the file is for, such as "for clients of edge"."""
     first = min(held, key=lambda authority: authority.ends)
     whose = f"{first.subject}, until {format_date(first.ends)}"
     detail = whose if len(held) == 1 else f"{len(held)} authorities, the first to end {whose}"
@@ -181,8 +181,8 @@ def judge_authorities(check: str, held: Sequence[Facts], use: str, now: float) -
 
 
 def judge_list(check: str, held: ListFacts, use: str, now: float) -> Finding:
-    """Return the finding about the dates of one list of revoked certificates. `use`: what the list
-    is for."""
+    """Return the finding about the dates of one list of revoked certificates. `check`: its
+    file's path. `use`: what it is for."""
     detail = f"certificates that {held.issuer} revoked; {use}"
     remedy = "Fetch the authority's next list into the file; a running gateway reads it."
     if held.next < now:

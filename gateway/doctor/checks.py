@@ -63,13 +63,13 @@ class Plan:
 
     @property
     def verifying(self) -> bool:
-        """Return whether the gateway shows its own credential to the brokers."""
+        """Return whether the gateway presents its own credential to brokers for any listener."""
         return bool(set(self.modes) - {"pass-through"})
 
     @property
     def forwards(self) -> bool:
-        """Return whether the brokers are always shown both the gateway's credential and the
-        client's."""
+        """Return whether the gateway always presents both its own credential and the client's to
+        the brokers."""
         return self.verifying and "verify" not in self.modes
 
 

@@ -71,7 +71,7 @@ def examine(configuration: model.Configuration, folder: Path, now: float) -> Ite
 
 
 def uses_credential(configuration: model.Configuration, cluster: str) -> bool:
-    """Return whether a listener shows the gateway's own credential to the brokers of this
+    """Return whether a listener presents the gateway's own credential to the brokers of this
     cluster."""
     modes = {
         listener.identity.mode
@@ -259,8 +259,8 @@ def _check_passwords(credential: model.Credential, cluster: str, folder: Path) -
 
 
 def display_path(path: Path, folder: Path) -> str:
-    """Return a path as text. It is relative to `folder` if it is inside this folder, as the
-    configuration has it."""
+    """Return a path as text. A path inside `folder`, the folder of the configuration file, is
+    written relative to it."""
     return str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
 
 
@@ -272,8 +272,8 @@ def file_error(check: str, error: ConfigurationError) -> Finding:
 
 
 def check_rights(check: str, path: Path, detail: str, forbidden: int) -> Finding:
-    """Return a warning if users other than the owner have a right to the file that is in
-    `forbidden` (bits of the file's mode); otherwise a finding `ok` with `detail`."""
+    """Return a warning if the file's mode has any of the bits `forbidden`, the rights that other
+    users must not have; `fail` if the file is gone; otherwise a finding `ok` with `detail`."""
     try:
         mode = stat.S_IMODE(path.stat().st_mode)
     except OSError:

@@ -93,8 +93,8 @@ def _rehearsed(side: ServerSide, chain: Sequence[x509.Certificate], host: str) -
 
 
 def judge_answer(check: str, agreed: Agreed, file: str, *, is_same: bool) -> Finding:
-    """Return the finding about a handshake with the program that already listens. `is_same`: this
-    program shows the certificate in `file`."""
+    """Return the finding about a handshake with the program that already listens at the listener's
+    address. `is_same`: this program presents the certificate in `file`."""
     detail = f"answers with {agreed.version}, {agreed.cipher}"
     if is_same:
         return ok(check, f"{detail}, and {file}")

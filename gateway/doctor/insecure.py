@@ -98,8 +98,8 @@ _CLOSED = (ssl.SSLEOFError, ssl.SSLZeroReturnError)
 
 
 def classify(error: OSError) -> Insecure:
-    """Return the failed handshake that an error stands for. The error comes from the handshake, or
-    from the first read after it."""
+    """Return the failed TLS handshake, with the reason that `error` states. The handshake, or the
+    first read after it, has raised the error."""
     return Insecure(_trouble_of(error), reason_of(error))
 
 

@@ -58,7 +58,7 @@ def descriptors(connections: int, allowed: int | None) -> Finding:
 
 def memory(needed: int, allowed: int, limited_by: str) -> Finding:
     """Return the finding about memory. `needed`, `allowed`: bytes. `limited_by`: what sets the
-    limit, for texts."""
+    limit, as the finding names it."""
     check, detail = "memory", f"{allowed // MIB} MiB by {limited_by}"
     if allowed >= needed:
         return ok(check, f"{detail}, {needed // MIB} MiB at the most")
@@ -71,7 +71,8 @@ def memory(needed: int, allowed: int, limited_by: str) -> Finding:
 
 
 def available(groups: Path, own: Path, physical: int) -> tuple[int, str]:
-    """Return how many bytes of memory the process may have, and what sets this limit."""
+    """Return the memory in bytes that control groups (`groups`, `own`) and the machine (`physical`)
+    allow, and what limits it."""
     limits = [limit for limit in map(_limit, control_groups(groups, own)) if limit is not None]
     if limits and min(limits) < physical:
         return min(limits), "the container's limit"

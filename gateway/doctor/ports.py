@@ -82,8 +82,8 @@ async def _examine_admin(admin: model.Admin, network: Network) -> Finding:
 
 
 def points_here(broker: Address, bind: Address) -> bool:
-    """Return whether a broker's address is the listener's own address. The texts of the two are
-    compared; no name is resolved."""
+    """Return whether a broker's address is the listener's own address. No name is resolved, but
+    `localhost`, 127.0.0.1 and ::1 count as one host."""
     if broker.port != bind.port:
         return False
     local = broker.host in _LOCAL

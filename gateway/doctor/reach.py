@@ -137,7 +137,8 @@ async def run_all(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T]:
 
 
 def judge_unreached(check: str, address: Address, code: int | None) -> Finding:
-    """Return the finding about a failed attempt to connect. `code`: see `Unreached`."""
+    """Return the finding about a failed attempt to connect. `code`: the `errno`; None: no
+    response."""
     name = errno.errorcode.get(code or 0, "unknown error")
     other = f"cannot be connected to: {name}", _NO_ROUTE_REMEDY
     reason, remedy = _UNREACHED.get(code, other)

@@ -25,15 +25,15 @@ _REMEDY = (
 
 
 def has_any(configuration: model.Configuration) -> bool:
-    """Return whether the configuration has usage records sent to a topic."""
+    """Return whether the gateway sends usage records to a topic, by the configuration."""
     return configuration.usage is not None and configuration.usage.topic is not None
 
 
 async def examine(
     configuration: model.Configuration, own: StoredCredential | None
 ) -> list[Finding]:
-    """Ask the brokers about each topic once; return the findings. `own`: the gateway's credential
-    for these brokers; None if it is unusable."""
+    """Ask the brokers once about each topic to which usage records are sent; return the findings.
+    `own`: the gateway's credential for these brokers; None if it is unusable."""
     brief = make_brief(configuration)
     if brief is None:
         return []

@@ -60,7 +60,8 @@ async def connect(
 
 
 def agreed_of(stream: TlsStream) -> Agreed:
-    """Return what a TLS handshake agreed on. `stream`: the client's stream after the handshake."""
+    """Return the TLS version, cipher and server certificate of a connection. `stream`: the client's
+    stream after the handshake."""
     shown = None
     if stream.certificate is not None:
         with suppress(ValueError):  # OpenSSL reads some that `cryptography` does not
@@ -69,8 +70,8 @@ def agreed_of(stream: TlsStream) -> Agreed:
 
 
 async def explain(network: Network, address: Address, host: str, failure: Insecure) -> Insecure:
-    """Return the failed handshake `failure`. If the peer's certificate is the reason of the
-    failure, add this certificate to it."""
+    """Return the failed handshake `failure`. If the peer's certificate caused the failure, connect
+    again, and add the certificate to the result."""
     if failure.trouble not in OF_CERTIFICATE:
         return failure
     return replace(failure, shown=await _shown(network, address, host))

@@ -20,7 +20,8 @@ class Stranger(Enum):
     STRANGE = "answers in a protocol that is not {protocol}'s"
 
     def words(self, protocol: str) -> str:
-        """Return the phrase about this peer. `protocol`: the name of the expected protocol."""
+        """Return the phrase that says what this peer does. `protocol`: the name of the expected
+        protocol."""
         return self.value.format(protocol=protocol)
 
 

@@ -12,7 +12,7 @@ from gateway.wire.address import Address
 
 
 def allow_list(cluster: model.Cluster) -> TargetList:
-    """Return the allow-list of a cluster: the addresses that the gateway may dial by name."""
+    """Return the allow-list of a cluster: the addresses that the gateway may dial."""
     return TargetList.of(cluster.brokers, cluster.targets)
 
 

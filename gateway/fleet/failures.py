@@ -61,9 +61,9 @@ def is_disconnection(error: BaseException) -> bool:
 
 
 def concerns_one_limit(error: BaseException) -> bool:
-    """Return True if the error concerns one limit alone: a script failed on the keys of its limit.
+    """Return True if the error concerns one limit alone: a script failed on that limit's keys.
 
-    An error that concerns all limits will be seen by the next heartbeat.
+    If an error concerns all limits, the next heartbeat gets an error too.
     """
     return isinstance(error, WrongTypeError) or (
         type(error) is ResponseError and "user_script" in str(error)

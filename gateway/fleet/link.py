@@ -68,8 +68,8 @@ class Link:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Redis[bytes]]:
-        """Lend a connected client for the duration of the block. Raises `StoreError` if connecting
-        fails, or if a command in the block fails.
+        """Lend a connected client for the duration of an `async with` block. Raises `StoreError` if
+        connecting fails, or if a command in the block fails.
 
         Raises `LostError` if the connection had already ended.
         """

@@ -38,8 +38,8 @@ class Store(Protocol):
     async def reserve(self, asks: Sequence[UnitRequest]) -> Sequence[Reserved | StoreError]:
         """Reserve units of several limits; see `policy.reservations`.
 
-        Return one response for each request, in the same order: a `StoreError` if only this limit
-        fails. Raises `StoreError` if all limits fail.
+        Return one response for each request, in the same order; a `StoreError` if the store fails
+        for this limit alone. Raises `StoreError` if it fails for all limits.
         """
         ...
 

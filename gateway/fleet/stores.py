@@ -28,7 +28,7 @@ _INSTALL = (
 def store_of(configured: model.Store) -> ValkeyStore:
     """Return the store that is configured. It is not connected yet; `Store.run` connects it.
 
-    Raises `ConfigurationError` if a file is wrong, or if the package is missing.
+    Raises `ConfigurationError` if a configured file is wrong, or the package `coredis` is missing.
     """
     try:
         from gateway.fleet.link import Access

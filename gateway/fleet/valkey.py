@@ -73,8 +73,8 @@ class ValkeyStore:
             await self._link.run(task_status)
 
     async def close(self) -> None:
-        """End `run`. The reservations of this process stay in the store until their units are
-        earned."""
+        """End `run`. Units that this process has reserved and not used are not given back to the
+        store."""
         self._running.cancel()
 
     async def reserve(self, asks: Sequence[UnitRequest]) -> list[Reserved | StoreError]:

@@ -71,8 +71,8 @@ class Conversation:
 
     @property
     def reached(self) -> list[Leg]:
-        """Return a list with the broker's leg, its stream; an empty list if no broker was
-        reached."""
+        """Return a list with the broker's leg, which wraps its stream; an empty list if no broker
+        was reached."""
         return [self.legs[Peer.BROKER]] if Peer.BROKER in self.legs else []
 
     async def run(self, steps: Generator[Step, StepResult, T]) -> T:

@@ -35,7 +35,7 @@ wait."""
 
 
 def endless(_scope: trio.CancelScope) -> AbstractContextManager[object]:
-    """Return a context in which only the deadline ends a wait for the peer."""
+    """Return a context that does nothing, so only the deadline ends a wait for the peer."""
     return nullcontext()
 
 
@@ -110,8 +110,8 @@ class Leg:
             waits = False
 
     async def peek(self, count: int, deadline: float) -> bytes | Denial:
-        """Return the next `count` bytes (`UNCLAIMED` at most) and leave them unread; a denial if
-        they come too late, or if the stream ended."""
+        """Return the next `count` bytes and leave them unread; a denial if they come too late, or
+        if the stream ended. `count`: at most `UNCLAIMED`."""
         waits = self._is_crowded
         while len(self.received) < count:
             most = UNCLAIMED - len(self.received)

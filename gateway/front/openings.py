@@ -73,7 +73,7 @@ class Openings:
             self.figures.displaced += 1
 
     def end(self, connection: int) -> None:
-        """Count an opening no longer: its client is authenticated, or is gone."""
+        """Stop counting an opening, because its client is authenticated, or is gone."""
         self._proceed(connection)
         self._under_way.pop(connection, None)
         self._gave_way.discard(connection)

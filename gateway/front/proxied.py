@@ -54,8 +54,8 @@ async def header_of(
     readable: Callable[[Stream], Awaitable[None]],
     waiting: Callable[[], AbstractContextManager[object]] = nullcontext,
 ) -> Header | None:
-    """Receive a PROXY header from a non-blocking socket, and no byte behind the header. Return None
-    if the peer closed without sending anything. The caller bounds the time.
+    """Receive a PROXY header from a non-blocking socket, and no byte behind it; return the header,
+    or None if the peer closed without sending anything. The caller sets a deadline.
 
     `readable`: waits for bytes. `waiting`: makes the context that is entered during each wait for
     the peer. Raises `HeaderError` if the bytes are no PROXY header, and `OSError` if the connection

@@ -63,7 +63,8 @@ class Readiness:
             self._in_trio -= 1
 
     async def connected(self, stream: Stream) -> None:
-        """Wait until a new connection to a broker, on which nothing was sent yet, may be used."""
+        """Wait for this task's turn to use its new connection to a broker, on which nothing was
+        sent yet."""
         if self.dialling >= MAX_IN_TRIO:
             await self._ready(stream.fileno(), select.EPOLLOUT)
 

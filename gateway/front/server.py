@@ -443,9 +443,9 @@ class Server:
     async def reach(
         self, target: Address | None, header: bytes | None = None
     ) -> tuple[Leg, Dialled] | Denial:
-        """Connect to the broker `target`; None: to any healthy broker. Return the broker's leg, or
-        a denial. `header`: the PROXY header that is sent first; None: the header of a connection
-        that serves no client."""
+        """Connect to the broker `target`; None: to any healthy broker. Return a `Leg`, which reads
+        and writes the connection, and the broker's address; or a denial. `header`: the PROXY header
+        that is sent first; None: the header of a connection that serves no client."""
         began = self._clock()
         reached = await self._reach(target, header)
         if self._spans is not None:
@@ -470,9 +470,9 @@ class Server:
         return self.leg(stream, address.host), Dialled(address)
 
     def leg(self, stream: Stream, host: str, patience: Patience = endless) -> Leg:
-        """Return a leg that receives frames from a connected stream and sends bytes on it. `host`:
-        the peer's address. `patience`: called for each wait for the peer; it may cancel the wait
-        before the deadline."""
+        """Return a `Leg`, which receives frames from a connected stream and sends bytes on it, for
+        a conversation. `host`: the peer's address. `patience`: called for each wait for the peer;
+        it may cancel the wait before the conversation's deadline."""
         share = self._reactor.memory.opening
         bound = self.settings.handshake_frame
         ready = self._readiness

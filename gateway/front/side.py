@@ -99,7 +99,7 @@ class SideConnections:
 
     @property
     def expires_in(self) -> float | None:
-        """Return in how many seconds the first unused connection must be closed; None: no
+        """Return the seconds until the first unused connection must be closed; None if no
         connection is unused."""
         return self._idle[0][1] + KEEP_SECONDS - trio.current_time() if self._idle else None
 
@@ -110,8 +110,8 @@ class SideConnections:
             self._idle.pop(0)[2].close()
 
     def give_back(self, legs: list[Leg], *, usable: bool) -> None:
-        """Put a finished chase's connections back into the pool, and close those that no other
-        chase can use.
+        """Put the connections of a finished chase, which followed a lookup's redirects, back into
+        the pool, and close those that no other chase can use.
 
         `usable`: the chase did not fail on these connections.
         """
@@ -124,8 +124,8 @@ class SideConnections:
         self._close_surplus()
 
     def retire(self, leg: Leg) -> None:
-        """Put one connection back into the pool: its broker has responded, and the chase dials
-        another broker next."""
+        """Put one connection back into the pool: its broker has redirected the lookup, and another
+        broker is dialled next."""
         self.give_back([leg], usable=True)
 
     def close(self) -> None:

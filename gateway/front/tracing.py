@@ -99,7 +99,7 @@ class Tracing:
 
 
 def opening_watch(entry: Entry, trace: Trace) -> Watch:
-    """Return a function that writes to the log each frame that an opening receives."""
+    """Return a function that logs each frame that is received until the connection is open."""
 
     def watch(direction: Direction, frame: bytes) -> None:
         trace(direction, entry.describe(direction, frame), len(frame), "opening")

@@ -18,5 +18,5 @@ class Anonymous:
         self._proof = Verified(name, None)
 
     def verify(self, _data: bytes, _now_wall: float, _certificate: bytes | None = None) -> Verified:
-        """Return the principal, whatever the client shows."""
+        """Return the principal, whatever credential the client presents."""
         return self._proof

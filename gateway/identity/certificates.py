@@ -43,7 +43,7 @@ class CertificateVerifier:
     ) -> Verified | Denial:
         """Return the principal of a certificate (DER) that the TLS handshake has verified, and when
         the certificate expires. Return a denial if there is no certificate, if it has expired, or
-        if it has no name of these kinds."""
+        if it has no proper name of the configured kinds."""
         if certificate is None:
             return NO_CERTIFICATE
         try:

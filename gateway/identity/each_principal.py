@@ -43,14 +43,14 @@ class EachPrincipal(TokenFile):
     _passwords: Passwords = MappingProxyType({})
 
     def current(self) -> Credential:
-        """Return the credential for connections that are for no client: a credential of the method
-        `none`, without data."""
+        """Return the credential for broker connections that the gateway opens for itself: one of
+        the method `none`, without data."""
         super().current()
         return NoCredential().current()
 
     def of(self, principal: str | None) -> Credential | Denial:
-        """Return the credential that brokers are shown for a principal; a denial if the file has
-        none for it."""
+        """Return the credential that the gateway presents to brokers for a principal; a denial if
+        the file has no credential for it."""
         super().current()
         credential = self._passwords.get(principal or OTHERS) or self._passwords.get(OTHERS)
         return credential or _UNKNOWN
@@ -66,8 +66,8 @@ class EachPrincipal(TokenFile):
 
 
 def read_passwords(content: bytes) -> Passwords:
-    """Return the credentials in a passwords file, by principal. Raises `ConfigurationError`, whose
-    text says what is wrong with the file, and has none of its passwords."""
+    """Return the credentials in a passwords file, by principal. Raises `ConfigurationError` if the
+    file is malformed. The error's text says what is wrong, and contains no password."""
     if len(content) > LARGEST:
         raise ConfigurationError(f"has more than {LARGEST} bytes")
     import yaml  # where there is such a file: it takes a megabyte, and milliseconds of the start

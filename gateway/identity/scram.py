@@ -66,7 +66,8 @@ def line(
 
 def read_users(content: bytes, what: str) -> Users:
     """Return the secrets in a credentials file, by user name and mechanism. Raises
-    `ConfigurationError`, whose text begins with `what`, a description of the file."""
+    `ConfigurationError` if the file is malformed or empty. `what`: the beginning of the error's
+    text, which describes the file."""
     users: dict[tuple[str, str], ScramSecret] = {}
     for number, text in enumerate(content.decode(errors="replace").splitlines(), 1):
         if not text.strip() or text.startswith("#"):

@@ -90,14 +90,15 @@ def read_users(content: bytes, what: str) -> Users:
 
 
 def signature(password: bytes, user: str, at: int, number: str) -> str:
-    """Return the signature that a client with this password makes of a name, a time and a
-    number."""
+    """Return the signature that a client with this password makes of its name, a time (`at`: in
+    milliseconds since 1970) and a random number."""
     code = hmac.digest(password, f"{user}{at}{number}".encode(), "sha1")
     return quote(b64encode(code).decode(), safe="")
 
 
 def read(shown: str) -> Signed | Text | None:
-    """Parse what a client shows. Return a `Signed` or a `Text`; None if it is neither."""
+    """Parse the credential that a client presents. Return a `Signed` (signature) or a `Text`
+    (token); None if it is neither."""
     user, _, rest = shown.rpartition(" ")
     if rest.startswith(_MARK):
         user, _, until = user.rpartition(" ")
@@ -124,8 +125,8 @@ def is_made_here(shown: Text, password: bytes) -> bool:
 
 
 def tokens(user: str, password: bytes, client: str, now: float) -> Tokens:
-    """Return new tokens for a user. `client`: the client id for which the number is valid. `now`:
-    wall-clock seconds."""
+    """Return two new tokens for a user, a text and a number. `client`: the client id for which the
+    number is valid. `now`: wall-clock seconds."""
     until = int(now + TOKEN_LIFE)
     text = f"{user} {until} {_text(password, user, until)}"
     return Tokens(text, _number(user, password, client, int(now) // _PERIOD))
@@ -144,14 +145,14 @@ def is_number_of(number: int, user: str, password: bytes, client: str, now: floa
 
 
 def may_be(number: int) -> int:
-    """Return the part of a token that is a number: 15 bits of a hash of its user's name (see
+    """Return those 15 bits of a numeric token that are a hash of its user's name (see
     `short`)."""
     return number >> _CODE_BITS
 
 
 def short(user: str) -> int:
-    """Return 15 bits of a hash of a user's name. A token that is a number contains these bits, by
-    which its user is found."""
+    """Return 15 bits of a hash of a user's name. A numeric token contains these bits, by which the
+    gateway finds the user."""
     return int.from_bytes(hashlib.sha256(user.encode()).digest()[:2]) >> (16 - _NAME_BITS)
 
 

@@ -48,7 +48,7 @@ def address(text: str, option: str, default_port: int) -> Address:
 
 
 async def listen(address: Address) -> trio.SocketListener:
-    """Return a TCP listener at an address. Raises `ConfigurationError` if the system refuses it."""
+    """Return a TCP listener at an address. Raises `ConfigurationError` if that fails."""
     try:
         listeners = await trio.open_tcp_listeners(address.port, host=address.host)
     except OSError as error:
@@ -90,8 +90,8 @@ async def _serve(serve: Serve, announce: Callable[[], None]) -> None:
 
 
 def first_of(error: BaseException) -> BaseException:
-    """Return the first exception in an exception group that is no group itself; an exception that
-    is no group is returned unchanged."""
+    """Return the first exception in an exception group; if the first one is a group too, the first
+    in that group. Return any other exception unchanged."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error

@@ -135,7 +135,7 @@ class Export:
         )
 
     def span(self, span: Span) -> None:
-        """Queue a span and its parts for sending. This never waits. The method is a
+        """Queue a span and its parts for sending, without waiting. This method can be passed as a
         `telemetry.spans.Spans`."""
         self._send(span, None)
 

@@ -54,14 +54,14 @@ class Collection:
         return f"{len(self._data)} bytes of a stop frame of {self.length} came in time"
 
     def add(self, data: memoryview) -> int:
-        """Copy the bytes at the begin of `data` that belong to the frame. Return their number."""
+        """Copy the first bytes of `data`, those that belong to the frame. Return their number."""
         taken = data[: self.missing]
         self._data += taken
         self._memory.collected += len(taken)
         return len(taken)
 
     def frame(self) -> bytes:
-        """Return the whole frame. This object no longer holds its bytes, nor counts them."""
+        """Return the whole frame. Its bytes no longer count as memory of incomplete frames."""
         frame = bytes(self._data)
         self._memory.collected -= len(self._data)
         self._data = bytearray()

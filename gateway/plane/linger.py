@@ -64,8 +64,8 @@ class Lingering:
         self.readable(now)
 
     def flushed(self) -> None:
-        """Close the lane if the peer has closed its stream, otherwise shut down sending: all bytes
-        were sent."""
+        """All bytes were sent: close the lane if the peer has closed its stream, otherwise shut
+        down sending."""
         if self._lane.reading:
             self._lane.shut()
         else:

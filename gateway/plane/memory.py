@@ -98,8 +98,8 @@ class Memory(Room):
         self.used += size
 
     def wait_for_claim(self, size: int) -> None:
-        """Count `size` more bytes of frames that wait for their claim on memory; a negative `size`:
-        fewer bytes."""
+        """Count `size` more received bytes of frames whose claim on memory (see `plane.share`) is
+        not granted yet; a negative `size`: fewer bytes."""
         self.unclaimed += size
         self.ample = self._half if self.unclaimed <= self._unclaimed_bound else -1
 

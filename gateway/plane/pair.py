@@ -158,8 +158,9 @@ class Pair:
         return reactor.decisions >= DECISIONS_AT_ONCE or reactor.clock() > reactor.until
 
     def resume(self, then: AfterJob, result: bytes | Denial, now: float) -> None:
-        """Give a job's result to the session's `then`, and carry out the effects that it returns;
-        do nothing if the pair has ended. A `PeerError` from `then` is the broker's fault."""
+        """Give a job's result to the session's callback `then`, and carry out the effects that
+        `then` returns; do nothing if the pair has ended. If `then` raises `PeerError`, the broker
+        has violated its protocol, and the pair ends."""
         if self.over:
             return
         try:
@@ -257,8 +258,8 @@ class Pair:
             self._waiting.discard(account)
 
     def attend(self, now: float) -> None:
-        """Send the client the refusals that are due, and ask the session for further effects, after
-        bytes were sent to the client or an account got allowance."""
+        """Send the client the refusals that are due, and carry out the effects that the session now
+        wants. Called after bytes were sent to the client or an account got allowance."""
         waiting = self._waiting
         if waiting is not None and waiting.is_refusing:
             waiting.check_refusals(now)
@@ -269,8 +270,8 @@ class Pair:
             self._carry_out(effects, self.pumps[Direction.TO_BROKER], b"", now)
 
     def reset(self, account: Account, now: float) -> bool:
-        """Take the next step of making the client open a producer again. Return False if all steps
-        were taken."""
+        """Take the next step of making the client open the account's producer again, and return
+        True. Return False if no step is left."""
         effects = self._holding.reset(account)
         if effects is None:
             return False
@@ -293,7 +294,7 @@ class Pair:
         return made
 
     def soon(self, callback: Callable[[float], None]) -> None:
-        """Call `callback` after other pairs had their turn."""
+        """Call `callback` as soon as other pairs have been served."""
         self.later(self.clock(), callback)
 
     # -- leaving -----------------------------------------------------------------------------
@@ -319,7 +320,7 @@ class Pair:
     # -- watching ----------------------------------------------------------------------------
 
     def clock(self) -> float:
-        """Return the plane's time, for callers that got no time with an event."""
+        """Return the present time by the plane's clock, for callers without a `now`."""
         return self._reactor.clock()
 
     @property
@@ -487,7 +488,8 @@ class PairOwner(PlaneState, ABC):
 
     @abstractmethod
     def dismiss(self, pair: Pair) -> None:
-        """Close the session of a pair that has ended, at once or in several turns."""
+        """Close the session of a pair that has ended, at once or in steps, between which other
+        pairs are served."""
 
     @abstractmethod
     def crash(self, pair: Pair, error: Exception) -> None:

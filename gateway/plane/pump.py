@@ -77,8 +77,9 @@ class PumpHost(Protocol):
     pumps: tuple[Pump, Pump]
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
-        """Ask the session what to do with a stop frame, and do it. Return the account if the frame
-        now waits for that account's allowance, else None."""
+        """Give a stop frame, one at which the scanner halted, to the session, and do what the
+        session decides. Return the account if the frame now waits for that account's allowance,
+        else None."""
 
     def decided_enough(self) -> bool:
         """Count a decided frame. Return whether other pairs should be served before more frames are
@@ -88,8 +89,9 @@ class PumpHost(Protocol):
         """Queue whole frames until this account has allowance again."""
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """Return the end of the whole frames at `chunk[start:end]` that must wait for the allowance
-        of this account too; `start` if there are no such frames."""
+        """Return how far, from `start` on, whole frames in `chunk[start:end]` must wait for the
+        allowance of this account too: the index behind the last such frame; `start` if there are
+        none."""
 
     def attend(self, now: float) -> None:
         """Ask the session for further effects, after bytes were sent to the client or an account
@@ -100,7 +102,7 @@ class PumpHost(Protocol):
         cancelled by then."""
 
     def soon(self, callback: Callable[[float], None]) -> None:
-        """Call `callback` after other pairs had their turn."""
+        """Call `callback` after the reactor has served other pairs."""
 
     def short_of_memory(self, now: float) -> None:
         """Tell the reactor that a pump has stopped reading, because the memory for all pairs is
@@ -116,8 +118,8 @@ class PumpHost(Protocol):
         """End the pair, because the peer that sends in this direction violated its protocol."""
 
     def end(self, reason: EndReason, farewell: bytes = b"", detail: str = "") -> None:
-        """End the pair. `farewell`: the last frame for the client; empty: the frame that the
-        session makes. `detail`: a text for logs."""
+        """End the pair. `farewell`: the last frame for the client; if empty, the client gets the
+        frame that the session builds for `reason`. `detail`: a text for logs."""
 
     def crash(self, error: Exception) -> None:
         """End the pair, because an exception has shown a bug in the gateway."""
@@ -255,11 +257,11 @@ class Pump(Mover):
         readable = receive
 
     def judge(self, at: int, end: int, count: int, now: float) -> None:  # noqa: C901 - flat
-        """Scan `buffer[at:end]`. Send the bytes that may be forwarded, and before them the bytes
+        """Scan `buffer[at:end]`, and send all bytes that may be forwarded. Among them are the bytes
         before `at`, which the scanner has cleared already.
 
-        `count`: how many bytes were received now; they are the last ones. Flat, because it runs
-        once for each wake-up.
+        `count`: how many bytes before `end` were received just now. The code is flat, because it
+        runs once for each wake-up.
         """
         pair, memory = self.pair, self._memory
         if end - at < SMALLEST_READ:
@@ -534,8 +536,8 @@ class Pump(Mover):
     # -- the gateway's own frames ------------------------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Send `frame` in place of the stop frame that is being decided. Before a stop frame the
-        direction is at a frame border."""
+        """Send `frame` in place of the stop frame that is being decided. The direction is then at a
+        frame border, because all earlier frames were sent whole."""
         self._emit(frame)
 
     def release(self, frames: bytearray, came: float) -> int:

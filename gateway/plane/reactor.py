@@ -82,8 +82,8 @@ class _Rounds(ABC):
         self._next = 0
 
     def serve(self, _: int, linger: int) -> float:
-        """Handle events until the turn is over or no event is left. Return the time when the last
-        event was handled.
+        """Handle events until the time `until` or until no event is left. Return the time when the
+        last event was handled.
 
         `linger`: milliseconds to wait for another event; there is no wait if other parts of the
         gateway have work.
@@ -194,7 +194,8 @@ class Reactor(Rounds, PairOwner):
 
         `owner`: the object by which the caller knows the pair. `received`: the bytes that were read
         behind the frames of the opening, by direction. `expires`: when the client's credential
-        expires, by the plane's clock. `moved`: counts of received bytes, by direction.
+        expires, by the reactor's clock. `moved`: two counters, to which the bytes received from the
+        client and from the broker are added.
         """
         now = self.clock()
         lanes = [self._lane(client, Peer.CLIENT), self._lane(broker, Peer.BROKER)]
@@ -224,8 +225,8 @@ class Reactor(Rounds, PairOwner):
         then: AfterJob,
         result: bytes | Denial,
     ) -> None:
-        """Give a job's result, and `then`, to the pair that started the job; do nothing if the pair
-        has ended."""
+        """Pass a job's result to `then`, the callback of the pair that started the job; do nothing
+        if the pair has ended."""
         try:
             pair.resume(then, result, self.clock())
         except Exception as error:
@@ -269,8 +270,8 @@ class Reactor(Rounds, PairOwner):
             self.crash(pair, error)
 
     def part(self, pair: Pair, reason: EndReason, farewell: bytes, detail: str) -> None:
-        """Separate the two lanes of a pair that ends: each sends its pending bytes and is then
-        closed. `farewell`: the last frame for the client."""
+        """Separate the two lanes (connections) of a pair that ends: each sends its pending bytes
+        and is then closed. `farewell`: the last frame for the client."""
         self.pairs.discard(pair)
         if not self._parted:
             self.deadlines.add(self.clock() + PARTED, self._break_cycles)
@@ -285,7 +286,8 @@ class Reactor(Rounds, PairOwner):
         self.hooks.ended(pair, reason, detail)
 
     def dismiss(self, pair: Pair) -> None:
-        """Close the session of a pair that has ended, at once or in later turns."""
+        """Close the session of an ended pair, at once or in steps, between which other pairs are
+        served."""
         if not pair.session.close():
             return
         if not self._dismissed:
@@ -306,8 +308,8 @@ class Reactor(Rounds, PairOwner):
             self.deadlines.add(self.clock(), self._dismiss)
 
     def forget(self, lane: Lane) -> None:
-        """Close a lane. If the lane is closed already, do nothing, because its descriptor's number
-        may be another lane's by now."""
+        """Close a lane (one connection of a pair). If it is closed already, do nothing, because the
+        number of its descriptor may belong to another lane by now."""
         if self._lanes.get(lane.fd) is lane:
             del self._lanes[lane.fd]
             lane.close()
@@ -391,9 +393,9 @@ class Reactor(Rounds, PairOwner):
     # -- memory ------------------------------------------------------------------------------
 
     def short_of_memory(self, now: float) -> None:
-        """Start the `RELIEF` timer, unless it runs, because a pump has stopped reading for want of
-        memory. If memory is still full when the timer is over, the pairs that keep the most bytes
-        are ended."""
+        """Start a timer of `RELIEF` seconds, unless it runs, because a connection is not read for
+        want of memory. If memory stays full until the timer is over, the pairs that keep the most
+        bytes are ended."""
         if self.memory.full_since is None:
             self.memory.full_since = now
             self.deadlines.add(now + RELIEF, partial(self._end_largest, now))
@@ -435,9 +437,9 @@ class Reactor(Rounds, PairOwner):
             self.keep_deadlines()
 
     def keep_deadlines(self) -> None:
-        """Call the callbacks that are due, for no longer than a turn. Each may forward a chunk that
-        was kept, so without this bound the chunks of demanding peers would keep all other pairs
-        waiting."""
+        """Call the callbacks that are due, for at most `settings.turn` seconds. Each may forward
+        bytes that were kept, so without this bound the bytes of demanding peers would keep all
+        other pairs waiting."""
         now = self.clock()
         self.until = until = now + self.settings.turn
         while (head := self.deadlines.head) is not None and head <= now <= until:

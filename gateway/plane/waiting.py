@@ -52,15 +52,15 @@ class WaitingHost(Protocol):
     pumps: tuple[Pump, Pump]
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
-        """Ask the session what to do with a stop frame, and do it. Return the account if the frame
-        now waits for that account's allowance, else None."""
+        """Ask the session what to do with a stop frame, at which the scanner halts, and do it.
+        Return the account if the frame now waits for that account's allowance, else None."""
 
     def attend(self, now: float) -> None:
         """Ask the session for further effects, after an account got allowance."""
 
     def reset(self, account: Account, now: float) -> bool:
-        """Take the next step of making the client open a producer again. Return False if all steps
-        were taken."""
+        """Take the next step of making the client open the account's producer again. Return False
+        if no step was left."""
 
     def later(self, when: float, callback: Callable[[float], None]) -> Cancellable[None]:
         """Call `callback` at the time `when`, unless the pair has ended or the returned object was
@@ -135,8 +135,8 @@ class WaitingFrames:
 
     def check_refusals(self, now: float) -> None:
         """Send each refusal whose account has no in-flight frame any more. This is called after
-        bytes were sent to the client, which may have contained the last receipt before a
-        refusal."""
+        bytes were sent to the client: they may contain the last receipt for which a refusal
+        waits."""
         self._unchecked = len(self._refused)
         if not self._answering:
             self._answer_some(now)

@@ -235,7 +235,7 @@ class _Topic:
 
     @property
     def is_named(self) -> bool:
-        """Return whether the topic has figures of its own."""
+        """Return whether metrics show the topic separately, not in a sum."""
         return self.shown is self.topic
 
     @property

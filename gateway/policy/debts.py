@@ -61,8 +61,8 @@ class Debts:
         return self._count
 
     def record(self, limit: LimitWithDebts, client: Hashable, debt: Debt) -> None:
-        """Set the debt of a client under a limit. Also drop debts that are over, because the
-        limit's clock has passed their tags, and the oldest debts beyond the bounds."""
+        """Set the debt of a client under a limit. Also drop the oldest debts: those whose tags the
+        limit's clock has passed, and those beyond the bounds."""
         self._limits[limit] = None
         self._limits.move_to_end(limit)
         debtors = limit.debtors

@@ -59,7 +59,8 @@ class Dimension(StrEnum):
 
     @property
     def is_concurrency(self) -> bool:
-        """Return whether this dimension limits how many are open at the same time, not a rate."""
+        """Return whether this dimension limits the number of open producers or consumers, not a
+        rate."""
         return self.unit is None and self.longest_wait is None
 
 

@@ -82,6 +82,7 @@ def on_loss_of(limit: AppliedLimit) -> OnLoss | None:
 
 
 def kind_of(identity: Identity) -> Kind:
-    """Return the kind of a limit. The figures of all limits of one kind are summed up."""
+    """Return a limit's kind: its rule, dimension, and whether it is a shadow. Metrics have one sum
+    for each kind."""
     key, shadow = identity
     return key.rule, key.what, shadow

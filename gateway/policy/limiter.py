@@ -88,8 +88,8 @@ class Limiter:
         return len(self._limits)
 
     def limits(self) -> Iterator[Limit]:
-        """Yield the limits that exist at the first step. Accounts may be admitted and released
-        between two steps."""
+        """Yield the limits that exist when the iteration begins. Accounts may be admitted and
+        released during the iteration."""
         yield from tuple(self._limits.values())
 
     # -- accounts ----------------------------------------------------------------------------
@@ -191,8 +191,8 @@ class Limiter:
 
     def burst(self, account: Account) -> Burst:
         """Return the most messages and bytes that may arrive at once while the account's limits are
-        unused: the burst of the strictest limit, but at most the account's part of the limit's
-        largest debt. The accounts of a limit divide its largest debt among them, because the limit
+        unused: the burst of the strictest limit, but at most the account's part of the largest
+        debt. All accounts of a limit have equal parts of its largest debt, because the limit
         forgives any further debt."""
         member = self._members.get(account)
         least = {Unit.MESSAGES: ENDLESS, Unit.BYTES: ENDLESS}
@@ -221,9 +221,9 @@ class Limiter:
     def hold_round(self, now: float) -> Iterator[Grant]:
         """Serve one round of waiting accounts: yield a `Grant` for each account that gets units.
 
-        The caller must apply each grant before the next step, because what passes by one grant is
-        charged before the next grant is computed. Between two steps, accounts may be admitted,
-        begin to wait, and be released.
+        The caller must apply each grant before it asks for the next one, because what passes by one
+        grant is charged before the next grant is computed. Between two grants, accounts may be
+        admitted, begin to wait, and be released.
         """
         self._last_round = now
         for account in tuple(self._freed):
@@ -265,8 +265,8 @@ class Limiter:
         return bool(self._shadowed)
 
     def observe(self, now: float) -> None:
-        """Charge all shadow limits for what has passed. Call this about every second, and before
-        their figures are read."""
+        """Charge all shadow limits for what has passed since the last call. Call this about every
+        second, and before you read their figures."""
         self._unobserved, self._uncharged = list(self._shadowed), {}
         while self.observe_some(now):
             pass

@@ -93,8 +93,8 @@ class LimitSpec:
 
     @property
     def identity(self) -> tuple[Hashable, Unit, bool]:
-        """Return what identifies the limit: key, unit and mode. This does not change when the
-        rule's rate and burst change."""
+        """Return the limit's identity, which a change of the rule's rate or burst does not change:
+        key, unit, and whether the limit is in shadow mode."""
         return self.key, self.unit, self.shadow
 
     @property
@@ -104,9 +104,9 @@ class LimitSpec:
 
     @property
     def step(self) -> float:
-        """Return the seconds between two services of the limit, in which its rate allows about a
-        hundred messages or 100 KB. So one service is short, and many limits do not keep the process
-        busy."""
+        """Return the seconds from one service of the limit (a round of leases) to the next: the
+        time in which the rate allows a hundred messages or 100 KB, but at least `LEAST_STEP` and at
+        most `LARGEST_STEP`. Thus many limits do not keep the process busy."""
         grain = 100 if self.unit is Unit.MESSAGES else 100_000
         return min(LARGEST_STEP, max(LEAST_STEP, grain / self.rate))
 
@@ -197,8 +197,9 @@ class Limit:
         return max(1, int(min(share, self.spec.rate * LEASE_SECONDS / active)))
 
     def charge(self, member: Member, used: int, unpaid: int, now: float) -> None:
-        """Charge what a member used: add all `used` units to the member's tag, and take from the
-        meter only the `unpaid` ones, which its lease did not cover."""
+        """Charge a member for the `used` units: advance the member's tag (virtual time) by the cost
+        of all of them, and take from the meter only the `unpaid` ones, which the lease did not
+        cover."""
         clock, cost = self.clock, used / self.spec.rate
         tag = member.tags[self]
         if tag < clock - LARGE_DEBT:
@@ -276,7 +277,7 @@ class Limit:
 
     def backdate(self, member: Member, since: float) -> None:
         """Let a member's wait begin at `since`, the time at which the member was granted its last
-        lease, because the frames that were queued then used up this lease at once."""
+        lease, because the frames that waited at that time used up this lease at once."""
         member.waiting_since = since
         member.account.begin_wait(self.spec.rule, since)
 
@@ -301,9 +302,9 @@ class Limit:
 
     def round(self, now: float) -> Generator[Member]:
         """Yield the members to serve in this round, least tag (virtual time) first, while units are
-        available. A member is left out if its tag is more than a lease ahead of the least tag.
+        available. Members with tags more than `LEASE_SECONDS` after the least tag are left out.
 
-        The caller must dequeue each member before the next step.
+        The caller must dequeue each member before it requests the next one.
         """
         self.served_at = self.advanced_at = now
         head = self.head()
@@ -403,8 +404,8 @@ def _grant_up_to(account: Account, messages: int, size: int) -> Grant:
 
 
 def grant_all(account: Account) -> Grant:
-    """Return the grant that raises both ceilings out of reach, which is the allowance of an account
-    without limits."""
+    """Return the grant for an account without limits: it raises the ceilings of messages and bytes
+    out of reach."""
     return _grant_up_to(account, ENDLESS, ENDLESS)
 
 

@@ -292,8 +292,8 @@ class _Compiled:
         }
 
     def matches(self, forms: _Forms) -> bool:
-        """Return whether all fields of this rule match a subject. The code is flat, because it runs
-        for each rule without exact names."""
+        """Return whether all fields of this rule match a subject. The loops call no helper methods,
+        to save time: they run for each rule without exact names."""
         for alternatives in self.tests:
             for form, fits in alternatives:
                 name = forms[form]

@@ -86,8 +86,8 @@ class _RequestLimit:
         self.queue = queue
 
     def wait(self, since: float, now: float) -> float:
-        """Return the seconds until a unit is earned. If the limit is shared, return the seconds
-        until the request should ask again."""
+        """Return the seconds until a unit is earned; if the limit is shared, the seconds until the
+        request should ask again. `since`: when the request first asked."""
         meter, queue = self.meter, self.queue
         ahead = 0 if queue is None else queue.ahead(since, now)
         if meter.available(now) >= ahead + WHOLE_UNIT:
@@ -101,7 +101,7 @@ class _RequestLimit:
         return max(LEAST_RETRY, soonest, (ahead - saved) / meter.rate)
 
     def full_at(self, now: float) -> float:
-        """Return the time from which this limit is the same as a new one."""
+        """Return the time from which this limit equals a new one, and so may be forgotten."""
         return now + LEAST_RETRY if self.queue else self.meter.full_at(now)
 
     def waiting(self, now: float) -> int:

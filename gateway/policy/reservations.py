@@ -86,8 +86,8 @@ class _Limit:
         self.arrival = arrival if ask.owed < 0 else max(self.arrival, min(arrival, latest))
 
     def take(self, ask: UnitRequest, active: int, now: float) -> float:
-        """Reserve an equal part of the units of `RESERVATION_SECONDS`, or of the saved units if
-        these are more."""
+        """Reserve units, and return how many: at most one of `active` equal parts of the units of
+        `RESERVATION_SECONDS`, or of the saved units if more."""
         saved = ask.burst - (max(self.arrival, now) - now) * ask.rate
         most = max(1.0, max(ask.rate * RESERVATION_SECONDS, saved) / active)
         units = min(max(1.0, ask.units), most)

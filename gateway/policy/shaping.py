@@ -79,7 +79,7 @@ class Shaping:
     ) -> float | Again | Denial:
         """Charge an action of a subject to its rate limits. Return the seconds after which the
         subject may do it; an `Again` if that is not known yet; a denial if the wait would be too
-        long. See `wire.services.Services`."""
+        long. `again`: the `Again` that the last call for this action returned, if it did."""
         limits = self._rules.limits(subject, action)
         limits = tuple(limit for limit in limits if limit.dimension.longest_wait is not None)
         answer = self.requests.wait(limits, now, again)
@@ -94,14 +94,14 @@ class Shaping:
 
     def renew(self, account: Account, now: float) -> None:
         """Put an account under the rules in force, unless the account is closed or is under them
-        already. If a limit is the same in the earlier rules and in these, its saved units and its
-        debt are kept."""
+        already. A limit that is the same in the earlier rules keeps its unused allowance and its
+        debt."""
         if account in self._accounts and account.generation != self.generation:
             self._place(account, self._rules.limits(account.subject, account.action), now)
 
     def figures(self, now: float) -> list[RuleFigures]:
-        """Return, for each rule, the totals of its limits since the start, and how full they
-        are."""
+        """Return, for each rule and limited quantity, the totals since the start (waits, refusals),
+        and the fullest limit's used share."""
         self.limiter.observe(now)
         by_kind = dict(self._past)
         for limit in self.limiter.limits():

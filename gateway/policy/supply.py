@@ -72,8 +72,8 @@ class Metered(Protocol):
     def give_back(self, units: float, now: float) -> None: ...
 
     def ready_at(self, units: float, now: float) -> float:
-        """Return the time at which so many units may be taken, as `gcra.Meter` does; infinity: the
-        time is not known until the store responds."""
+        """Return the time at which `units` may be taken; infinity if that is not known until the
+        store responds."""
         ...
 
     def full_at(self, now: float) -> float: ...
@@ -221,8 +221,8 @@ class SharedMeter:
     # -- requests ----------------------------------------------------------------------------
 
     def want(self) -> None:
-        """Have the supply request more units in its next call, unless a request has no response yet
-        or reserved units are still to come."""
+        """Request more units in the next call to the store. Do nothing if an earlier request has no
+        response yet, or if reserved units are not yet in the stock."""
         if not (self.asking or self._coming):
             self._supply.want(self)
 
@@ -257,8 +257,8 @@ class SharedMeter:
             self.want()
 
     def unanswered(self, ask: UnitRequest) -> None:
-        """Undo what this supply noted when it sent a request to which the store did not respond,
-        as if the request had not been sent."""
+        """Restore the meter's state, as if a request had not been sent. Call this if the store did
+        not respond to the request."""
         self.asking = False
         self._stock -= min(0.0, ask.owed)
 
@@ -350,8 +350,8 @@ class Supply:
     def meter(
         self, key: str, rate: float, burst: float, on_loss: OnLoss, owner: Hashable = None
     ) -> SharedMeter:
-        """Return a new meter. It requests units at once, because a producer that has just been
-        opened will send."""
+        """Return a new meter, which requests units at once, because a new producer will soon send.
+        `key`, `owner`: see `SharedMeter`."""
         meter = SharedMeter(self, key, rate, burst, on_loss, owner)
         meter.want()
         return meter
@@ -377,9 +377,9 @@ class Supply:
         return self._watched[0][0] if self._watched else float("inf")
 
     def questions(self, now: float, most: int = AT_ONCE) -> list[SentRequest]:
-        """Return the requests of the next call to the store, beginning with those that have waited
-        longest. The caller must pass them to `answered` with their responses, or to `unanswered`.
-        """
+        """Return the requests of the next call to the store, those that have waited longest first;
+        at most `most`. The caller must then pass them to `answered` with the store's responses, or
+        to `unanswered`."""
         requests: list[SentRequest] = []
         while self._wanting and len(requests) < most:
             meter, _ = self._wanting.popitem(last=False)
@@ -406,7 +406,7 @@ class Supply:
                 meter.answered(ask, reserved, now)
 
     def unanswered(self, requests: Iterable[SentRequest]) -> None:
-        """Undo what was noted when requests were sent to which the store did not respond."""
+        """Restore the state of the meters whose requests got no response from the store."""
         for meter, ask in requests:
             meter.unanswered(ask)
 

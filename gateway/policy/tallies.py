@@ -14,15 +14,14 @@ if TYPE_CHECKING:
 
 
 def no_figures(kind: Kind) -> RuleFigures:
-    """Return the figures of a kind of limits that have not done anything yet."""
+    """Return zero figures for limits of one kind (rule, dimension, mode) that have done nothing."""
     rule, what, shadow = kind
     return RuleFigures(rule, what.value, "shadow" if shadow else "enforce")
 
 
 def filled(before: RuleFigures, key: Key, used: float) -> RuleFigures:
-    """Return the figures `before`, with this limit as the fullest one if it is fuller than the
-    fullest so far. `used`: the used share of the limit, from 0 to 1; more than 1 if it is in debt.
-    """
+    """Return the figures `before`, with the limit `key` as the fullest one if it is fuller than the
+    one in `before`. `used`: the used share of this limit, from 0 to 1; more if it is in debt."""
     if used <= before.fill:
         return before
     return before._replace(fill=min(1.0, used), fullest=", ".join(key.values))
@@ -45,7 +44,8 @@ class Tallies:
         self._sums[kind_of(identity)] = sums._replace(seconds=sums.seconds + seconds)
 
     def has_waited(self, identity: Identity, seconds: float) -> None:
-        """Add seconds to the total for a wait that `waited` has counted already."""
+        """Add `seconds` to the total duration of waits; `waited` has counted the wait itself
+        already."""
         sums = self._of(identity)
         self._sums[kind_of(identity)] = sums._replace(seconds=sums.seconds + seconds)
 

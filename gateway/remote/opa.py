@@ -118,9 +118,9 @@ class PolicyAgent:
         self.figures = AgentFigures()
 
     def judge(self, right: Right, subject: Subject) -> bool | Undecided:
-        """Return the cached decision; if there is none, an `Undecided`, by which the caller has the
-        agent asked. For `PAUSE` seconds after the agent failed to respond, return the configured
-        decision instead."""
+        """Return the cached decision. If there is none, return an `Undecided`, whose `ask` asks the
+        agent; but for `PAUSE` seconds after the agent failed to respond, return the decision that
+        is configured for this case."""
         question, now = Question.of(right, subject), self._clock()
         known = self._decided.find(question, now)
         if known is not None:

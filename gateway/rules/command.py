@@ -32,7 +32,7 @@ def check(options: Options) -> int:
 
 
 def diff(options: Options) -> int:
-    """Print which rules were added, removed and changed."""
+    """Print which rules the new file adds, removes and changes."""
     old, new = (files.rules_of(files.load([path])) for path in (options.old, options.new))
     lines = text.differences(old, new)
     _print(lines)
@@ -40,8 +40,8 @@ def diff(options: Options) -> int:
 
 
 def explain(options: Options) -> int:
-    """Print which limits apply to a client, and why. Raises `ArgumentError` if the topic's name is
-    not valid in its protocol."""
+    """Print which limits and rights apply to a client's action, and why. Raises `ArgumentError` if
+    the topic's name is not valid in its protocol."""
     subject = _subject(options)
     rules = RuleSet.compile(files.rules_of(files.load(options.rules)), time.time())
     explanation = rules.explain(subject, options.action)

@@ -71,15 +71,15 @@ def check(
 
 
 def read(text: str, title: str) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
-    """Check a text as the content of a file of rules. Return its rules; if it is wrong, no rules,
-    and its mistakes. `title`: the name of the file, for errors. Raises `ConfigurationError` if the
-    text is not YAML."""
+    """Check a text as the content of a file of rules. Return its rules and no mistakes; if it is
+    wrong, no rules and its mistakes. `title`: the name of the file, for errors. Raises
+    `ConfigurationError` if the text is not YAML."""
     return build(source.parse(text, title, os.environ).data)
 
 
 def build(data: object) -> tuple[tuple[Rule, ...], tuple[Mistake, ...]]:
-    """Check the parsed data of one file of rules. Return its rules; if it is wrong, no rules, and
-    its mistakes."""
+    """Check the parsed data of one file of rules. Return its rules and no mistakes; if the data is
+    wrong, no rules and its mistakes."""
     if data is None:
         return (), (Mistake((), "is empty; at least version and rules"),)
     try:

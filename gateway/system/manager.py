@@ -42,8 +42,8 @@ class Manager:
 
     @classmethod
     def of(cls, environment: Mapping[str, str], process: int) -> Manager:
-        """Return the manager that environment variables describe. `process`: the id of this
-        process; variables that are meant for another process are ignored."""
+        """Return the service manager, such as systemd, that environment variables describe.
+        `process`: the id of this process; variables for another process are ignored."""
         address = environment.get("NOTIFY_SOCKET")
         if address is not None and address.startswith("@"):
             address = f"\0{address[1:]}"  # an abstract socket

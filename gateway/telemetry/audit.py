@@ -93,8 +93,8 @@ def writer(file: Path | None, stream: str) -> Callable[[bytes], object]:
     """Return a function that writes whole lines to a file. If `file` is None, it writes to `stdout`
     or `stderr`, as `stream` says. Raises `OSError` if the file cannot be written.
 
-    The file is created when the first line is written, because another user than the gateway's may
-    only check the configuration.
+    The file is created when the first line is written: a mere check of the configuration, perhaps
+    by another user than the gateway's, must not create it.
     """
     if file is None:
         return writer_to(sys.stdout if stream == "stdout" else sys.stderr)

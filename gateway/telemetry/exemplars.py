@@ -32,8 +32,8 @@ class Exemplars:
         self._slow = slow
 
     def by_sample(self) -> dict[str, str]:
-        """Return the exemplars as texts to append to lines of the metrics. The key of each text is
-        its line without the value."""
+        """Return the exemplars, as texts to append to lines of the metrics. The key of each text is
+        the name and labels with which its line begins."""
         exemplars: dict[str, str] = {}
         for send in self._slow.slowest():  # slowest first
             listener = send.subject.listener or ""

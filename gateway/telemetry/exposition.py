@@ -211,7 +211,8 @@ class _Scrape:
         self.denied = _DeniedRows()
 
     def add(self, labels: str, figures: TopicFigures | PrincipalFigures) -> int:
-        """Add the figures of a topic, or a part of them; return how much work that was."""
+        """Add all or some figures of a topic or principal. Return the work: 1 for a small topic,
+        else more."""
         made, taken = figures.produced, figures.consumed
         if made is not NOTHING and any(made):
             self.produced.add(labels, made)

@@ -41,7 +41,7 @@ class Family:
 
     @property
     def exposed(self) -> str:
-        """Return the name that stands in the text format of Prometheus."""
+        """Return the family's name in the text format of Prometheus, with its suffix."""
         return self.name + _SUFFIXES.get(self.kind, "")
 
 
@@ -58,14 +58,14 @@ class Section:
         SECTIONS.append(self)
 
     def counter(self, name: str, text: str, *labels: str, needs: str = "") -> Family:
-        """Declare a counter. `needs`: the setting without which the family is not written."""
+        """Declare a counter. `needs`: what must be configured so that the counter is written."""
         return self._add(Family(name, Kind.COUNTER, text, labels, needs=needs or self.needs))
 
     def gauge(
         self, name: str, text: str, *labels: str, merge: Merge = Merge.SUM, needs: str = ""
     ) -> Family:
         """Declare a gauge, which shows a current value. `merge`: how the values of workers are
-        merged. `needs`: the setting without which the family is not written."""
+        merged. `needs`: what must be configured so that the gauge is written."""
         return self._add(Family(name, Kind.GAUGE, text, labels, merge, needs or self.needs))
 
     def histogram(self, name: str, text: str, *labels: str) -> Family:

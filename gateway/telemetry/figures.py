@@ -95,8 +95,8 @@ class ListenerFigures:
         self.handshakes[key] = self.handshakes.get(key, 0) + 1
 
     def authenticated(self, method: str, *, accepted: bool) -> None:
-        """Count a credential that was verified. `method`: one of a bounded set of methods.
-        `accepted`: the credential is right."""
+        """Count a client's credential that the gateway checked. `method`: the authentication
+        method, or `other` if unknown. `accepted`: the credential is right."""
         key = method, accepted
         self.authentications[key] = self.authentications.get(key, 0) + 1
 
@@ -383,7 +383,8 @@ class BrokerHealth(NamedTuple):
 
 
 def others_of(tenant: str) -> TopicName:
-    """Return the topic name under which the folded topics of one tenant are counted together."""
+    """Return the topic name under which a tenant's topics without figures of their own are counted
+    together."""
     return TopicName(tenant, "", OTHER)
 
 

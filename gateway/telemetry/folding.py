@@ -89,8 +89,8 @@ class _Event:
         self._others = _Kind(-math.inf)
 
     def admit(self, key: int, now: float) -> int | None:
-        """Return how many earlier lines were left out, which this line has to report; None: this
-        line has to be left out too."""
+        """Return how many earlier lines of the same kind were left out, for the field `repeated`;
+        None: this line must be left out too. `key`: the line's kind."""
         kind = self._kind(key, now)
         if now - kind.written >= INTERVAL:
             kind.written = now

@@ -85,7 +85,7 @@ def configure_queued(
 
 
 def notice_by(processors: Sequence[Processor]) -> Callable[[int], str]:
-    """Return a function that makes the line which reports how many lines were dropped.
+    """Return a function that gets the number of dropped lines, and returns a log line with it.
     `processors`: the processors of all lines."""
 
     def notice(number: int) -> str:
@@ -136,8 +136,7 @@ class Levels:
 
     @property
     def usual(self) -> str:
-        """Return the level that is in force for all lines for which `set` has put no other level in
-        force."""
+        """Return the log level of all lines for which `set` has not put another level in force."""
         return logging.getLevelName(self._usual).lower()
 
     @usual.setter
@@ -237,7 +236,7 @@ class Veiled:
         return event
 
     def name(self, name: str) -> str:
-        """Return the text that replaces a principal."""
+        """Return the text that replaces a principal in logs."""
         if self._key is None:
             return "(masked)"
         return (
@@ -272,8 +271,8 @@ class Cut:
 
 
 def cut(text: str, longest: int) -> str:
-    """Return a text of at most `longest` characters unchanged; of a longer text, return its
-    beginning and the number of its characters."""
+    """Return a text of at most `longest` characters unchanged; of a longer text, return the
+    first `longest` characters, followed by the text's length."""
     return text if len(text) <= longest else f"{text[:longest]}... ({len(text)} characters)"
 
 

@@ -23,8 +23,8 @@ empty extensions, would take a millisecond of the loop."""
 
 
 def groups_shared(greeting: bytes) -> frozenset[int]:
-    """Return the groups for which a ClientHello, at the head of these bytes, has key shares; an
-    empty set if the ClientHello is incomplete."""
+    """Return the numbers of the key exchange groups for which a ClientHello, the first of these
+    bytes, has key shares; an empty set if the ClientHello is incomplete, malformed or too long."""
     try:
         kind, length, message = _FIRST.unpack_from(greeting)
         if kind != _HANDSHAKE or message != _CLIENT_HELLO or length > LONGEST:

@@ -42,8 +42,8 @@ Signs = frozenset[Sign]
 
 
 def signs_of(files: Sequence[Path]) -> Signs:
-    """Return the signs of files, by which changes are noticed (see `system.files`): the signs are
-    different after any of the files has changed."""
+    """Return the signs of files: values that are different after any of the files has changed (see
+    `system.files`)."""
     return frozenset(map(sign, files))
 
 

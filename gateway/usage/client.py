@@ -118,7 +118,7 @@ class Client:
 
     def send(self, topic: str, kind: type[Identity], producer: str, rows: Iterable[Row]) -> None:
         """Send records to a topic, and return when brokers have confirmed all of them. `kind`: the
-        kind of the records. `producer`: a producer name that no other process uses; the `seq` of
+        class of the records. `producer`: a producer name that no other process uses; the `seq` of
         the rows that are sent under this name must increase."""
         _LOG.clear()
         try:
@@ -206,8 +206,8 @@ class _Log:
             os.ftruncate(self._file, 0)
 
     def last(self) -> str:
-        """Return the text of the last warning or error about a connection; without these, of the
-        last line about a connection; empty without such a line. Removes all lines."""
+        """Return the text of the last line about a connection, preferably of a warning or an error;
+        empty if no line is about a connection. Removes all lines."""
         if self._file is None:
             return ""
         log = os.pread(self._file, _LARGEST_LOG, 0).decode(errors="replace")
@@ -237,7 +237,7 @@ class _Described(JsonSchema):  # type: ignore[misc, unused-ignore]
         super().__init__(self)
 
     def schema(self) -> dict[str, Any]:
-        """Return the Avro schema, as the library's own records do."""
+        """Return the Avro schema of the messages. The client library calls this method."""
         return definition(self._kind)
 
     def encode(self, obj: bytes) -> bytes:
@@ -345,8 +345,8 @@ def _token(proof: Callable[[], Proof]) -> str:
 
 
 def trusted() -> str | None:
-    """Return the file of the authorities that this machine trusts; None if no such file is found,
-    so that the library's own authorities must be used."""
+    """Return the path of this machine's file of trusted certificate authorities; None if there is
+    no such file, so that the client library must use its own authorities."""
     own = ssl.get_default_verify_paths().cafile  # that of SSL_CERT_FILE comes first
     return next((file for file in (own, *_BUNDLES) if file and Path(file).exists()), None)
 

@@ -33,9 +33,9 @@ Read = Callable[[Ledger], Iterable[Usage]]
 
 
 def run(read: Read, by: Sequence[str], form: str) -> int:
-    """Print the sums of all records. Return the exit status: 1 if records are missing or
-    unreadable, otherwise 0. `by`: the fields by which records are summed up. `form`: csv or table.
-    """
+    """Print the sums of all records that `read` returns. Return the exit status: 1 if records are
+    missing or unreadable, otherwise 0. `by`: the fields by which records are summed up. `form`: csv
+    or table."""
     ledger = Ledger()
     rows = [(*by, *SUMS), *sums(read(ledger), by)]
     if form == "csv":

@@ -65,8 +65,8 @@ class Confirming:
         return self._confirmed
 
     def last(self, account: Account) -> Counts:
-        """Return the confirmed counts of a producer that has ended, so that no more receipts will
-        come."""
+        """Return the confirmed counts of a producer that has ended, and that gets no more
+        receipts."""
         confirmed = self.confirmed(account)
         extra = account.receipts - confirmed.frames
         if extra <= 0 or not self._marks:

@@ -39,8 +39,8 @@ class Key(NamedTuple):
     client_id: str | None = None
 
     def folded(self) -> Key:
-        """Return the key under which the use of this key's tenant is counted if there are too many
-        keys."""
+        """Return the key that replaces this key if there are too many keys: one for all such keys
+        of the tenant."""
         topic = None if self.topic is None else others_of(self.topic.tenant)
         return Key(*self[:4], topic, principal=OTHER)
 

@@ -39,9 +39,9 @@ class Latencies:
         self._reported: dict[tuple[str, str | None, str], tuple[list[int], float]] = {}
 
     def take(self) -> Iterator[Sequence[Counted]]:
-        """Yield the durations that were counted since the last call: first those of a listener,
-        then those of each of its tenants. Histograms without new durations are left out, so a
-        sequence may be empty."""
+        """Yield the durations that were counted since the last call. The first
+        sequence of a listener has its own durations; then one follows for each of its tenants.
+        Histograms without new durations are left out, so a sequence may be empty."""
         for listener, latencies in self._sources.items():
             yield tuple(self._new(listener, None, "connect", latencies.connect))
             for tenant, histograms in tuple(latencies.tenants.items()):

@@ -63,14 +63,15 @@ class Naming:
         self._client_ids = client_ids
 
     def principal(self, caller: Caller) -> str | None:
-        """Return what records have as a client's principal; None if the client has no principal."""
+        """Return a client's principal as records name it, perhaps by a pseudonym; None if the
+        client has no principal."""
         if caller.principal is None or self._principals is None:
             return caller.principal
         return self._principals(caller.principal)
 
     def client(self, caller: Caller) -> str | None:
-        """Return what records have as a client's address, such as its network; None if they have
-        none."""
+        """Return a client's address as records state it, such as its network; None if it is unknown
+        or records have no addresses."""
         return None if caller.host is None or self._clients is None else self._clients(caller.host)
 
     def client_id(self, caller: Caller) -> str | None:
@@ -122,11 +123,11 @@ class Meter:
     # -- events --------------------------------------------------------------------
 
     def opened(self, account: Account) -> None:
-        """Begin to read an account."""
+        """Begin to read an account's counts."""
         self._followed[account] = _Followed(account)
 
     def closed(self, account: Account) -> None:
-        """Read an account for the last time, and forget the account."""
+        """Read an account's counts for the last time, and forget the account."""
         followed = self._followed.pop(account)
         self._read(followed, is_last=True)
 
@@ -148,8 +149,8 @@ class Meter:
     # -- looks -------------------------------------------------------------------------------
 
     def look(self) -> Iterator[None]:
-        """Read all open accounts, and end a second of the interval. The iterator yields between
-        parts that take about a millisecond each."""
+        """Read the counts of all open accounts, then update the interval's peaks per second. The
+        iterator yields between parts that take about a millisecond each."""
         # A list of all: accounts open and close between two parts.
         all_followed = list(self._followed.values())
         for begin in range(0, len(all_followed), LOOKS_AT_ONCE):

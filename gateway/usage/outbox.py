@@ -38,13 +38,13 @@ class Parcel:
 
     @property
     def records(self) -> int:
-        """Return how many records the file has, if none of them was dropped."""
+        """Return the number of records in the file by its name, dropped records included."""
         return self.name.last - self.name.first + 1
 
     @property
     def hour(self) -> tuple[str, str]:
-        """Return the day and the hour in which the file was closed, as texts whose order is the
-        order of time."""
+        """Return the names of the file's folders: day and hour when it was closed, such as
+        `dt=2026-01-31`, `hr=09`. They sort by time."""
         return self.path.parent.parent.name, self.path.parent.name
 
 

@@ -38,7 +38,8 @@ class Ledger:
     _seen: dict[tuple[str, str], set[int]] = field(default_factory=dict)
 
     def note(self, record: Identity) -> bool:
-        """Count a record. Return False if a record of the same identity was there before."""
+        """Count a record. Return False if a record with its process and number was counted before,
+        else True."""
         seen = self._seen.setdefault((record.gw, record.boot), set())
         if record.seq in seen:
             self.repeated += 1
@@ -48,8 +49,9 @@ class Ledger:
         return True
 
     def missing(self) -> dict[tuple[str, str], int]:
-        """Return the number of missing records by process (`gw`, `boot`): numbers before the
-        process's last record that no record has. Processes without missing records are left out."""
+        """Return how many records of each process (`gw`, `boot`) are missing: how many numbers
+        before the process's last record have no record. Processes without missing records are left
+        out."""
         gaps = {process: max(seen) - len(seen) for process, seen in self._seen.items()}
         return {process: number for process, number in gaps.items() if number}
 

@@ -94,12 +94,12 @@ class Lines:
         self._lines = bytearray()
 
     def begin(self) -> None:
-        """Have the thread of the worker prepare the files; see `files.Stream.begin`."""
+        """Have the worker's thread prepare the stream's files; see `files.Stream.begin`."""
         self._worker.put(Work(self._stream.begin))
 
     def add(self, make: Callable[[int], Usage | Event]) -> None:
-        """Add a record. `make`: is called with the record's number in the stream, and returns the
-        record."""
+        """Add a record. `make`: a function that is given the record's number in the stream, and
+        returns the record."""
         record = make(self._next)
         try:
             line = self._encode(record)
@@ -111,8 +111,8 @@ class Lines:
         self._lines += b"\n"
 
     def flush(self, now: float) -> None:
-        """Have all added records written to the files, and old files closed. `now`: seconds since
-        1970."""
+        """Have the worker's thread write all added records, and close the open file if it is old or
+        large. `now`: seconds since 1970."""
         lines, self._lines = self._lines, bytearray()
         first, self._first = self._first, self._next
         if not lines:
@@ -124,7 +124,7 @@ class Lines:
             dropped()
 
     def finish(self, now: float) -> None:
-        """Have all added records written to the files, and the open file closed. `now`: seconds
+        """Have the worker's thread write all added records, and close the open file. `now`: seconds
         since 1970."""
         self.flush(now)
         self._worker.put(Work(partial(self._stream.close, now)))
@@ -196,8 +196,8 @@ class Events:
         )
 
     def end_interval(self) -> None:
-        """End an interval. If events had no records of their own in it, write one record with their
-        number."""
+        """End an interval. If it had more than `most` events, write one record with the number of
+        events that have no record of their own."""
         suppressed, self._written, self._suppressed = self._suppressed, 0, 0
         if suppressed:
             self._write("suppressed", number=suppressed)
@@ -259,7 +259,8 @@ class Recording:
         self._began, self._began_at = clock(), wall_clock()
 
     def time(self, histograms: Mapping[str, ListenerLatencies]) -> None:
-        """Write records of latencies too, from now on. `histograms`: by listener."""
+        """Write records of latencies too, from now on. `histograms`: the latencies, by listener
+        name."""
         self._latencies = Latencies(histograms)
 
     def _lines(self, stream: str) -> Lines:

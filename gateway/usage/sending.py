@@ -38,7 +38,7 @@ class Sender(Protocol):
 
     def send(self, topic: str, kind: type[Identity], producer: str, rows: Iterable[Row]) -> None:
         """Send records to a topic, and return when brokers have confirmed all of them. `kind`: the
-        kind of the records. `producer`: a producer name that no other process uses; the `seq` of
+        class of the records. `producer`: a producer name that no other process uses; the `seq` of
         the rows that are sent under this name must increase."""
 
     def close(self) -> None:

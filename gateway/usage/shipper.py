@@ -75,7 +75,8 @@ class Inbox:
 
 
 def main() -> None:
-    """Send files until the gateway tells this process to end, or until the gateway itself ends."""
+    """Send closed files of records to their topics until the gateway tells this process to end, or
+    itself ends."""
     os.nice(NICENESS)
     # A supervisor may signal all processes of a service: this one ends when its gateway says so.
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -35,8 +35,8 @@ class Access:
     ca_file: Path | None = None
 
     def proof(self) -> Proof:
-        """Return the method and the data of the current credential: the token in the file, or the
-        method `none` if there is no file. Raises `OSError`."""
+        """Return the method and the data of the current credential: the token in `token_file`, or
+        the method `none` if `token_file` is None. Raises `OSError`."""
         if self.token_file is None:
             return "none", b""
         return "token", self.token_file.read_bytes().strip()
@@ -45,8 +45,8 @@ class Access:
 def usage(
     url: str, topic: str, ledger: Ledger | None = None, access: Access | None = None
 ) -> Iterator[Usage]:
-    """Yield each usage record of a topic once. `url`: the URL of the brokers. `ledger`: counts what
-    is read."""
+    """Yield each usage record of a topic once. `url`: the URL of the brokers. `ledger`: counts the
+    records. `access`: the credential for the brokers."""
     return _read(url, topic, msgspec.json.Decoder(Usage), ledger or Ledger(), access or Access())
 
 

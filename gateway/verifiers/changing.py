@@ -62,8 +62,8 @@ class ChangingKeys:
         return [key for known, key in self._keys if id is None or known in (None, id)]
 
     def may_gain(self, id: str | None) -> bool:
-        """Return whether no known key can have this id, so that fetching the set again might
-        help."""
+        """Return whether fetching the set again might add a key for this id, because no known key
+        fits the id."""
         return not self.of(id)
 
     async def renew(self) -> bool:

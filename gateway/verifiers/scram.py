@@ -43,21 +43,21 @@ class ScramVerifier:
     def verify(
         self, _data: bytes, _now_wall: float, _certificate: bytes | None = None
     ) -> Verified | Denial:
-        """Return a denial, because by SCRAM there is no credential that a client shows: anybody who
-        sees one could repeat it."""
+        """Return a denial, because with SCRAM a client never sends a credential itself: anybody who
+        sees a credential could repeat it."""
         return WRONG
 
     def secret(self, user: str, mechanism: str) -> ScramSecret:
-        """Return the secret of a user; of an unknown user a made-up secret, which no password
+        """Return the secret of a user; for an unknown user a made-up secret, which no password
         fits."""
         users, phantoms = self._file.current()
         made_up = phantoms.secret(user, mechanism)  # always, so that no time tells who is known
         return users.get((user, mechanism), made_up)
 
     def proven(self, secret: ScramSecret, *, right: bool) -> Verified | Denial:
-        """Return the principal of a secret, if the client has proved that it knows its password
-        (`right`). Return a denial if it has not, or if the file has another secret for this user by
-        now."""
+        """Return the principal that `secret` belongs to, if the client has proved that it knows the
+        password (`right`). Return a denial if it has not, or if the file now has another secret for
+        this user."""
         users, _ = self._file.current()
         is_known = users.get((secret.user, secret.mechanism)) == secret
         return Verified(secret.user, None) if right and is_known else WRONG

@@ -56,7 +56,7 @@ class SignatureVerifier:
         self, data: bytes, now_wall: float, _certificate: bytes | None = None
     ) -> Verified | Denial:
         """Return the principal that a signature or a token proves, or a denial. If the token is a
-        text, the result also says when it expires. `data`: what the client shows."""
+        text, the result also says when it expires. `data`: the signature or token."""
         known = self._file.current()
         if data.startswith(NUMBER_SHOWN):
             return self._by_number(known, data, now_wall)
@@ -87,7 +87,7 @@ class SignatureVerifier:
 
     def tokens(self, data: bytes, client: str, now_wall: float) -> Tokens | None:
         """Return new tokens for a client; None if its user is no longer in the file. `data`: the
-        signature or text by which the client was accepted. `client`: the client id."""
+        signature or text token by which the client was accepted. `client`: the client id."""
         shown = signature.read(data.decode(errors="replace"))
         users = self._file.current().users
         if shown is None or shown.user not in users:

@@ -20,7 +20,7 @@ FILE_PAUSE = 10.0
 
 
 def make_verifier(settings: model.Token, needs: Needs) -> Issuers:
-    """Return the verifier for these settings, with the keys of all issuers. Raises
+    """Return the verifier for these settings. Tasks that fetch keys are added to `needs`. Raises
     `ConfigurationError`."""
     verifiers = {
         issuer.issuer: TokenVerifier(

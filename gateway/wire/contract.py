@@ -491,14 +491,14 @@ class Scanner(Protocol):
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """Return the offset up to which the bytes of `chunk[start:end]` may be forwarded.
 
-        If bytes follow that offset, they begin either a stop frame (`stop` > 0), whose end may not
-        have arrived; or a part that is only read as a whole, such as a header, and whose end has
-        not arrived. In the second case the caller scans these bytes again, together with the bytes
-        that follow. A scanner may overwrite bytes that are forwarded, but never changes their
-        number.
+        If bytes follow that offset, `stop` says what they are. Above 0: a stop frame, whose end may
+        not have arrived. 0: a part that is only read as a whole, such as a header, and whose end
+        has not arrived; the caller scans these bytes again, together with the bytes that follow. A
+        scanner may overwrite bytes that are forwarded, but never changes their number.
 
-        Raises `PeerError` if the bytes violate the protocol. `owed` is then what it was before the
-        call: the plane needs it, because it sends a farewell only at a frame border.
+        Raises `PeerError` if the bytes violate the protocol. `owed` then keeps the value that it
+        had before the call, by which the plane knows whether it may send a farewell: only at a
+        frame border.
         """
         ...
 
@@ -521,9 +521,9 @@ class Holding(Protocol):
         ...
 
     def delivered(self, now: float) -> Effects | None:
-        """Return the effects after bytes were sent to the client, or after a grant of allowance:
-        requests that may now be sent to the broker, and a pause of the direction in which an
-        account gets far more than its limit. None: no account waits for either event, and none is
+        """Return the effects of an event: bytes were sent to the client, or an account was granted
+        allowance. Effects may send waiting requests to the broker, or pause a direction in which an
+        account gets far more than its limit. None: no account waits for another event, and none is
         near such a pause."""
         ...
 
@@ -590,8 +590,8 @@ class Session(Protocol):
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
         """Return the effects that close the producer or consumer of this account, because rules no
-        longer allow it; the rest of the pair stays open. `denial`: the response if the client asks
-        to open it again.
+        longer allow it. They end the whole pair only if the protocol cannot close a consumer alone.
+        `denial`: the response if the client asks to open it again.
         """
         ...
 

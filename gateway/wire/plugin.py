@@ -56,7 +56,8 @@ class FrameBounds:
 
     @property
     def largest_message(self) -> int:
-        """Return the bytes of the largest message whose frame may be held in memory as a whole."""
+        """Return the size in bytes of the largest message whose frame may be held in memory as a
+        whole."""
         return max(self.collected, self.all_collected) - FRAME_PADDING
 
 

@@ -127,9 +127,9 @@ _SAYS_NOTHING = Header()
 
 
 def size_of(head: bytes | bytearray) -> int:
-    """Return the size of a header in bytes, from the first bytes of a connection. Return 0 if more
-    bytes are needed to tell; all bytes so far belong to the header then. Raises `HeaderError` if
-    the bytes begin no header, or a header that is too long."""
+    """Return the size in bytes of the PROXY header at the beginning of a connection. `head`: the
+    connection's first bytes. Return 0 if these are too few to tell; then all of them belong to the
+    header. Raises `HeaderError` if they begin no header, or one that is too long."""
     if SIGNATURE.startswith(head[: len(SIGNATURE)]):
         return _size_of_binary(head)
     if LINE.startswith(head[: len(LINE)]):

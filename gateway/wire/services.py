@@ -81,8 +81,8 @@ class Services(Protocol):
         self, credential: Credential, certificate: bytes | None = None
     ) -> Principal | Denial | Settle:
         """Return the principal of a credential, or of a credential and a TLS certificate (DER).
-        Return a `Denial` if the client is refused, and a `Settle` if the decision needs more
-        time."""
+        Return a `Denial` if the client is refused. If the decision takes time, as to fetch a key,
+        return a `Settle`, which waits for the decision."""
         ...
 
     @property
@@ -103,8 +103,8 @@ class Services(Protocol):
         ...
 
     def tokens(self, credential: Credential, client: str) -> Tokens | None:
-        """Return new tokens for the client with this id, whose credential of the method `signature`
-        was accepted; None if the user was removed meanwhile."""
+        """Return new tokens for a user whose credential of the method `signature` was accepted;
+        None if the user was removed meanwhile. `client`: the id of the client that gets them."""
         ...
 
     def complete(self, caller: Caller) -> Caller:
@@ -116,13 +116,13 @@ class Services(Protocol):
         ...
 
     def credential(self, principal: str | None = None) -> Credential | Denial:
-        """Return the credential that brokers get: the gateway's own, or the one that is configured
-        for `principal`. Return a denial if there is no credential."""
+        """Return the credential that the gateway presents to brokers: its own, or the one that is
+        configured for `principal`. Return a denial if there is no such credential."""
         ...
 
     @property
     def paced(self) -> Collection[Action]:
-        """Return the actions whose rate rules limit. Before each such action, call `wait`."""
+        """Return the actions for which rules set a rate limit. Before each of them, call `wait`."""
         ...
 
     @property
@@ -142,7 +142,7 @@ class Services(Protocol):
 
     @property
     def guarded(self) -> bool:
-        """Return whether clients' requests have to be authorized: whether rules or a policy agent
+        """Return whether clients' requests have to be authorized, because rules or a policy agent
         grant rights."""
         ...
 
@@ -175,14 +175,14 @@ class Services(Protocol):
         """Open an account under the subject's limits, and return it; return a denial if the action
         is refused.
 
-        `again`: the producer or consumer was open before, and the broker may not have closed it
-        yet.
+        `again`: the producer or consumer reopens. A rule with `action: reject` then does not refuse
+        it.
         """
         ...
 
     def wants(self, account: Account) -> bool:
-        """Return whether a frame of this account may be forwarded although the account has no
-        allowance. If False, that frame and all frames behind it wait for a grant."""
+        """Request allowance for an account that has none. Return whether its next frame may be
+        forwarded now. If False, that frame and all frames behind it wait for a grant."""
         ...
 
     def is_in_debt(self, account: Account) -> bool:
@@ -236,7 +236,8 @@ class Services(Protocol):
         ...
 
     def open(self, name: str) -> Address | Denial:
-        """Return the address of the broker that an advertised name or an alias stands for."""
+        """Return the broker's address for an advertised name or an alias; a denial for an unknown
+        name."""
         ...
 
     def clean(self, text: str) -> str:
@@ -249,26 +250,25 @@ class Services(Protocol):
         ...
 
     def latencies(self, subject: Subject, *, proven: bool) -> Latencies:
-        """Return the histograms, those of the topic's tenant, that count the latencies of this
-        client with this topic.
+        """Return the latency histograms of the tenant of the subject's topic.
 
         `proven`: a broker knows the topic, so the client has not invented the topic's tenant.
         """
         ...
 
     def looked_up(self, outcome: LookupOutcome, times: LookupTimes | None = None) -> None:
-        """Count the outcome of a lookup, and also its duration if `times` is given and latencies
-        are measured (`timed`)."""
+        """Count the outcome of a lookup. If `times` is given, also record the lookup's duration;
+        `times` must be None unless latencies are measured (`timed`)."""
         ...
 
     def answered_by_error(self, request: str, code: int) -> None:
-        """Count a broker's response that is an error. `request`: the kind of request, in the
-        protocol's words; `code`: the protocol's error code."""
+        """Count a broker's response that is an error. `request`: the name that the protocol gives
+        to the type of the request. `code`: the protocol's error code."""
         ...
 
     def ends(self, topic: TopicName) -> dict[int, int]:
-        """Return a dict of the end offsets of a topic's partitions, by partition. Sessions write
-        each end that a broker states into it; for protocols whose partitions have offsets."""
+        """Return a dict of the end offsets of a topic's partitions, by partition. If a broker
+        states an end offset, sessions write it into this dict. For protocols with offsets."""
         ...
 
     def committed(self, group: str, topic: TopicName, partition: int, offset: int) -> None:

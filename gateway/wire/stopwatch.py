@@ -69,7 +69,7 @@ class Slowest(Protocol):
     until: float
 
     def note(self, account: Account, seconds: float, now: float) -> None:
-        """Remember a send of `seconds` if it is one of the slowest."""
+        """Remember a send that took `seconds` if it is one of the slowest."""
 
 
 class Latencies(Protocol):
@@ -216,12 +216,12 @@ class Stopwatch:
             self.watched.listen()
 
     def closed(self, account: Account) -> None:
-        """Time this producer or consumer no longer, because it is closed."""
+        """Stop timing this producer or consumer, because it is closed."""
         self._sends = tuple(producer for producer in self._sends if producer.account is not account)
         self._awaited = tuple(consumer for consumer in self._awaited if consumer[0] is not account)
 
     def stop(self) -> None:
-        """Call the connection (`watched`) no longer, because it has ended."""
+        """Do not call the connection (`watched`) any more, because it has ended."""
         self.watched = _UNWATCHED
 
     def begin(self) -> None:

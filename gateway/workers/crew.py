@@ -72,8 +72,7 @@ class Crew:
 
     @property
     def lives(self) -> dict[int, int]:
-        """Return, by worker number, how many processes each worker had before its present or next
-        one."""
+        """Return by worker number how many processes of the worker have ended."""
         return {worker.number: worker.life for worker in self._workers}
 
     # -- life --------------------------------------------------------------------------------
@@ -189,7 +188,8 @@ class Crew:
 
     async def ask(self, subject: str, patience: float, value: Any = None) -> dict[int, list[Any]]:
         """Put a question to all workers that accept connections. Return the parts of each answer
-        that came within `patience` seconds, by worker number."""
+        that came within `patience` seconds, by worker number. `subject`, `value`: the question's
+        name and argument."""
         answers: dict[int, list[Any]] = {}
         listening = [
             worker for worker in self._workers if worker.listens and worker.channel is not None

@@ -31,8 +31,8 @@ PART = 64 * 1024
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve clients until stopped, and return the exit status. `arguments`: the descriptor of the
-    channel to the parent."""
+    """Serve clients until stopped, and return the exit status. `arguments`: one number,
+    the file descriptor of the channel to the parent."""
     return trio.run(_run, socket.socket(fileno=int(arguments[0])))
 
 

@@ -64,8 +64,8 @@ Answer = Broker | Stranger | Unreached
 
 
 def frame_length(head: bytearray) -> int:
-    """Return the size of a frame from its first bytes; 0: more bytes are needed. A negative size is
-    read as a size that is too large. See `contract.Entry`."""
+    """Return the whole size of a frame whose first bytes are `head`; 0 if `head` is too short.
+    A negative size is read as a size that is too large. See `contract.Entry`."""
     return int.from_bytes(head[: SIZE.size]) + SIZE.size if len(head) >= SIZE.size else 0
 
 

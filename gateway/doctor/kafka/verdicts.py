@@ -21,9 +21,9 @@ SHOWN = (PRODUCE, FETCH, METADATA)
 def judge_broker(
     check: str, broker: Address, answer: Broker | Stranger | Unreached, seconds: float
 ) -> Finding:
-    """Return the finding about one address of a broker: a Kafka broker responds there, or why none
-    does. `broker`: the broker as the configuration names it. `seconds`: how long it took to
-    connect."""
+    """Return the finding about one address of a broker: whether the response from there (`answer`)
+    is that of a Kafka broker which the gateway can use. `broker`: the broker as the configuration
+    names it. `seconds`: how long it took to connect."""
     if isinstance(answer, Unreached):
         return judge_unreached(check, broker, answer.code)
     if isinstance(answer, Stranger):

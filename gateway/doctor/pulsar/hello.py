@@ -120,13 +120,13 @@ def anonymous(*, tls: bool = False) -> Probe:
 
 
 def alone(own: StoredCredential) -> Probe:
-    """Return the probe that shows the gateway's credential, and acts for the gateway itself."""
+    """Return the probe that presents the gateway's credential, and acts for the gateway itself."""
     return _probe(Mode.PASS_THROUGH, own, own.current())
 
 
 def speaking_for(own: StoredCredential, *, tls: bool = False) -> Probe:
-    """Return the probe that shows the gateway's credential, and acts for a verified client. `tls`:
-    see `anonymous`."""
+    """Return the probe that presents the gateway's credential, and acts for a verified client.
+    `tls`: see `anonymous`."""
     return _probe(Mode.VERIFY, own, _NOBODY, tls=tls)
 
 
@@ -160,8 +160,8 @@ def frame_length(head: bytes | bytearray) -> int:
 def greet(
     probe: Probe,
 ) -> Generator[Step, StepResult, Accepted | Rejected | Stranger | Unreached]:
-    """Send CONNECT, respond to the broker's challenges, and return the outcome. Raises
-    `PeerError`."""
+    """Send CONNECT, respond to the broker's challenges, and return the outcome. Raises `PeerError`
+    for a malformed response."""
     dialled = yield Dial()
     if not isinstance(dialled, Dialled):
         return Unreached(None)

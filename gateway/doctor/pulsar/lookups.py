@@ -83,8 +83,8 @@ class TopicLookups:
         self._results = LookupResults()
 
     async def run(self) -> LookupResults:
-        """Look the topics up one after the other, and return the results. All lookups together take
-        at most the timeout of one step."""
+        """Look up `TOPICS` one after the other, and return the results. All lookups together take
+        at most `Network.timeout` seconds."""
         try:
             with trio.move_on_after(self._network.timeout) as scope:
                 for topic in TOPICS:

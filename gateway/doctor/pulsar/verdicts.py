@@ -34,8 +34,8 @@ class BrokerAnswers:
 
     @property
     def best(self) -> Answer:
-        """Return the outcome that says most about the peer: that of a CONNECT that was accepted, if
-        there is one."""
+        """Return the outcome of a CONNECT that the broker accepted; if it accepted none, the
+        outcome of the CONNECT without a credential."""
         given = [
             answer for answer in (self.proxied, self.alone, self.anonymous) if answer is not None
         ]
@@ -68,8 +68,8 @@ def judge_broker(
 
 
 def judge_size(check: str, answer: Answer, largest: int | None) -> Finding | None:
-    """Return a warning if the broker accepts messages that are larger than those that the gateway
-    may hold whole; otherwise None. `largest`: see `Plan`."""
+    """Return a warning if the broker accepts messages of more than `largest` bytes; otherwise None.
+    `largest`: the largest message that the gateway lets pass; None: any message may pass."""
     if largest is None or not isinstance(answer, Accepted) or answer.largest <= largest:
         return None
     return warn(
@@ -81,7 +81,7 @@ def judge_size(check: str, answer: Answer, largest: int | None) -> Finding | Non
 
 
 def describe(error: Rejected) -> str:
-    """Return a broker's ERROR as words for people."""
+    """Return a broker's ERROR as text for a finding."""
     names: dict[int | None, str] = {value: name for name, value in ServerError.items()}
     names[None] = "an error that is not known here"
     name = names.get(error.code, f"error {error.code}")
@@ -130,7 +130,7 @@ def _judge_peer(check: str, broker: Address, peer: Stranger) -> Finding:
 
 def judge_pass_through(check: str, answers: BrokerAnswers) -> Finding | None:
     """Return the finding about clients that authenticate at the broker themselves (pass-through
-    mode); None if no broker responded."""
+    mode); None if there was an unrelated error, or no response."""
     match answers.anonymous:
         case Accepted():
             return ok(check, "lets everybody in, without a credential")

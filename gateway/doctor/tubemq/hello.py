@@ -46,5 +46,5 @@ def greet(*, tls: bool) -> Generator[Step, StepResult, Master | Stranger | Unrea
 
 
 def question(*, tls: bool) -> Question[Master]:
-    """Return these requests as a `Question`. `tls`: the connection has TLS."""
+    """Return the requests of `greet` as a `Question`. `tls`: the connection has TLS."""
     return Question(partial(greet, tls=tls), length, LARGEST_ANSWER)

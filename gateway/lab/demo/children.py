@@ -48,7 +48,8 @@ class Child:
             raise self.failure(f"ended by itself with status {status}")
 
     def failure(self, what: str) -> ChildError:
-        """Return an error whose text is `what`, followed by the last lines that the child wrote."""
+        """Return an error whose text is the child's name, `what` the child did, and the last lines
+        that the child wrote."""
         return ChildError(f"{self.name} {what}; its last lines:\n{self._tail()}")
 
     async def read_line(self) -> bytes:

@@ -100,4 +100,4 @@ class Library(Protocol):
         each message contains."""
 
     def close(self) -> None:
-        """Close what the clients of different topics share. Raises `error`."""
+        """Close what the clients of different topics share. Raises exceptions of class `error`."""

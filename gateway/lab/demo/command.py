@@ -35,7 +35,8 @@ def run(
     picture: Path | None,
     protocol: str = PULSAR,
 ) -> int:
-    """Run the demonstration. Return 0 if messages were received and all counts agree, else 1.
+    """Run `gateway demo` with these options. Return 0 if messages were received and all counts
+    agree, else 1.
 
     Raises `ConfigurationError` if a package is missing, a port in use, or a broker unreachable.
     """

@@ -68,8 +68,8 @@ class KafkaLoad(FlowLoad):
     # -- opening -----------------------------------------------------------------------------
 
     def open(self) -> None:
-        """Open all clients, and wait until each partition is assigned to a member: a later
-        rebalance would have messages fetched twice. Raises `OpenError`."""
+        """Open all clients, and wait until each partition is assigned to a member: after a
+        later rebalance, members would fetch messages twice. Raises `OpenError`."""
         group = {
             "group.id": f"{SUBSCRIPTION}-{self.flow.topic}-{self._run.decode()}",
             "auto.offset.reset": "earliest",

@@ -32,7 +32,7 @@ class Ports(NamedTuple):
 
     @property
     def kafka_brokers(self) -> tuple[int, ...]:
-        """Return the gateway's ports that stand for the Kafka brokers: those that follow
+        """Return the gateway's ports that stand for the Kafka brokers: the next ones after the port
         `clients`."""
         return tuple(range(self.clients + 1, self.clients + 1 + KAFKA_BROKERS))
 
@@ -42,8 +42,8 @@ DEFAULTS = {PULSAR: Ports(), KAFKA: Ports(clients=9092)}
 
 
 def read_ports(environment: Mapping[str, str], protocol: str = PULSAR) -> Ports:
-    """Return the ports in `GATEWAY_DEMO_PORTS`, or the default ports if that is not set. Raises
-    `ConfigurationError`."""
+    """Return the ports in the variable `GATEWAY_DEMO_PORTS`; if unset, the protocol's default
+    ports. Raises `ConfigurationError` if it is wrong."""
     text = environment.get(VARIABLE)
     if not text:
         return DEFAULTS[protocol]

@@ -93,8 +93,8 @@ class PlainScreen:
             self._console.print(self._unprinted)
 
     def show(self, table: RenderableType) -> None:
-        """Print a table if the next one is due; otherwise remember it, because it may be the
-        last."""
+        """Print one of every `PLAIN_EVERY` tables. Remember any other table, to print it at the end
+        if it is the last."""
         self._shown += 1
         self._unprinted = table
         if self._shown % PLAIN_EVERY == 0:

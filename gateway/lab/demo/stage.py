@@ -146,8 +146,8 @@ async def read_report(child: Child, name: str, seconds: float) -> Any:
 
 
 async def owners(upstream: Upstream) -> dict[str, str]:
-    """Return the number of each topic's broker, from 1 on, such as `2`; for a topic of three
-    partitions, such as `1 2 1`.
+    """Return, by topic, the number of the broker that owns it, such as `2`; for a partitioned topic
+    the number for each partition, such as `1 2 1`. Brokers are numbered from 1.
 
     The result is empty if the brokers are no sandbox.
     """
@@ -161,8 +161,8 @@ async def owners(upstream: Upstream) -> dict[str, str]:
 
 
 def owner_numbers(topics: Mapping[str, Any], service_url: str) -> dict[str, str]:
-    """Return the number of each topic's broker, as `owners` does. `topics`: what a sandbox's
-    control says about topics. `service_url`: lists the brokers in the order of their numbers."""
+    """Return, by topic, the number of its broker, as `owners` does. `topics`: the response of a
+    sandbox to GET /topics. `service_url`: the brokers' addresses, in the order of their numbers."""
     hosts = service_url.removeprefix("pulsar://").split(",")
     numbers = {f"pulsar://{host}": str(number) for number, host in enumerate(hosts, start=1)}
     by_topic: dict[str, list[str]] = defaultdict(list)
@@ -246,7 +246,7 @@ def configuration(upstream: Upstream, ports: Ports) -> dict[str, Any]:
 
 
 def rules() -> dict[str, Any]:
-    """Return the content of the gateway's file of rules: the limits of the Kafka flows."""
+    """Return the content of the gateway's file of rules: limits for topics of the Kafka demo."""
     limited = [
         {
             "id": flow.topic,

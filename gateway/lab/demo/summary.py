@@ -77,7 +77,7 @@ def verdict_of(
 
     `disturbed`: the topic moved, or a connection was lost. Clients then resend messages without a
     receipt, and brokers redeliver unacknowledged ones, so the gateway may count more messages than
-    the clients, never fewer.
+    the clients, never fewer. `visited`: other clients used the topic too.
     """
     if counts.lost:
         return Verdict.LOST

@@ -51,7 +51,7 @@ class Board:
 
 
 def render(board: Board) -> RenderableType:
-    """Return the whole table: numbers, totals, and hints."""
+    """Return the whole display: title, topics, totals, and hints."""
     gap = Text()
     return Group(_title(board), gap, _topics(board), gap, _totals(board), gap, *_hints(board))
 

@@ -20,8 +20,8 @@ RUN_SIZE = 8
 
 
 def payload(run: bytes, number: int, size: int) -> bytes:
-    """Return the payload of message `number`: `size` bytes, or more if the header in it is
-    longer."""
+    """Return the payload of message `number` of the run `run`: `size` bytes, or more if the header
+    is longer."""
     return _HEAD.pack(run, number).ljust(size, b".")
 
 

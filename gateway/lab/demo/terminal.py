@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def foreground(environment: Mapping[str, str]) -> Iterator[None]:
-    """During the context this process alone gets the terminal's signals, if make, which owns the
-    terminal, started the process."""
+    """While the context lasts, the terminal's signals reach this process and not `make`, if `make`
+    started it. `environment`: has `MAKELEVEL` under `make`."""
     before = _take_foreground() if "MAKELEVEL" in environment else None
     try:
         yield

@@ -173,6 +173,6 @@ class _Reader:
         raise UnreadableError("a number that does not end")
 
     def sized(self) -> bytes | None:
-        """Read a length and as many bytes, and return the bytes; None for a length below zero."""
+        """Read a length and then that many bytes. Return the bytes; None for a negative length."""
         length = self.varint()
         return None if length < 0 else self.take(length)

@@ -92,8 +92,8 @@ class KafkaCluster:
 
     @property
     def controller(self) -> int:
-        """Return the node id that clients are told for the controller. In fact every broker does
-        the controller's work."""
+        """Return the node id that responses name as the controller's; `NOBODY` while no broker is
+        up. In fact every broker does the controller's work."""
         return min(self.up, default=NOBODY)
 
     def coordinator(self, key: str) -> int:

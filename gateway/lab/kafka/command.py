@@ -21,8 +21,8 @@ MOST_USERS_BYTES = 1024 * 1024
 
 
 def run(*, brokers: str, users: Path | None, unsecured_tokens: bool) -> int:
-    """Run a Kafka sandbox until SIGTERM or SIGINT; return the exit status. Raises
-    `ConfigurationError`."""
+    """Run a Kafka sandbox at the addresses `brokers` until SIGTERM or SIGINT; return the
+    exit status. `users`: see `read_users`. Raises `ConfigurationError`."""
     settings = KafkaSettings(
         brokers=addresses(brokers, "kafka", PORT),
         users={} if users is None else read_users(users),

@@ -47,8 +47,8 @@ class _Gathered:
 
 
 async def fetch(session: KafkaSession, request: Request) -> Struct:
-    """Return batches (Fetch), as soon as they have `MinBytes`, a partition has an error, or
-    `MaxWaitMs` have passed."""
+    """Return the response to Fetch as soon as its batches have `MinBytes`, a partition has an
+    error, or `MaxWaitMs` have passed."""
     body = request.body
     if body.get("SessionId", 0):
         return {"ErrorCode": Error.FETCH_SESSION_ID_NOT_FOUND}
@@ -115,7 +115,8 @@ def _response(number: int, log: PartitionLog | None) -> Struct:
 
 
 async def list_offsets(session: KafkaSession, request: Request) -> Struct:
-    """Return an offset of each partition (ListOffsets): at a time, at the start, or at the end."""
+    """Return the response to ListOffsets: for each partition its first offset, its end offset, or
+    the offset at a time, as requested."""
     topics = []
     for wanted in request.body["Topics"]:
         topic = topic_of(session.cluster, wanted)

@@ -229,9 +229,9 @@ class Group:
         return Counter(liked).most_common(1)[0][0]
 
     async def shared(self, member: Member, assignments: Mapping[str, bytes]) -> Error:
-        """Wait until the group's leader has sent the assignments. Return an error if another
-        rebalance has begun meanwhile, else `NONE`. `assignments`: what the leader sends, by member
-        id; ignored from other members."""
+        """Wait until the group's leader has sent the assignments. Return an error if the member was
+        removed or another rebalance has begun meanwhile, else `NONE`. `assignments`: the assignment
+        of each member, by member id; ignored if `member` is not the leader."""
         generation = self.generation
         if self.state == State.SHARING and member.id == self.leader:
             for other in self.members.values():
@@ -253,8 +253,8 @@ class Group:
     # -- members ---------------------------------------------------------------------------------
 
     def check(self, id: str, instance: str | None = None, generation: int | None = None) -> Error:
-        """Return an error if the group has no member with this id, instance id and generation, else
-        `NONE`."""
+        """Return `NONE` if a member has this id, instance id and generation, else an error. Values
+        that are None are not compared."""
         if instance is not None and instance in self._instances:
             if self._instances[instance].id != id:
                 return Error.FENCED_INSTANCE_ID

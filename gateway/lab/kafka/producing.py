@@ -31,8 +31,9 @@ _NOWHERE = -1
 
 
 async def produce(session: KafkaSession, request: Request) -> Struct | None:
-    """Append batches to their partitions (Produce). With `acks=0` the client wants no response, so
-    an error raises `PeerError`, which ends the connection as brokers do."""
+    """Append batches to their partitions (Produce), and return the response. With `acks=0` the
+    client wants no response: return None, or raise `PeerError` after an error, which ends the
+    connection, as with real brokers."""
     acks, is_failing, leaders = request.body["Acks"], False, set[int]()
     responses = []
     for wanted in request.body["TopicData"]:

@@ -131,7 +131,7 @@ class KafkaSandbox:
 
     def produced(self, topic: str, partition: int) -> list[Record]:
         """Return the records that are stored in a partition. Raises `KeyError` or `IndexError` if
-        there is no such partition, and `UnreadableError`."""
+        there is no such partition, and `UnreadableError` if a batch cannot be decoded."""
         log = self.cluster.topics[topic].partitions[partition].log
         return [record for batch in log.batches for record in batches.records(batch)]
 

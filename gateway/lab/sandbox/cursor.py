@@ -34,8 +34,8 @@ class Cursor:
         return offset < self.mark_delete or offset in self._acknowledged
 
     def ack_set(self, offset: int) -> int | None:
-        """Return a bit for each message of a batch, set if the message is not acknowledged; None if
-        no message of the batch is acknowledged."""
+        """Return a bit for each message of the batch at an offset: 1 if the message is not
+        acknowledged. Return None if no message of the batch is acknowledged."""
         return self._ack_sets.get(offset)
 
     # -- acknowledging ---------------------------------------------------------------------------

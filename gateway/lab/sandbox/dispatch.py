@@ -39,8 +39,8 @@ class Dispatcher(Protocol):
 
     @property
     def active(self) -> Consumer | None:
-        """Return the one consumer that gets all entries; None if the type of the subscription lets
-        several consumers get entries."""
+        """Return the only consumer that gets entries; None if there is no consumer, or if the type
+        of the subscription lets several consumers get entries."""
 
 
 class Single:

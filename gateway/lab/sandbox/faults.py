@@ -63,8 +63,8 @@ class Faults:
 
 
 def read_seconds(text: str) -> float:
-    """Return the seconds in `text`, which is a parameter of a request. Raises `ValueError` with the
-    reason if they are not accepted."""
+    """Return the seconds in `text`, which is a parameter of a request. Raises `ValueError` if
+    `text` is not a number from 0 to `LONGEST`."""
     try:
         seconds = float(text)
     except ValueError:

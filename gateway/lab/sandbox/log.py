@@ -48,7 +48,7 @@ class Log:
         return offset
 
     def evict_oldest(self) -> int:
-        """Evict the oldest entry. Return how many bytes it took."""
+        """Evict the oldest entry. Return how many bytes of memory it occupied."""
         cost = self._records.pop(self.first).cost
         self.first += 1
         self.bytes -= cost

@@ -73,7 +73,8 @@ def _name_or_error(session: BrokerSession, topic: str) -> FullTopicName | ErrorR
 
 
 def topics(session: BrokerSession, request: CommandGetTopicsOfNamespace, _: bytes) -> None:
-    """Send the names of all topics in a namespace. Clients apply their pattern themselves."""
+    """Send the names of a namespace's topics that fit the request's mode. Clients apply their
+    pattern themselves."""
     domains = {
         CommandGetTopicsOfNamespace.PERSISTENT: {"persistent"},
         CommandGetTopicsOfNamespace.NON_PERSISTENT: {"non-persistent"},

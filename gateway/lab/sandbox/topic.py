@@ -94,9 +94,9 @@ class Topic:
     # -- moves -----------------------------------------------------------------------------------
 
     def move(self, owner: int, ledger: int, url: str | None) -> None:
-        """Move the topic to another broker, and close all its producers and consumers. `ledger`:
-        the id of the next ledger. `url`: the new broker's URL, which clients get; None: clients get
-        none."""
+        """Move the topic to another broker, and close all its producers and consumers. `owner`: the
+        number of the new broker. `ledger`: the id of the next ledger. `url`: the new broker's URL,
+        which clients are sent; None: clients are sent no URL."""
         self.owner = owner
         self.log.begin_ledger(ledger)
         for producer in list(self.producers.values()):
@@ -107,7 +107,7 @@ class Topic:
 
 def close_consumers(subscription: Subscription, url: str | None = None) -> None:
     """Close all consumers of a subscription. `url`: the URL of the topic's new broker, which
-    clients get; None: clients get none."""
+    clients are sent; None: clients are sent no URL."""
     # Consumers that are closed next must not get the entries of the first.
     for consumer in list(subscription.consumers):
         consumer.permits = 0

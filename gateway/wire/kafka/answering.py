@@ -95,8 +95,8 @@ class Answering:
         self._commit: Commit | None = None  # the last one, until its response
 
     def commits(self, known: Api, head: Head, frame: bytes, request: Asked) -> None:
-        """Keep the offsets that a commit request has, until the broker has responded to the
-        request. Raises `PeerError` if the request is truncated."""
+        """Keep the offsets in a commit request until the broker has responded to the request.
+        Raises `PeerError` if the request is truncated."""
         self._forget_commit()
         commit = commit_of(known.request, head, frame, request)
         if self._client.quota.fits(commit.size):
@@ -104,7 +104,7 @@ class Answering:
             self._commit = commit
 
     def response(self, request: Asked, frame: bytes) -> bytes:
-        """Return the frame that the client is sent for a broker's response; the same object if
+        """Return the frame to send to the client in place of a broker's response; `frame` itself if
         nothing has to be changed. Raises `PeerError` if the response is truncated."""
         known = api(request.key)
         assert known is not None

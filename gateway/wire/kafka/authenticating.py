@@ -111,8 +111,9 @@ def mechanisms_of(listener: Listener) -> tuple[str, ...]:
 
 
 def identify(listener: Listener, origin: Origin) -> Identifying:
-    """Return the conversation that authenticates a client. Its result is the client, or why the
-    client is refused. Raises `PeerError` if the client violates the protocol."""
+    """Return the generator that authenticates a client: it yields steps such as `Receive`. Its
+    result is the authenticated client, or why it is refused. Raises `PeerError` if the client
+    violates the protocol."""
     stated = Stated()
     for _ in range(MOST_ROUNDS):
         seen = yield Peek(Peer.CLIENT, greeting.HEAD.size)
@@ -199,7 +200,7 @@ class _Talk:
         self._head = Head(SASL_AUTHENTICATE, 0, 0, None, -1)
 
     def token(self) -> Generator[Step, StepResult, bytes | Denial]:
-        """Receive the next token. Raises `PeerError` if another request comes."""
+        """Return the client's next SASL token. Raises `PeerError` if another request comes."""
         frame = yield Receive(Peer.CLIENT)
         if not isinstance(frame, bytes):
             assert isinstance(frame, Denial)
@@ -212,13 +213,14 @@ class _Talk:
         return handshake.token_of(self._head, frame)
 
     def response(self, data: bytes, lifetime_ms: int = 0) -> bytes:
-        """Return the response to the last token."""
+        """Return the response to the client's last SASL token."""
         if self._bare:
             return handshake.bare(data)
         return handshake.response(self._head, data, lifetime_ms)
 
     def failed(self) -> bytes:
-        """Return the response that refuses the client; no bytes if tokens are bare."""
+        """Return the response that refuses the client; no bytes if it sends tokens without
+        SaslAuthenticate requests."""
         return b"" if self._bare else handshake.failed(self._head)
 
 
@@ -264,9 +266,9 @@ def reach(
     shown: Credential | None = None,
 ) -> Generator[Step, StepResult, Reached | Denial]:
     """Dial the broker at `target` (None: any broker), and authenticate there by SASL. Return the
-    broker, or a denial if none is reached or the broker refuses. The broker is shown the client's
-    credential (`shown`) if the listener forwards credentials, and otherwise the gateway's.
-    `principal`: the client's name. Raises `PeerError` if the broker violates the protocol."""
+    broker, or a denial if none is reached or the broker refuses. The broker gets the credential
+    that `credential_of` returns. `principal`: the client's name. `shown`: the client's own
+    credential. Raises `PeerError` if the broker violates the protocol."""
     credential = credential_of(listener, principal, shown)
     if isinstance(credential, Denial):
         return credential
@@ -293,8 +295,9 @@ def reach(
 def credential_of(
     listener: Listener, principal: str | None, shown: Credential | None
 ) -> Credential | Denial:
-    """Return the credential that a broker is shown for a client, or a denial if there is none.
-    `principal`: the client's name. `shown`: the client's own credential."""
+    """Return the credential for a broker: in pass-through none, in verify-and-forward the client's
+    own (`shown`), otherwise the gateway's or the one configured for `principal`, the client's name.
+    Return a denial if it is missing."""
     match listener.settings.mode:
         case Mode.PASS_THROUGH:
             return _NO_CREDENTIAL

@@ -62,8 +62,8 @@ class Committed(NamedTuple):
 
 
 def commit_of(schema: Schema, head: Head, frame: bytes, request: Asked) -> Commit:
-    """Return the offsets in the frame of a commit request. `request`: the in-flight entry for it.
-    Raises `PeerError` if the frame is truncated."""
+    """Return the offsets in the frame of a commit request. `request`: the request's in-flight
+    entry. Raises `PeerError` if the frame is truncated."""
     flexible = head.version >= schema.flexible
     group = topic = b""
     partition = 0

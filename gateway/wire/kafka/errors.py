@@ -41,6 +41,5 @@ _OF_TOPICS = {
 
 def of_topic(refusal: Refusal, default: ErrorCode = ErrorCode.LEADER_NOT_AVAILABLE) -> ErrorCode:
     """Return the error code that a client receives for a refused topic. `default`: the code for
-    kinds of refusals that have no code of their own; if left out, a code after which clients retry.
-    """
+    refusals without a code of their own. After `LEADER_NOT_AVAILABLE` clients retry."""
     return _OF_TOPICS.get(refusal, default)

@@ -72,8 +72,8 @@ def names_ids(head: Head) -> bool:
 
 
 def replaced(frame: bytes, denied: Denied, substitutes: Substitutes, *, by_id: bool) -> bytes:
-    """Return a request with substitutes in place of denied topics, and without a fetch session that
-    belongs to another connection; the same object if nothing is denied."""
+    """Return a request with substitutes in place of denied topics, and without the session id if
+    `denied` has a session; `frame` itself if nothing is denied. `by_id`: topics are named by id."""
     if denied.session is None and not denied.topics:
         return frame
     changed = bytearray(frame)

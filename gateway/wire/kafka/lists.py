@@ -106,6 +106,6 @@ LISTS: Mapping[int, Mapping[str, Without]] = {
 
 
 def of_all(key: int) -> Iterator[str]:
-    """Yield the paths of the lists of an API that mean all topics when they are empty. `key`: the
-    API key."""
+    """Yield the paths of those lists in an API's request that mean all topics if they are empty or
+    null. `key`: the API key."""
     return (path for path, means in LISTS.get(key, {}).items() if means is Without.ALL)

@@ -163,9 +163,9 @@ def _pair(listener: Listener, client: Client, greeted: Greeting) -> Opening:
 
 
 def versions_for(listener: Listener, head: Head, frame: bytes) -> bytes:
-    """Return the frame that the client is sent for a broker's response to ApiVersions, and keep the
-    versions in it for later clients. `head`: the head of the client's request. Raises `PeerError`
-    if the response is truncated, or belongs to another request."""
+    """Return the response to a client's ApiVersions request, changed from `frame`, the broker's
+    response. Keep the broker's versions for later clients. `head`: the head of the client's
+    request. Raises `PeerError` if `frame` is truncated, or belongs to another request."""
     known = _api(API_VERSIONS)
     if correlation(frame) != head.correlation:
         raise PeerError("an answer to another request")

@@ -51,7 +51,7 @@ class Batches:
     def take(self, chunk: bytearray, at: int, end: int) -> int:
         """Count the batches in `chunk[at:end]`; return the offset up to which the bytes may be
         forwarded; see `stream.Run`. Raises `PeerError` if a batch states an impossible length or
-        count, or is truncated although batches must be whole."""
+        count, or if it is truncated and `whole` was set."""
         while at < end:
             if not self.skips:
                 at = self._run(chunk, at, end)
@@ -116,9 +116,9 @@ class Batches:
 
 
 def counted(frame: bytes, place: Place) -> tuple[int, int]:
-    """Return the size in bytes of the batches at a place of a frame, and the number of messages in
-    them. The batches have a compact length before them, as in flexible versions. Raises `PeerError`
-    if they are malformed."""
+    """Return the size in bytes of the batches in a field of a frame, and the number of messages in
+    them. `place`: where the field is; it begins with a compact length, as in flexible versions.
+    Raises `PeerError` if the batches are malformed."""
     length, at = read_unsigned(frame, place.start, place.end)
     batches = Batches(max(0, length - 1), whole=False)
     batches.take(bytearray(frame[at : place.end]), 0, batches.left)

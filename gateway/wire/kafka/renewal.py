@@ -57,9 +57,9 @@ class Renewal:
         return self._request(SASL_HANDSHAKE, HANDSHAKE_VERSION), data
 
     def answered(self, request: Asked, frame: bytes) -> tuple[Asked, bytes] | Denial | None:
-        """Take the broker's response (`frame`) to the last request. Return the next request to
-        send, as `begin` does; a denial if the broker does not accept the credential; or None if it
-        has accepted it."""
+        """Take the broker's response (`frame`) to the last request (`request`). Return the next
+        request to send, as `begin` does; a denial if the broker does not accept the credential;
+        None if the broker has accepted it."""
         if request.key == SASL_HANDSHAKE:
             if handshake.read_offer(request.version, frame).error:
                 return NO_MECHANISM

@@ -41,9 +41,9 @@ class Listed(NamedTuple):
 def restored(
     schema: Schema, version: int, frame: bytes, start: int, substitutes: Substitutes
 ) -> bytes:
-    """Return a response, whose body begins at `start`, with each substitute replaced by the topic
-    that it stands for, and with the error of the denial for that topic; the same object if the
-    response has no substitute. Raises `PeerError` if the response is truncated."""
+    """Return a response in which each substitute (the name that the broker got in place of a denied
+    topic) is replaced by the topic, with the error of its denial; `frame` itself if it has no
+    substitute. `start`: where the body begins. Raises `PeerError` if the response is truncated."""
     flexible = version >= schema.flexible
     changed: bytearray | None = None
     lists, _ = _lists(schema, version, frame, start)
@@ -83,8 +83,8 @@ def without(schema: Schema, version: int, frame: bytes, start: int, hidden: Hidd
 
 
 def topic_at(frame: bytes, place: Place, *, flexible: bool) -> bytes:
-    """Return the topic name or id at a place of a response; empty if it is null. `flexible`: the
-    response is of a flexible version."""
+    """Return the topic name or id that a response has in the field at `place`; empty if it is null.
+    `flexible`: the response is of a flexible version."""
     if place.name.endswith(_ID):
         return frame[place.start : place.end]
     return text_at(frame, place, flexible=flexible) or b""

@@ -201,7 +201,7 @@ class KafkaSession:
 
     @property
     def collected_bound(self) -> int:
-        """Return the most bytes that a stop frame may have, as it is collected whole in memory; see
+        """Return the size in bytes of the largest stop frame that may be collected in memory; see
         `contract.Session`."""
         return self._listener.settings.bounds.collected
 
@@ -411,7 +411,7 @@ class KafkaSession:
         return math.inf
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """Return `start`: this session queues no frame, so no other frame waits behind it. See
+        """Return `start`: this session queues no frame, so no frame waits behind another. See
         `contract.Holding`."""
         return start
 
@@ -670,9 +670,9 @@ class KafkaSession:
 
     def leave(self, now: float) -> Effects | None:
         """Take one step of moving the client to another gateway; see `contract.Session`. The first
-        step ends the forwarding of requests, and has a postponed request decided again, because it
-        may get a synthetic response. Later steps wait for the rest of a frame that is being
-        forwarded, and for the responses to in-flight requests."""
+        step ends the forwarding of requests, and gives a postponed request to `decide` again, which
+        may respond to it. Later steps wait for the rest of a frame that is being forwarded, and for
+        the responses to in-flight requests, except JoinGroup and SyncGroup."""
         if not self._is_leaving:
             self._is_leaving = True
             self._stop_requests()

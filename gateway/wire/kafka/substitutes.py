@@ -56,20 +56,20 @@ class Substitutes:
         return len(self._others)
 
     def name(self, topic: bytes, error: int) -> bytes:
-        """Return the substitute of a topic name. `error`: the error code of the denial, which the
-        response will have for the topic. Raises `PeerError` if the connection has too many
-        substitutes."""
+        """Return the name that stands for a denied topic's name in requests to brokers. `error`:
+        the error code that the gateway will put into the response for the topic. Raises `PeerError`
+        if the connection has too many substitutes."""
         return self._other(topic, error, by_id=False)
 
     def id(self, topic: bytes, error: int) -> bytes:
-        """Return the substitute of a topic id. `error`: the error code of the denial, which the
-        response will have for the topic. Raises `PeerError` if the connection has too many
-        substitutes."""
+        """Return the id that stands for a denied topic's id in requests to brokers. `error`: the
+        error code that the gateway will put into the response for the topic. Raises `PeerError` if
+        the connection has too many substitutes."""
         return self._other(topic, error, by_id=True)
 
     def original(self, other: bytes) -> Original | None:
-        """Return the topic for which a name or id stands, with the error of its denial; None if
-        `other` is not a substitute."""
+        """Return the denied topic's name or id for which `other` stands, with the error of the
+        denial; None if `other` is not a substitute."""
         return self._originals.get(other)
 
     def clear(self) -> None:

@@ -72,7 +72,7 @@ class Throttle:
 
     def waiting(self, noted: Mapping[Account, None]) -> list[Account]:
         """Return those of the `noted` accounts that still have no allowance, and forget the others.
-        `noted`: `produced` or `consumed`."""
+        `noted`: this object's `produced` or `consumed`."""
         waiting: list[Account] = []
         for account in list(noted):
             if account.held and not self._services.wants(account):

@@ -121,8 +121,8 @@ def plan(
 
 
 def text_at(frame: Frame, place: Place, *, flexible: bool) -> bytes | None:
-    """Return the text at a place; None if it is null. `flexible`: the message is of a flexible
-    version, whose lengths are compact."""
+    """Return the text of the field at a place; None if the field is null. `flexible`: the message
+    is of a flexible version, whose lengths are compact."""
     if flexible:
         length, at = read_unsigned(frame, place.start, place.end)
         return bytes(frame[at : place.end]) if length else None
@@ -188,8 +188,8 @@ def read_unsigned(frame: Frame, at: int, end: int) -> tuple[int, int]:
 
 
 def over_tags(frame: Frame, at: int, end: int) -> int:
-    """Return the offset behind a struct's tagged fields, if none of these fields is wanted. `at`:
-    the offset where they begin. Raises `PeerError` if they are truncated."""
+    """Skip a struct's tagged fields, none of which is wanted, and return the offset behind them.
+    `at`: the offset where they begin. Raises `PeerError` if they are truncated."""
     count, at = read_unsigned(frame, at, end)
     if count > end - at:
         raise PeerError(f"{count} tagged fields in a frame that is too short for them")

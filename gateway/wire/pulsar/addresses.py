@@ -49,7 +49,8 @@ class AddressRewriter:
     brokers_tls: bool = False
 
     def of_broker(self, plain: str | bytes, with_tls: str | bytes) -> str | bytes:
-        """Return the URL to which the gateway connects, of the two URLs that a broker states."""
+        """Return a broker's URL to which the gateway connects: of both, the one that
+        `brokers_tls` prefers, unless it is empty."""
         return choose(plain, with_tls, tls=self.brokers_tls)
 
     def advertised_url(self, url: str | bytes) -> str | Denial:

@@ -55,8 +55,8 @@ def challenged(listener: ListenerContext, client: Client) -> Effects:
 
 def ask(listener: ListenerContext, client: Client) -> Effects:
     """Return the effects that send a client an AUTH_CHALLENGE, which asks for a newer credential
-    than the verified one. There are no effects if the client does not support AUTH_CHALLENGE, has
-    authenticated by its TLS certificate, or is not verified by the gateway alone."""
+    than the verified one. There are no effects if the client does not support AUTH_CHALLENGE or has
+    authenticated by its TLS certificate, or in modes other than *verify*."""
     can_answer = client.connect.feature_flags.supports_auth_refresh
     if listener.mode is not Mode.VERIFY or client.credential.method == "tls" or not can_answer:
         return ()
@@ -68,8 +68,9 @@ def ask(listener: ListenerContext, client: Client) -> Effects:
 def responded(
     listener: ListenerContext, client: Client, command: BaseCommand, frame: bytes, now: float
 ) -> Effects:
-    """Return what to do with the client's AUTH_RESPONSE. Later broker connections for this client
-    use the credential in it. If the credential is denied, the pair ends."""
+    """Return what to do with the client's AUTH_RESPONSE. If its credential is denied, the pair
+    ends. Where brokers get the client's credential, later broker connections for this client use
+    the new one."""
     verifies = listener.mode is Mode.VERIFY
     if verifies and not client.challenged:
         return DROP

@@ -87,7 +87,8 @@ class LateReceipts:
 
     def begin(self, handle: Handle, close: bytes, now: float) -> Later:
         """Begin to wait for the receipts of a producer that the broker closed. Return the effect
-        that checks later whether they have come. `close`: the frame that will tell the client."""
+        that checks later whether they have come. `close`: the frame that will tell the client of
+        the close."""
         return self._look_later(handle, close, now + FIRST, now + LATEST)
 
     def _look_later(self, handle: Handle, close: bytes, when: float, until: float) -> Later:
@@ -103,8 +104,8 @@ class LateReceipts:
         return self._tell(handle)
 
     def complete(self) -> list[Handle]:
-        """Check the next `LOOKS` of the producers that wait for receipts. Return those whose
-        receipts have all come."""
+        """Check the next producers that wait for receipts, at most `LOOKS`. Return the producers
+        whose receipts have all come."""
         finished = []
         for handle in tuple(islice(self._closed, LOOKS)):
             if handle.unanswered:

@@ -66,8 +66,8 @@ NO_ROOM = Denial(Refusal.TOO_MANY, "this gateway has no memory left for more")
 
 
 def text(value: str | bytes) -> str:
-    """Return a text field of a client's command. Raises `PeerError` if the text is not UTF-8, for
-    which protobuf returns bytes."""
+    """Return a text field of a client's command. Raises `PeerError` if protobuf has returned the
+    field as bytes, because it is not UTF-8."""
     if isinstance(value, bytes):
         raise PeerError("a text that is not UTF-8")
     return value
@@ -88,12 +88,12 @@ def decode(frame: bytes, most_fields: int = MOST_FIELDS) -> BaseCommand:
 
 
 def as_read(command: BaseCommand, frame: bytes) -> bytes:
-    """Return a frame with its decoded command encoded anew, and with its payload. This is forwarded
-    in place of the peer's frame.
+    """Return a frame with its decoded command encoded anew, and with its payload. The returned
+    frame is forwarded in place of the peer's frame.
 
     Two decoders may read the peer's encoding differently (repeated fields, nested lengths that run
-    out, numbers that are too long), but not the new encoding. If both are equal, as with nearly all
-    peers, `frame` itself is returned.
+    out, numbers that are too long), but not the new encoding. If the new encoding equals the
+    peer's, as with nearly all peers, `frame` itself is returned.
     """
     _, size = HEAD.unpack_from(frame)
     body = command.SerializePartialToString()
@@ -138,8 +138,8 @@ def refused(action: Action, id: int, request_id: int, denial: Denial) -> Effects
 
 
 def close_command(action: Action, id: int, request_id: int = NO_REQUEST) -> BaseCommand:
-    """Return a CLOSE_PRODUCER or CLOSE_CONSUMER, as either side sends it. `id`: the id of the
-    producer or consumer."""
+    """Return a CLOSE_PRODUCER or CLOSE_CONSUMER. `id`: the id of the producer or consumer.
+    `request_id`: needed if the broker has to respond to the close."""
     if action is Action.PRODUCE:
         command = BaseCommand(type=BaseCommand.CLOSE_PRODUCER)
         command.close_producer.producer_id = id

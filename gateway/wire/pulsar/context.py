@@ -67,8 +67,8 @@ class ListenerContext(EntrySettings):
 
     @classmethod
     def of(cls, settings: EntrySettings, commands: Commands) -> Self:
-        """Make the context of a listener from the settings of its entry and the table of
-        commands."""
+        """Return the context of a listener. `settings`: the listener's settings that all protocols
+        have. `commands`: the decision for each command."""
         values = {each.name: getattr(settings, each.name) for each in fields(EntrySettings)}
         values["bounds"] = Bounds(**asdict(settings.bounds))
         return cls(commands=commands, **values)
@@ -189,7 +189,7 @@ class Client:
         return self.subject.about(name, subscription)
 
     def show(self, credential: Credential) -> bool:
-        """Keep a newer credential, to show it on later broker connections for this client. Return
+        """Keep the client's newer credential, to present it on later connections to brokers. Return
         False if the memory budget has too few free bytes."""
         before = self.size
         connect = self.connect

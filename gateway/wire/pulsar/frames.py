@@ -159,9 +159,9 @@ _TAGS = tuple(tag_of(kind) for kind in range(LAST_TYPE_OF_ONE_BYTE + 1))
 
 
 def find_body(chunk: bytes | bytearray, command: int, end: int, command_end: int) -> int:
-    """Return the offset in `chunk` at which the fields of a command begin, if the command is
-    canonical and its type has one byte. Return 0 if it is not canonical, and -1 if too few bytes
-    have come to tell.
+    """Return the offset in `chunk` at which the fields of a canonical command begin; 0 if the
+    command is not canonical; -1 if too few bytes have come to tell. The command's type must have
+    one byte.
 
     `command`, `command_end`: offsets at which the command begins and ends. `end`: offset up to
     which bytes have come.

@@ -77,8 +77,8 @@ class Handle:
         self.close = b""
 
     def follow(self, event: Event) -> bool:
-        """Change the state as an event demands. Return False, and keep the state, if the event
-        changes nothing in this state."""
+        """Move to the state that follows the current state after `event`, and return True. If no
+        state follows, keep the current state, and return False."""
         following = NEXT[event].get(self.state)
         if following is None:
             return False
@@ -167,8 +167,7 @@ class Handles:
 
     @property
     def are_left(self) -> bool:
-        """Return whether this pair has no producers and consumers any more, abandoned ones not
-        counted."""
+        """Return whether this pair has no producers and consumers, or only abandoned ones."""
         return all(handle.state is State.ABANDONED for handle in self)
 
     def table(self, action: Action) -> IdTable[Handle]:
@@ -221,11 +220,11 @@ class Handles:
         return [self._awaited[own].request_id for own in handle.requests]
 
     def answered(self, own: int, *, more: bool = False) -> Awaited | None:
-        """Return the in-flight request to which the broker responds; None if no request with this
-        id is in flight.
+        """Return the in-flight request to which the broker has responded, and forget the request;
+        None if no request with this id is in flight.
 
-        `own`: the request's id at the broker. `more`: another response to the same request will
-        follow.
+        `own`: the request's id at the broker. `more`: another response will follow, so keep the
+        request.
         """
         awaited = self._awaited.get(own)
         if awaited is not None and not more:
@@ -260,8 +259,9 @@ class Handles:
             self._orphans.popitem(last=False)
 
     def keep(self, handle: Handle, requests: Iterable[int]) -> None:
-        """Wait only for the responses to `requests` about this producer or consumer. Responses to
-        its other requests are still forwarded to the client, and change nothing else."""
+        """Of this producer's or consumer's in-flight requests, keep only `requests` (ids at the
+        broker). Responses to the others are still forwarded to the client, and change nothing
+        else."""
         kept = {own: self._awaited.pop(own) for own in requests}
         handle.requests = tuple(own for own in handle.requests if own not in kept)
         self._forget(handle)

@@ -101,7 +101,7 @@ class Lookups:
 
     def answered(self, command: BaseCommand, now: float) -> Effects:
         """Return what to do with the broker's LOOKUP_RESPONSE: forward it with addresses rewritten,
-        or follow its redirect in a job."""
+        or start a job that follows its redirect."""
         lookup = self._forget(self._in_flight, command.lookupTopicResponse.request_id)
         hop = next_hop(command.lookupTopicResponse, tls=self._listener.brokers_tls)
         if hop is None or lookup is None:

@@ -107,9 +107,9 @@ def walk_fields(
     """Walk over the protobuf fields at `chunk[at:end]`, and look for numbers with the tag `wanted`.
 
     Return the offset at which the walk ended, and the last such number; `value` if there is none.
-    The walk ends at `end`; at the begin of a field whose head is truncated (at most 20 bytes before
-    `end`); beyond `end` if a field's content is truncated; at `NOWHERE` if the bytes are not
-    protobuf. Flat on purpose.
+    The walk ends at `end`; or at the start of a field whose head is truncated (at most 20 bytes
+    before `end`); or beyond `end` if a field's content is truncated; or at or beyond `NOWHERE` if
+    the bytes are not protobuf. The loop calls few functions, for speed.
     """
     while at < end:
         begin = at
@@ -217,8 +217,8 @@ class EntryWalk:
     def feed(
         self, chunk: bytes | bytearray, start: int, end: int
     ) -> EntryWalk | MetadataWalk | None:
-        """Read the next piece of the frame, `chunk[start:end]`. Return the walk to which the piece
-        after it belongs; None if the metadata has ended."""
+        """Read the next piece of the frame, `chunk[start:end]`. Return the walk that must read the
+        piece after it; None if the metadata has ended."""
         skipped = min(self._skip, end - start)
         self._skip -= skipped
         start += skipped

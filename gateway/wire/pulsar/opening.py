@@ -72,7 +72,7 @@ _OF_PROXIES = frozenset(
 
 
 def open_pair(listener: ListenerContext, origin: Origin) -> Opening:
-    """Return the conversation that opens one client connection, from its CONNECT to the pair."""
+    """Return a generator of the steps that open one client connection, from CONNECT to the pair."""
     frame = yield Receive(Peer.CLIENT)
     if not isinstance(frame, bytes):
         return _silent(frame)

@@ -188,7 +188,7 @@ class ConsumerPermits:
         return not self.account.messages and self.passed >= 0
 
     def want(self, permits: int) -> None:
-        """Add the permits of a client's FLOW to those that wait here."""
+        """Add the permits of a client's FLOW to the permits that are not forwarded yet."""
         self.wanted += permits
         self.queue = max(self.queue, permits)
 
@@ -237,8 +237,8 @@ class ConsumerPermits:
 
     @property
     def can_doubt(self) -> bool:
-        """Return whether permits wait here while the broker may have none left, although by the
-        gateway's count it has some."""
+        """Return whether permits wait here while the broker may have none left, although the
+        broker has some by the gateway's count."""
         if not self.wanted or self.parked or not self.account.messages or self.outstanding <= 0:
             return False
         return self._uncounted > 0 or self.probed < self.queue // 2
@@ -340,9 +340,9 @@ class Permits:
         return (*passed, *more, Attend())
 
     def delivered(self, now: float) -> Effects | None:
-        """Return the effects after messages were delivered or allowance was granted: permits that
-        may now be forwarded to the broker, and a pause of reading from the broker. None: no
-        consumer waits for either event."""
+        """Return the effects after messages were delivered or allowance was granted: FLOWs with the
+        permits that may now go to the broker, and pauses of reading from the broker. None: no
+        consumer needs a call after these events."""
         stopped = self._look_at_watched(now) if self._watched else ()
         if not self._waiting:
             return stopped if self._watched else None

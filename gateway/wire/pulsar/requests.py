@@ -68,10 +68,10 @@ def check_names(names: tuple[str, ...], longest: int) -> Denial | None:
 def refuse(
     kind: int, request: ClientRequest, denial: Denial, services: Services, *, by_error: bool = False
 ) -> Effects:
-    """Return the effects that refuse a request by the response that a broker would send to refuse
-    it.
+    """Return the effects that refuse a request: it is dropped, and the client gets the response by
+    which a broker would refuse it.
 
-    `by_error`: a lookup is refused with ERROR, not with LOOKUP_RESPONSE.
+    `by_error`: this response is an ERROR for a LOOKUP or PARTITIONED_METADATA too.
     """
     if kind == Kind.LOOKUP:
         services.looked_up(LookupOutcome.REFUSED)

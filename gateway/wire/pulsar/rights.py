@@ -83,7 +83,7 @@ MOST_NAMED = 100
 
 
 def needs(kind: int) -> Iterator[Need]:
-    """Yield what a command of this type needs; nothing if the command needs no right."""
+    """Yield each right that a client's command of this type needs; nothing if it needs none."""
     for known in (NEEDS, ALSO):
         if kind in known:
             yield known[kind]
@@ -188,8 +188,8 @@ _COPIED = ("request_id", "session_id", "txnid_least_bits", "txnid_most_bits")
 
 
 def response(kind: int, command: BaseCommand, denial: Denial) -> Effects:
-    """Return the effects that refuse a request by the response that a broker would send to refuse
-    it. `kind`: the request's type, one of `NEEDS`."""
+    """Return the effects that refuse a request: it is dropped, and the client gets the error
+    response that a broker would send. `kind`: the request's type, one of `NEEDS`."""
     request = getattr(command, NEEDS[kind].field)
     own = _ANSWERS.get(kind)
     if own is None:

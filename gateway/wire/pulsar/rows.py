@@ -65,7 +65,7 @@ class Commands:
         }
 
     def that_stop(self, stops: Stops) -> Mapping[Direction, frozenset[Kind]]:
-        """Return the command types, by direction, whose rows have this value of `stops`."""
+        """Return, by direction, the command types whose `Row.stops` has this value."""
         return {
             direction: frozenset(row.kind for row in rows.values() if row.stops is stops)
             for direction, rows in self.rows.items()
@@ -74,8 +74,8 @@ class Commands:
     def actions(
         self, direction: Direction, *, unknown_pass: bool, limited: bool
     ) -> tuple[int, ...]:
-        """Return the scanner's action for each command type in a direction (see `frames.actions`).
-        All pairs share the returned tuples."""
+        """Return the scanner's action for each command type in a direction, as `frames.actions`
+        does. `unknown_pass`: let unknown types pass. `limited`: rules may limit clients."""
         return self._actions[direction, unknown_pass, limited]
 
     def _for_scanner(

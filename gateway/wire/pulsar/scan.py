@@ -685,8 +685,8 @@ def _refuse(kind: Kind, size: int) -> NoReturn:
 
 
 def id_of(chunk: bytearray, command: int, end: int) -> int:
-    """Return the number in field 1 of a whole command, which is the id of its producer or consumer;
-    -1 if the command has no such field.
+    """Return the number in field 1 of the whole command at `chunk[command:end]`, which is the id of
+    the command's producer or consumer; -1 if the command has no such field.
 
     Raises `PeerError` if the command is not canonical.
     """

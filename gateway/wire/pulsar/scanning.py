@@ -60,7 +60,7 @@ Scanners = tuple[ProducerScanner, ConsumerScanner]
 
 def load(*, verify: bool) -> None:
     """Import the modules that `scanners` needs, before the first connection: an import later would
-    fail if a connection has taken the process's last file descriptor."""
+    fail if a connection has taken the process's last file descriptor. `verify`: see `scanners`."""
     if verify:
         import gateway.wire.pulsar.checksums  # noqa: F401
 
@@ -76,9 +76,9 @@ def scanners(
     """Return the scanners of a new connection.
 
     `actions`: the action for each command type, by direction. `unknown`: the account that counts
-    MESSAGEs of consumers that are not open. `command_bound`: most bytes of a command. `checks`:
-    compares the counts of SENDs if a rule limits messages. `verify`: verify the checksums of
-    messages.
+    MESSAGEs of consumers that are not open. `command_bound`: the most bytes of a command. `checks`:
+    compares the message counts that SENDs state with the real ones; None: they are not compared.
+    `verify`: verify the checksums of messages.
     """
     to_broker, to_client = actions
     if COMPILED and not verify:

@@ -395,7 +395,7 @@ class PulsarSession:
     def end_transaction(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Forward the client's END_TXN, and do not let the client be moved to another gateway
         before the response: a client that lost the response would repeat the request, and be
-        refused. When all producers and consumers have left already, END_TXN is dropped."""
+        refused. When all producers and consumers have been moved, END_TXN is dropped."""
         if self.incarnations.have_left:
             return DROP
         self._ending += 1

@@ -36,8 +36,8 @@ times within the 30 s that clients wait."""
 
 
 def is_far_beyond(account: Account) -> bool:
-    """Return whether a consumer has got more than its allowance, by more than a usual message or
-    batch."""
+    """Return whether a consumer exceeds its allowance by more than `FAR_BYTES` or
+    `FAR_MESSAGES`."""
     return (
         account.bytes > account.bytes_ceiling + FAR_BYTES
         or account.messages > account.messages_ceiling + FAR_MESSAGES
@@ -57,7 +57,7 @@ class Throttle:
     def ask(self, account: Account, throttled_at: int, now: float) -> Effects:
         """Return the effects that pause reading from the broker, because a consumer has got far
         more than its allowance. There are no effects while an earlier pause lasts, if the consumer
-        has got nothing since its last pause, or if its limits have room for more.
+        has got nothing since its last pause, or if its limits allow it more now.
 
         `throttled_at`: how many bytes the consumer had got at its last pause.
         """

@@ -28,6 +28,6 @@ def write(address: Address, *, tls: bool) -> str:
 
 
 def choose(plain: str | bytes, with_tls: str | bytes, *, tls: bool) -> str | bytes:
-    """Return the URL without TLS or the URL with TLS of a broker; either may be empty. `tls`: the
-    URL with TLS is preferred."""
+    """Return one of a broker's two URLs, without and with TLS: with `tls` the one with TLS,
+    otherwise the one without. If the preferred URL is empty, return the other."""
     return (with_tls or plain) if tls else (plain or with_tls)

@@ -24,8 +24,8 @@ class WaitingFrames:
         return self._number
 
     def fits(self, frame: bytes) -> bool:
-        """Return whether this frame may wait too. A frame that waits alone may have any size that
-        the memory budget allows."""
+        """Return whether the pair's bounds and the memory budget permit this frame to wait. For a
+        frame that waits alone, only the memory budget bounds the size."""
         bounds = self._listener.bounds
         much = self._bytes + len(frame) > bounds.delayed_bytes
         if self._number >= bounds.delayed or (self._number > 0 and much):
@@ -33,18 +33,18 @@ class WaitingFrames:
         return self._client.quota.fits(ENTRY + len(frame))
 
     def take(self, frame: bytes) -> None:
-        """Count a frame that begins to wait to be decided."""
+        """Add to the counts a frame that now waits for a decision."""
         self._number += 1
         self._bytes += len(frame)
         self._client.quota.take(ENTRY + len(frame))
 
     def give_back(self, frame: bytes) -> None:
-        """Count a frame no longer, because it has been decided."""
+        """Subtract from the counts a frame that has been decided."""
         self._number -= 1
         self._bytes -= len(frame)
         self._client.quota.give_back(ENTRY + len(frame))
 
     def clear(self) -> None:
-        """Count no frame any more, because the pair has ended. The frames' bytes still count in the
+        """Set the counts to 0, because the pair has ended. The frames' bytes still count in the
         memory budget until `Client.leave` gives back all bytes of the connection."""
         self._number = self._bytes = 0

@@ -51,8 +51,8 @@ def broker_text(id: int, address: Address) -> str:
 
 def subscribed(text: str, towards: Towards) -> str:
     """Return the text `consumer@group#id:host:port#topic:partition` with another address in place
-    of `host:port`. `towards`: returns this address. Raises `PeerError` if the text is not of this
-    form."""
+    of `host:port`. `towards`: returns the other address; None: `host:port` stays. Raises
+    `PeerError` if the text is not of this form."""
     consumer, _, rest = text.partition("#")
     place, mark, partition = rest.partition("#")
     if not mark:
@@ -62,7 +62,8 @@ def subscribed(text: str, towards: Towards) -> str:
 
 def partition(text: str, towards: Towards) -> str:
     """Return the text `id:host:port#topic:partition` with another address in place of `host:port`.
-    `towards`: returns this address. Raises `PeerError` if the text is not of this form."""
+    `towards`: returns the other address; None: `host:port` stays. Raises `PeerError` if the text is
+    not of this form."""
     place, mark, rest = text.partition("#")
     if not mark:
         raise PeerError("a partition without a topic")
@@ -81,8 +82,8 @@ def topic_of(text: str) -> tuple[str, int]:
 
 def failure(text: str, towards: Towards) -> str:
     """Return the text `error:id:host:port#topic:partition` with another address in place of
-    `host:port`. `towards`: returns this address. Raises `PeerError` if the text is not of this
-    form."""
+    `host:port`. `towards`: returns the other address; None: `host:port` stays. Raises `PeerError`
+    if the text is not of this form."""
     error, _, rest = text.partition(":")
     return f"{error}:{partition(rest, towards)}"
 

@@ -52,8 +52,8 @@ def overflowed() -> bytes:
 
 def unknown(number: int, denial: Denial | None, *, signed: bool) -> bytes:
     """Return the encoded reply to a client that is not authenticated. `number`: the number of the
-    method that it called. `denial`: why its credential is wrong; None if it has shown no
-    credential. `signed`: the client has shown a signature."""
+    method that it called. `denial`: why its credential is wrong; None if it presented no
+    credential. `signed`: the client presented a signature."""
     method = METHODS[number]
     if number in _UNSIGNED and not signed:
         return _asked_to_sign(method)

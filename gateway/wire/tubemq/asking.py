@@ -45,8 +45,8 @@ class Role(Enum):
 
 
 def role() -> Generator[Step, StepResult, Role | Denial]:
-    """Ask the dialled server for its role, and return the role; a denial if the server does not
-    reply. Raises `PeerError` if the reply is malformed."""
+    """Return whether the dialled server is the active master, a standby, or no master; a denial if
+    the server does not reply. Raises `PeerError` if the reply is malformed."""
     closed = yield from _ask(methods.END_PRODUCER, master.CloseRequestP2M(clientId=_OWN))
     if isinstance(closed, Denial):
         return closed
@@ -64,9 +64,9 @@ class Cluster(NamedTuple):
 
 
 def find_brokers(*, tls: bool) -> Generator[Step, StepResult, Cluster]:
-    """Return the brokers that the dialled master lists; no brokers if it does not reply. The master
-    must be the active one. `tls`: a broker with a blank port has the TLS port, not the plain one.
-    Raises `PeerError` if the reply is malformed."""
+    """Return the brokers that the dialled master lists; no brokers if it does not reply, or is not
+    the active master. `tls`: a blank port in the list means the default TLS port, not the plain
+    one. Raises `PeerError` if the reply is malformed."""
     request = master.RegisterRequestP2M(clientId=_OWN, brokerCheckSum=_NO_STAMP, hostName=_OWN)
     data = yield from _ask(methods.REGISTER_PRODUCER, request)
     if not isinstance(data, bytes):

@@ -21,7 +21,7 @@ class Assembly:
 
     def take(self, blocks: bytes, missing: int) -> Frame | None:
         """Add the blocks at which the scanner has halted; return the frame if it is whole now, else
-        None. `missing`: the number of its blocks that have not arrived. Raises `PeerError` if the
+        None. `missing`: how many blocks of the frame have not arrived. Raises `PeerError` if the
         frame is too large, or the memory quota has no room for it."""
         if not missing and not self._kept:
             return whole(blocks)

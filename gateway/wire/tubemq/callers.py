@@ -72,7 +72,8 @@ class Callers:
 
     def find(self, number: int, message: Any, now: float) -> Asking | Denial | None:
         """Return the client of a request; a denial if the request's credential is wrong; None if
-        the request has none. `number`: the number of the method that the client calls."""
+        the request has no credential, or no registration if it needs one. `number`: the number of
+        the method that the client calls."""
         if number in (methods.GET_MESSAGES, methods.COMMIT):
             subject = self._registrations.get(registration_of(message))
             return None if subject is None else Asking(subject)
@@ -88,8 +89,8 @@ class Callers:
         return Asking(outcome, credential)
 
     def tokens(self, asking: Asking, client: str) -> Tokens | None:
-        """Return the tokens to add to the master's reply to a client, and keep them; None if the
-        client is given no tokens. `client`: the client id."""
+        """Return new tokens, to be added to the master's reply to a client, and remember them; None
+        if this client gets no tokens. `client`: the client id."""
         if asking.credential is None:
             return None
         tokens = self._services.tokens(asking.credential, client)
@@ -99,7 +100,7 @@ class Callers:
 
     def note(self, number: int, message: Any, subject: Subject) -> Denial | None:
         """Remember the partitions for which a consumer registers, or which it reports in a
-        heartbeat. Return a denial if there is no room for another registration; else None.
+        heartbeat. Return a denial if no memory is left for another registration; else None.
         `number`: the number of the method. Raises `PeerError` if a partition is malformed."""
         if number == methods.REGISTER_PARTITION:
             return self._registered(message, subject)
@@ -148,7 +149,7 @@ class Callers:
 
 
 def registration_of(message: Any) -> Registration:
-    """Return the registration that a message makes, or that a request for messages needs."""
+    """Return the registration (client, group, topic, partition) that a message names."""
     return message.clientId, message.groupName, message.topicName, message.partitionId
 
 

@@ -81,8 +81,8 @@ def content(envelope: bytes) -> tuple[int, bytes] | None:
 
 
 def body_at(envelope: bytes) -> int | None:
-    """Return the offset at which the length of the third message begins; None if the lengths of the
-    first two messages cannot be read."""
+    """Return the offset in an envelope at which the length of the third message, the body, begins;
+    None if the lengths of the first two messages cannot be read."""
     at = 0
     for _ in range(2):
         length = varint_at(envelope, at)

@@ -51,9 +51,10 @@ def head(chunk: bytes | bytearray, at: int = 0) -> Head:
 
 
 def length(chunk: bytes | bytearray) -> int:
-    """Return the length of the frame at the beginning of the chunk; 0 if the frame's head has not
-    arrived whole. If the length of a block is not in the chunk yet, return a lower bound, which is
-    beyond the end of the chunk. Raises `PeerError` if no frame begins there."""
+    """Return the length of the frame at the beginning of the chunk; 0 if the frame's head and first
+    length field have not arrived whole. If the length of a later block is not in the chunk yet,
+    return a lower bound, which is beyond the end of the chunk. Raises `PeerError` if no frame
+    begins there."""
     if len(chunk) < HEAD.size + SIZE.size:
         return 0
     at = HEAD.size

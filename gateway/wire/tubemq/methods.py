@@ -91,7 +91,7 @@ OF_BROKER = frozenset(number for number, method in METHODS.items() if not method
 
 
 def name_of(method: int) -> str:
-    """Return the name of a method for logs and errors. The name of an unknown method has its
-    number."""
+    """Return the name of a method for logs and errors; `method 99` if no method has the number
+    99."""
     known = METHODS.get(method)
     return f"method {method}" if known is None else known.name

@@ -33,8 +33,8 @@ _TRIMMED = "".join(map(chr, range(0x21)))
 
 
 def is_trimmed(name: str) -> bool:
-    """Return whether servers read the name of a group or client unchanged: it has none of the
-    characters that servers trim from the ends of names."""
+    """Return whether servers read the name of a group or client unchanged: it neither begins nor
+    ends with a character that servers trim."""
     return name == name.strip(_TRIMMED)
 
 

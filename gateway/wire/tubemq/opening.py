@@ -49,7 +49,7 @@ MOST_MASTERS = 5
 
 
 def open_pair(listener: Listener, origin: Origin) -> Opening:
-    """Return the opening conversation of one client connection."""
+    """Return the steps that open a pair for one client connection."""
     settings = listener.settings
     caller = settings.services.complete(Caller("tubemq", None, None, origin.id, origin.host))
     known = _known(settings, origin)

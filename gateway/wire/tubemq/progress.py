@@ -40,9 +40,9 @@ class Partition(NamedTuple):
 
 
 def partition_of(message: Any, node: int) -> Partition | None:
-    """Return the partition of a request whose method is in `TOLD_BY`. `node`: the id of the broker
-    to which the request is sent. None: the topic or the partition number is invalid, or the
-    consumer leaves the partition by this request."""
+    """Return the partition in `message`, a request whose method is in `TOLD_BY`; None if the topic
+    or the partition number is invalid, or if the consumer leaves the partition by this request.
+    `node`: the id of the broker to which the request is sent."""
     topic = read_topic(message.topicName)
     if topic is None or not 0 <= message.partitionId < _OF_BROKER:
         return None

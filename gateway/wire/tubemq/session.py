@@ -164,13 +164,14 @@ class TubeSession:
 
     @property
     def collected_bound(self) -> int:
-        """Return the most bytes that a stop frame may have, as it is collected in memory; see
+        """Return the size in bytes of the largest stop frame that may be collected in memory; see
         `contract.Session`."""
         return self._settings.bounds.all_collected
 
     def opened(self, now: float) -> Effects:
-        """Return the first effects of the pair: a timer that ends it if no request authenticates a
-        client, or the time at which the client's certificate expires; see `contract.Session`."""
+        """Return the first effects of the pair: a timer that ends the pair if no request
+        authenticates a client in time, or when the client's certificate expires; see
+        `contract.Session`."""
         principal = self._client.principal
         if principal is None:
             return () if self._callers is None else (Later(now + PROVEN_WITHIN, self._unproven),)
@@ -472,8 +473,8 @@ class TubeSession:
     # -- ends --------------------------------------------------------------------------------
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
-        """Close the account of a producer or consumer that rules no longer allow, authorize its
-        waiting messages again, and return the effects; see `contract.Session`."""
+        """Close the account of a producer or consumer that rules no longer allow, authorize the
+        account's waiting messages again, and return the effects; see `contract.Session`."""
         self._requests.forget()
         waiting = self._waiting.take_all(account)
         self._judge.withdraw(account)

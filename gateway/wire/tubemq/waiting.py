@@ -53,8 +53,9 @@ class Waiting:
         return tuple(self._queues)
 
     def put(self, account: Account, frame: Frame, until: float) -> bool:
-        """Make a message wait until a time at most, and return True. Return False, and do not keep
-        the message, if there is no room for it, or if the account's rule does not let it wait."""
+        """Queue a message of an account until the time `until` at most, and return True. Return
+        False, and do not keep the message, if the memory or the connection's bound is used up, or
+        if the account's rule lets no more messages wait."""
         size, patience = len(frame.data), account.patience
         queue = self._queues.get(account, ())
         if self.number >= MOST or not self._quota.fits(2 * size):

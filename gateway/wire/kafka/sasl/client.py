@@ -33,10 +33,10 @@ Proving = Generator[bytes, bytes, None]
 
 
 def chosen(credential: Credential, offered: Collection[str], *, plainly: bool) -> str | None:
-    """Return the mechanism by which to show a credential to a broker; None if the broker supports
-    no suitable mechanism. `offered`: the mechanisms that the broker supports. `plainly`: the broker
-    may be shown the password itself. As the broker says what it supports, set this only for brokers
-    that TLS has identified, or that an operator trusts."""
+    """Return the SASL mechanism by which to present a credential to a broker; None if the broker
+    supports no suitable one. `offered`: the mechanisms that the broker supports. `plainly`: whether
+    the broker may get the password itself. A false broker could offer PLAIN alone, so set this only
+    for brokers that TLS has identified, or that an operator trusts."""
     able = SHOWN_BY.get(credential.method, ())
     fit = (
         mechanism
@@ -52,10 +52,10 @@ def client(
     extensions: Mapping[str, str] | None = None,
     nonce: str | None = None,
 ) -> Proving:
-    """Return the generator (see this module) that shows a credential to a broker, by a mechanism
-    that `chosen` has returned. The generator raises `PeerError` if the broker deviates from the
-    mechanism. `extensions`: those that a client sent with its token, if the gateway forwards this
-    token. `nonce`: the gateway's nonce; None: a new random one."""
+    """Return a generator (see this module) of the tokens that present a credential to a broker, by
+    a mechanism that `chosen` has returned. It raises `PeerError` if the broker deviates from the
+    mechanism. `extensions`: the SASL extensions that a client sent with its token, if the gateway
+    forwards this token. `nonce`: the gateway's nonce; None: a new random one."""
     if mechanism == bearer.MECHANISM:
         return _bearer(credential.data, extensions or {})
     user, _, password = credential.data.partition(b":")

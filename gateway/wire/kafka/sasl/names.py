@@ -12,10 +12,10 @@ It is an atomic group, because CPython before 3.11.5 matches a group with `++` w
 
 
 def written(name: str) -> str:
-    """Return the encoded form of a name. The encoded form has no commas."""
+    """Return a user name in the encoded form of SASL tokens, which has no commas."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def read(text: str) -> str:
-    """Return the name that an encoded form stands for. The form must match `NAME`."""
+    """Return the user name whose encoded form is `text`. The text must match `NAME`."""
     return text.replace("=2C", ",").replace("=3D", "=")

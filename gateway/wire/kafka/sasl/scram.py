@@ -186,7 +186,7 @@ def proof(
 
 def check_signature(response: bytes, expected: bytes) -> None:
     """Raise `PeerError` if the broker's last message does not have the expected signature, which
-    only a broker that knows the user can make."""
+    only a broker that has the user's keys can make."""
     match = _matched(_SERVER_FINAL, response)
     signature = None if match is None else _decoded(match["signature"])
     if signature is None or not hmac.compare_digest(signature, expected):
