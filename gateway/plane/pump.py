@@ -89,9 +89,9 @@ class PumpHost(Protocol):
         """Queue whole frames until this account has allowance again."""
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """Return how far, from `start` on, whole frames in `chunk[start:end]` must wait for the
-        allowance of this account too: the index behind the last such frame; `start` if there are
-        none."""
+        """Return the offset behind the whole frames of this account at the begin of
+        `chunk[start:end]`, which must wait because the account has no allowance; `start` if there
+        are none."""
 
     def attend(self, now: float) -> None:
         """Ask the session for further effects, after bytes were sent to the client or an account
@@ -536,8 +536,8 @@ class Pump(Mover):
     # -- the gateway's own frames ------------------------------------------------------------
 
     def send(self, frame: bytes) -> None:
-        """Send `frame` in place of the stop frame that is being decided. The direction is then at a
-        frame border, because all earlier frames were sent whole."""
+        """Send `frame` in place of the frame about which the session decides now. All earlier
+        frames were sent whole, so the direction is at a frame border."""
         self._emit(frame)
 
     def release(self, frames: bytearray, came: float) -> int:

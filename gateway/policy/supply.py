@@ -363,8 +363,8 @@ class Supply:
             self.wake()
 
     def watch(self, meter: SharedMeter, now: float) -> None:
-        """Check `KEPT` seconds from `now` whether the meter's stock is unused, and give unused
-        stock back."""
+        """Schedule a check for the time `now` + `KEPT` seconds: units that the meter has in stock
+        and has not used by then are given back."""
         if not meter.watched:
             meter.watched = True
             heappush(self._watched, (now + KEPT, next(self._tickets), meter))
