@@ -3,10 +3,11 @@
     pytest -n 2 --dist loadgroup
 
 One process starts a broker and runs all tests of its group; the plain broker has two groups. One
-process has the session of Spark, for all tests that are marked `spark`. Tests without a group are
-grouped by their file. Groups come first, since they take longest: what is small fills up the rest.
-(xdist's own groups change the ids of tests in transit, which has no effect since pytest 9.2, see
-its issue 1386.)
+process has the session of Spark, for all tests that are marked `spark`, and one has Kubernetes.
+What a group has started ends with the group: idle brokers and gateways would use up a core
+together. Tests without a group are grouped by their file. Groups come first, since they take
+longest: what is small fills up the rest. (xdist's own groups change the ids of tests in transit,
+which has no effect since pytest 9.2, see its issue 1386.)
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ def _group(item: pytest.Item) -> str | None:
     shares them."""
     if item.get_closest_marker("spark"):
         return "spark"
+    if "cluster" in getattr(item, "fixturenames", ()):
+        return "kubernetes"
     if not item.get_closest_marker("real") or "sandbox" in _parameters(item):
         return None
     asked = {*getattr(item, "fixturenames", ()), *_parameters(item)}
@@ -73,6 +76,14 @@ def _group(item: pytest.Item) -> str | None:
     if {"pulsar", "built_program"} <= asked:
         return PROGRAMS
     return next((it for it in SHARED if it in asked), None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """End the fixtures of the session with the last test of a group."""
+    group = _group(item) if "groups" in getattr(item.config, "workerinput", {}) else None
+    if group and nextitem is not None and _group(nextitem) != group:
+        item.session._setupstate.teardown_exact(None)
 
 
 def _parameters(item: pytest.Item) -> set[str]:
