@@ -108,7 +108,7 @@ def read(reader: Any, count: int) -> list[bytes]:
     return [reader.read_next(RECEIVE_MS).data() for _ in range(count)]
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 45) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 120) -> None:
     """Fail if `condition` does not become true in time."""
     deadline = time.monotonic() + seconds
     while not condition():

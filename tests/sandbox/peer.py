@@ -12,7 +12,7 @@ from gateway.wire.pulsar.frames import Kind
 from tests.support import frames
 from tests.support.sandbox import Sandbox
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds to wait for an expected frame."""
 SILENCE = 0.3
 """Seconds without a frame that count as silence."""

@@ -19,7 +19,7 @@ from tests.sandbox.peer import Peer, address_of
 from tests.support import frames
 from tests.support.sandbox import Sandbox
 
-PATIENCE = 10
+PATIENCE = 60
 
 
 def got(url: str, method: str = "GET") -> tuple[int, str]:

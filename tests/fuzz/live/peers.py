@@ -17,7 +17,7 @@ from tests.support.frames import simple
 from .plan import End, Plan
 from .streams import END, IDS, requests, responses
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds until a connection counts as stuck: many times what its deadlines give it."""
 
 SILENT = 0.5

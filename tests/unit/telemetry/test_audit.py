@@ -23,7 +23,7 @@ from gateway.wire.contract import EndReason
 from gateway.wire.subject import NOBODY, Caller, Subject, TopicName
 from tests.support.subjects import topic_of
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds until a thread that does not do what it should fails its test."""
 
 CALLER = Caller(

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.telemetry.writing import Queue, writer_to
 
-PATIENCE = 10.0
+PATIENCE = 60.0
 """Seconds until a thread that does not do what it should fails its test."""
 
 

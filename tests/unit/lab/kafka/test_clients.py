@@ -32,7 +32,7 @@ from tests.real.clients import wait_until
 
 T = TypeVar("T")
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 TOPIC = "t"
 LOGIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
 USERS = {"amy": "secret"}

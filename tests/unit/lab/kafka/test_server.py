@@ -18,7 +18,7 @@ from gateway.lab.process import first_of
 from gateway.wire.address import Address
 from tests.unit.lab.kafka.playbook import request
 
-PATIENCE_S = 10
+PATIENCE_S = 60
 VERSIONS = request(Key.API_VERSIONS, 0, 7, b"")
 
 
