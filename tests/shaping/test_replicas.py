@@ -33,6 +33,11 @@ pytestmark = pytest.mark.gateway_only
 LIMIT = Limit(300)
 OFFER = Offer(pending=50, patience=20)
 
+LATE = 0.5
+"""Seconds of receipts that may come within a phase beyond the limit: the reservation of each
+replica, a saved tenth of a second, and those that a busy machine delivers late. Replicas that share
+nothing would exceed the limit by all of a phase."""
+
 
 @pytest.fixture
 def folder(artifacts: Artifacts) -> Path:
@@ -84,8 +89,7 @@ def test_replicas_share_one_limit(
     facts = played(run, python_load(print), server, gateways, folder)
     print(facts)
     (phase,) = facts["phases"]
-    # The reservation of each, and a saved tenth of a second, may be added.
-    assert sum(phase["shares"]) * 3.0 <= LIMIT.rate * (3.0 + 0.1 + 0.1) + len(gateways)
+    assert sum(phase["shares"]) * 3.0 <= LIMIT.rate * (3.0 + LATE) + len(gateways)
     assert min(phase["shares"]) > 0
     assert all(up(gateway) == 1 for gateway in gateways)
     assert all(total(scrape(it.metrics_url), "gateway_store_processes") == 2 for it in gateways)
@@ -96,7 +100,7 @@ def test_workers_share_one_limit(several: Gateway, server: StoreServer, folder: 
     facts = played(run, python_load(print), server, [several] * 4, folder)
     print(facts)
     (phase,) = facts["phases"]
-    assert sum(phase["shares"]) * 3.0 <= LIMIT.rate * (3.0 + 0.1 + 0.1) + 2
+    assert sum(phase["shares"]) * 3.0 <= LIMIT.rate * (3.0 + LATE) + 2
     assert min(phase["shares"]) > 0
     text = scrape(several.metrics_url)
     told = {"workers": 2, "store_up": 1, "store_processes": 2, "store_failures_total": 0}
@@ -111,7 +115,7 @@ def test_each_has_its_share_while_the_store_is_down_and_all_is_shared_afterwards
     facts = played(run, python_load(print), server, gateways, folder)
     print(facts)
     for phase in facts["phases"]:
-        assert sum(phase["shares"]) * 2.0 <= LIMIT.rate * (2.0 + 0.1 + 0.1) + len(gateways)
+        assert sum(phase["shares"]) * 2.0 <= LIMIT.rate * (2.0 + LATE) + len(gateways)
         assert min(phase["shares"]) > 0
     wait_until(lambda: all(up(gateway) == 1 for gateway in gateways))
     for gateway in gateways:
