@@ -38,32 +38,44 @@ FREE_RATE = 50.0
 
 @dataclass(frozen=True)
 class Shared(Ruled):
-    """A gateway with rules and a shared store."""
+    """A gateway with rules and a shared store. `timeout`: of a call; empty: the default."""
 
     store: str = ""
+    timeout: str = ""
 
     def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
-        return super().settings(broker, port, admin_port) | {"store": {"url": self.store}}
+        store = {"url": self.store} | ({"timeout": self.timeout} if self.timeout else {})
+        return super().settings(broker, port, admin_port) | {"store": store}
 
 
 @contextmanager
 def replicas(
-    broker: Upstream, limit: Limit, server: StoreServer, folder: Path, count: int = COUNT
+    broker: Upstream,
+    limit: Limit,
+    server: StoreServer,
+    folder: Path,
+    count: int = COUNT,
+    timeout: str = "",
 ) -> Iterator[list[Gateway]]:
-    """Yield this many processes, each with a port of its own."""
-    with sharing(broker, ruled(folder, limit).rules, server, folder, count) as gateways:
+    """Yield this many processes, each with a port of its own. `timeout`: see `Shared`."""
+    with sharing(broker, ruled(folder, limit).rules, server, folder, count, timeout) as gateways:
         yield gateways
 
 
 @contextmanager
 def sharing(
-    broker: Upstream, rules: Path, server: StoreServer, folder: Path, count: int
+    broker: Upstream,
+    rules: Path,
+    server: StoreServer,
+    folder: Path,
+    count: int,
+    timeout: str = "",
 ) -> Iterator[list[Gateway]]:
     """Yield replicas with any rules."""
     with ExitStack() as running:
         gateways = []
         for number in range(count):
-            plan = Shared(rules=rules, store=server.url)
+            plan = Shared(rules=rules, store=server.url, timeout=timeout)
             gateways.append(Gateway(broker, plan, folder / f"gateway-{number}"))
             gateways[-1].start()
             running.callback(gateways[-1].stop)
@@ -162,7 +174,7 @@ def played(
         ]
         for client in clients:
             client.await_ready()
-        windows, calls = _pass_through(run, server, gateways)
+        windows, passed, calls = _pass_through(run, server, gateways)
         for client in clients:
             client.tell_to_stop()
         for client in clients:
@@ -171,31 +183,57 @@ def played(
     size = _size(gateways) if run.limit.unit is Unit.BYTES else 1.0
     return {
         "phases": [
-            _phase(phase, window, loads, size, run.limit)
-            for phase, window in zip(run.phases, windows, strict=True)
+            _phase(phase, window, loads, size, run.limit) | asdict(during)
+            for phase, window, during in zip(run.phases, windows, passed, strict=True)
         ],
         "calls": calls,
         "acknowledged": sum(len(list(it[LIMITED].acknowledged)) for it in loads),
     }
 
 
+@dataclass(frozen=True)
+class Passed:
+    """How many limited messages gateways forwarded in a time that is not shorter than that in which
+    they did: receipts may reach a client late, but these counts are the gateways' own."""
+
+    forwarded: int
+    within: float
+
+
 def _pass_through(
     run: Run, server: StoreServer, gateways: Sequence[Gateway]
-) -> tuple[list[Window], list[float]]:
-    """Return the measured times, and each gateway's calls of the store per second in the
-    first one."""
-    windows, calls = [], [0.0]
+) -> tuple[list[Window], list[Passed], list[float]]:
+    """Return the measured times, what passed in each, and each gateway's calls of the store per
+    second in the first one."""
+    windows, passed, calls = [], [], [0.0]
     time.sleep(WARM_UP)
     for phase in run.phases:
         phase.change(server)
         time.sleep(SETTLING)
         before = [_calls(it) for it in gateways]
         windows.append(Window(time.time_ns(), phase.seconds))
+        begun, had = time.monotonic(), _forwarded(gateways)
         time.sleep(phase.seconds)
+        passed.append(Passed(_forwarded(gateways) - had, time.monotonic() - begun))
         if len(windows) == 1:
             pairs = zip(gateways, before, strict=True)
             calls = [(_calls(it) - then) / phase.seconds for it, then in pairs]
-    return windows, calls
+    return windows, passed, calls
+
+
+def _forwarded(gateways: Sequence[Gateway]) -> int:
+    """Return how many limited messages the gateways have forwarded to brokers. Fixtures may name a
+    gateway several times."""
+    name = "gateway_topic_messages_total"
+    return sum(
+        int(total(_of_limited(gateway), name, direction="to_broker")) for gateway in {*gateways}
+    )
+
+
+def _of_limited(gateway: Gateway) -> str:
+    """Return the metrics of the limited topic."""
+    lines = scrape(gateway.metrics_url).splitlines()
+    return "\n".join(line for line in lines if f"/{LIMITED}-" in line)
 
 
 def _calls(gateway: Gateway) -> float:
@@ -207,8 +245,7 @@ def _size(gateways: Sequence[Gateway]) -> float:
     names = ("gateway_topic_bytes_total", "gateway_topic_messages_total")
     sums = [0.0, 0.0]
     for gateway in gateways:
-        lines = [it for it in scrape(gateway.metrics_url).splitlines() if f"/{LIMITED}-" in it]
-        text = "\n".join(lines)
+        text = _of_limited(gateway)
         for at, name in enumerate(names):
             sums[at] += total(text, name, direction="to_broker")
     return sums[0] / max(1.0, sums[1])
