@@ -33,8 +33,8 @@ from gateway.admin.slots import LifoSemaphore, Slots
 from gateway.errors import ConfigurationError
 from gateway.wire.address import Address
 
-# Seconds that a client has to send the head of a request, and again to read the response. A
-# connection that is idle for as long is closed; a client that asks less often connects again.
+# Seconds within which a client must send the head of a request, and within which it must read the
+# response. A connection without a request is closed after the same time.
 PATIENCE = 10.0
 
 # Seconds to make and send a long response. Others wait meanwhile, and scrapers wait for ten.

@@ -110,8 +110,8 @@ class TargetList:
         return None if possible else REFUSED
 
     def filter_listed(self, hosts: Collection[str]) -> set[str]:
-        """Return those of `hosts` that are listed; ports are not considered. `hosts`: words of a
-        text that may be hosts, in lower case.
+        """Return the words in `hosts` that are hosts on the allow-list, whatever their port.
+        `hosts`: words of a text, in lower case, each of which may be a host.
 
         Patterns that end with `*` are not considered, because they would match ordinary words.
         """

@@ -861,17 +861,17 @@ class ResourceLimits(Part):
 
     @property
     def all_collected(self) -> int:
-        """Return the most bytes of all incomplete frames that must be held whole."""
+        """Return how many bytes all incomplete frames that must be held whole may take together."""
         return self.collected or max(self.collected_frame, self.buffered // 8)
 
     @property
     def all_handshakes(self) -> int:
-        """Return the most bytes that large frames may take before connections are open."""
+        """Return how many bytes all large frames of connections that are not open yet may take."""
         return self.handshakes or max(self.handshake_frame, self.buffered // 16)
 
     @property
     def all_remembered(self) -> int:
-        """Return the most bytes that all sessions may keep until their clients end them."""
+        """Return how many bytes all sessions may keep until their clients end them."""
         return self.remembered or 2 * self.buffered
 
     @property

@@ -49,8 +49,8 @@ class AdminActions:
         return await self._tell("level", [level, event, seconds])
 
     async def trace(self, client: str | None, principal: str | None, seconds: float) -> str | None:
-        """Log the frames of each client that connects within the next `seconds`, and does so from
-        the network `client` or as `principal`. Return None, or why that failed."""
+        """Log the frames of clients that connect from the network `client`, or as `principal`,
+        within the next `seconds`. Return None, or why that failed."""
         return await self._tell("trace", [client, principal, seconds])
 
     async def _tell(self, question: str, value: Any) -> str | None:

@@ -27,8 +27,9 @@ def quantile(counts: Sequence[int], share: float) -> float | None:
 
 
 def since(now: Sequence[int], before: Sequence[int] | None) -> list[int]:
-    """Return how many durations were counted since an earlier reading, by bucket. `now` lacks the
-    counts of a process that has ended since then, so a difference below zero becomes zero."""
+    """Return how many durations were counted between two readings, by bucket. The later reading,
+    `now`, lacks the counts of a process that ended meanwhile; a bucket that has decreased counts as
+    0."""
     if before is None:
         return list(now)
     return [max(0, new - old) for new, old in zip(now, before, strict=True)]
