@@ -113,21 +113,15 @@ def check(path: Path) -> str:
     """
     from gateway.config.load import check as check_file
     from gateway.config.load import load
-    from gateway.config.units import MIB
 
-    lines = [check_file(path)]
+    line = check_file(path)
     log.configure(log.Style(level="error"))  # errors are raised, so warnings need not be logged
     configuration = load(path)
     export = assembly.make_export(configuration)
     Application(configuration, export=export)
     if export is not None:
         export.close()
-    largest = assembly.largest_held(configuration, configuration.listeners)
-    if largest is not None:
-        lines.append(
-            f"messages up to {largest / MIB:.3g} MiB pass: some are held whole (limits.collected)"
-        )
-    return "\n".join(lines)
+    return line
 
 
 def run(configuration: model.Configuration, *, trace: bool = False) -> int:

@@ -29,7 +29,6 @@ from gateway.identity.credential import (
 )
 from gateway.identity.each_principal import EachPrincipal
 from gateway.plane.state import PlaneSettings
-from gateway.protocols import PLUGINS
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures
 from gateway.verifiers import Needs, explained, fresh_secret
@@ -211,22 +210,6 @@ def make_rate_limiting(
 
         sharing = Sharing(store, Supplier(store, supply, shaper.supplied, timeout))
     return RateLimiting(shaper, access, reloader, figures, sharing)
-
-
-def largest_held(
-    configuration: model.Configuration, listeners: Sequence[model.Listener]
-) -> int | None:
-    """Return the largest message size, in bytes, that these listeners announce to their clients;
-    None if the listeners never hold a whole message in memory. Raises `ConfigurationError`."""
-    telling = [listener for listener in listeners if PLUGINS[listener.protocol].tells_largest]
-    holds = any(listener.checksums == "verify" for listener in telling)
-    if telling and not holds and configuration.rules:
-        from gateway.policy.matching import RuleSet
-        from gateway.rules import files
-
-        rules = files.rules_of(files.load(configuration.rules))
-        holds = RuleSet.compile(rules, time.time()).limits_sends
-    return frame_bounds(configuration.limits).largest_message if holds else None
 
 
 def make_agent(settings: model.PolicyAgent, log: Callable[..., object]) -> PolicyAgent:

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gateway.compiled.counters import Walker
+from gateway.compiled.walker import Walker
 
 class Line:
     open: int

@@ -18,7 +18,9 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from gateway.compiled.counters cimport Counters, Counts, Walker, count, may_pass, number
+from gateway.compiled.walker cimport Walker
+from gateway.wire.counters cimport Counters
+from gateway.wire.octets cimport u32
 
 cdef enum:
     SIZE = 4  # bytes of a frame's size
@@ -203,6 +205,10 @@ cdef class Watch:
     cdef public int64_t edition
 
 
+cdef inline uint32_t number(const uint8_t *data) noexcept nogil:
+    return u32(data, 0)
+
+
 cdef inline int64_t long_number(const uint8_t *data) noexcept nogil:
     """Return the big-endian number in the next eight bytes."""
     return <int64_t>(<uint64_t>number(data) << 32 | number(data + 4))
@@ -341,7 +347,7 @@ cdef class RequestWalker(LikeWalker):
         cdef Py_ssize_t around = batch_at - SIZE + TAIL
         cdef const uint8_t *frame
         cdef int32_t messages
-        cdef Counts *counts = &self.produced.counts
+        cdef Counters counts = self.produced
         while at <= last and line.has_room():
             frame = data + at
             if number(frame + SIZE) != form.kind or not same(frame + REQUEST_HEAD, form.lead):
@@ -357,7 +363,7 @@ cdef class RequestWalker(LikeWalker):
                 line.put(<int32_t>number(frame + 8), form.kind, self.produced)
             else:
                 counts.receipts += 1
-            count(counts, messages, batch)
+            counts.add(messages, batch)
             at += SIZE + batch + around
         return at
 
@@ -420,7 +426,7 @@ cdef class AnswerWalker(LikeWalker):
         cdef Py_ssize_t last = end - form.size
         cdef const uint8_t *frame
         cdef const uint8_t *passed = NULL
-        while at <= last and may_pass(&account.counts):
+        while at <= last and not account.is_held():
             frame = data + at
             if number(frame) != <uint32_t>(form.size - SIZE):
                 break
@@ -432,7 +438,7 @@ cdef class AnswerWalker(LikeWalker):
                 break
             if not self.line.takes(<int32_t>number(frame + SIZE), form.kind, account):
                 break
-            account.counts.receipts += 1
+            account.receipts += 1
             at += form.size
             passed = frame + partition_at
         if passed is not NULL and at == end:
@@ -450,7 +456,6 @@ cdef class AnswerWalker(LikeWalker):
         cdef int32_t messages
         cdef const uint8_t *frame
         cdef const uint8_t *passed = NULL
-        cdef Counts *counts = &account.counts
         while at <= last:
             frame = data + at
             if not same(frame + ANSWER_HEAD, form.lead):
@@ -474,11 +479,11 @@ cdef class AnswerWalker(LikeWalker):
                 if told < 0:
                     break
                 told += messages
-            if uses_up(counts, told, batches):
+            if uses_up(account, told, batches):
                 break
             if not self.line.takes(<int32_t>number(frame + SIZE), form.kind, None):
                 break
-            count(counts, told, batches)
+            account.add(told, batches)
             if passed is not NULL and number(passed) != number(frame + index_at):
                 self._ended(<int32_t>number(passed), long_number(passed + OFFSET_AT))
             passed = frame + index_at
@@ -502,7 +507,7 @@ cdef class AnswerWalker(LikeWalker):
         return 0
 
 
-cdef inline bint uses_up(const Counts *counts, int64_t messages, int64_t size) noexcept nogil:
+cdef inline bint uses_up(Counters counts, int64_t messages, int64_t size) noexcept:
     """Return whether a frame of this many messages and bytes would use up the allowance."""
     return (
         messages >= counts.messages_ceiling - counts.messages

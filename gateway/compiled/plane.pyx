@@ -19,7 +19,8 @@ import fcntl
 import os
 import time
 
-from gateway.compiled.counters cimport Walker
+from gateway.compiled.walker cimport Walker
+from gateway.wire.scanner cimport BaseScanner
 
 cdef extern from "sys/socket.h" nogil:
     ssize_t recv(int descriptor, void *buffer, size_t size, int flags)
@@ -147,11 +148,15 @@ cdef class Mover:
     cdef public Py_ssize_t _read_size
     cdef public Py_ssize_t _pauses
     cdef Walker walker
+    cdef BaseScanner reader
     cdef bint bulk
 
     def __init__(self, scanner):
         self.scanner = scanner
-        self.walker = getattr(scanner, "walker", None)
+        if isinstance(scanner, BaseScanner):
+            self.reader = scanner
+        else:
+            self.walker = getattr(scanner, "walker", None)
 
     def readable(self, double now):
         """Move received bytes; see `plane.pump.Pump.receive`."""
@@ -177,6 +182,8 @@ cdef class Mover:
             return 0
         if not source.plain or not sink.plain:
             return self.move_records(now)
+        if self.reader is not None:
+            return self.move_read(now)
         self.heard = now
         start = PyBytes_GET_SIZE(self._carry)
         most = self._read_size if room.used <= room.ample else SPARING_READ
@@ -184,7 +191,7 @@ cdef class Mover:
             return self.pour(now, True)
         data = <uint8_t *>PyByteArray_AS_STRING(room.buffer)
         if start:
-            memcpy(data, PyBytes_AS_STRING(self._carry), start)
+            self._put_carry(data, start, most)
         sent = end = at = 0
         with nogil:
             count = recv(source.fd, data + start, most, 0)
@@ -224,6 +231,61 @@ cdef class Mover:
             self._read_more()
         return self.tell(now)
 
+    cdef int move_read(self, double now) except -1:
+        """Do what `move` does with a scanner that reads all frames itself."""
+        cdef Room room = self._memory
+        cdef Descriptor source = self.source, sink = self.sink
+        cdef BaseScanner reader = self.reader
+        cdef Py_ssize_t start = PyBytes_GET_SIZE(self._carry), most, end, at
+        cdef ssize_t count, sent = 0
+        cdef int failure = 0
+        cdef uint8_t *data = <uint8_t *>PyByteArray_AS_STRING(room.buffer)
+        self.heard = now
+        most = self._read_size if room.used <= room.ample else SPARING_READ
+        if self.bulk and start == 0:
+            return self.pour(now, True)
+        if start:
+            self._put_carry(data, start, most)
+        with nogil:
+            count = recv(source.fd, data + start, most, 0)
+            if count < 0:
+                failure = errno
+        if count <= 0:
+            return self._nothing(count, failure)
+        self._moved.bytes += count
+        end = start + count
+        at = reader.scan(room.buffer, 0, end)
+        if at < end:
+            self.bulk = False
+            self.judged(at, end, count, now)
+            return 0
+        self.bulk = reader.skips >= BULK and room.has_pipe()
+        with nogil:
+            sent = send(sink.fd, data, end, MSG_NOSIGNAL)
+            if sent < 0:
+                failure = errno
+        if start:
+            room.used -= start
+            self._carry = b""
+        if sent < 0:
+            sent = self._untaken(failure)
+            if sent < 0:
+                return 0
+        if sent < end:
+            self.keep_unsent(sent, end)
+        elif self.bulk:
+            return self.pour(now, False)
+        elif count == self._read_size < room.size:
+            self._read_more()
+        return self.tell(now)
+
+    cdef int _put_carry(self, uint8_t *data, Py_ssize_t start, Py_ssize_t most) except -1:
+        """Put the carried bytes before those that are received next."""
+        if start + most > len(self._memory.buffer):
+            raise RuntimeError(f"a carry of {start} bytes, for which there is no room")
+        memcpy(data, PyBytes_AS_STRING(self._carry), start)
+        return 0
+
     cdef int move_records(self, double now) except -1:
         """Move bytes of a pair with TLS: walk without the interpreter, and call the methods of its
         streams. The lock is taken again between the steps, which plain sockets do not need."""
@@ -234,7 +296,9 @@ cdef class Mover:
         cdef Py_ssize_t most, at
         cdef ssize_t count, sent
         cdef int failure
-        if walker is None or PyBytes_GET_SIZE(self._carry):
+        if PyBytes_GET_SIZE(self._carry) or (
+            walker is None and self.reader is None
+        ):
             self.receive(now)
             return 0
         self.heard = now
@@ -256,14 +320,20 @@ cdef class Mover:
             if count == 0:
                 return self._nothing(0, 0)
         self._moved.bytes += count
-        with nogil:
-            at = walker.owed
+        if walker is None:
+            at = self.reader.scan(room.buffer, 0, count)
             if at < count:
-                at = walker.walk(data, at, count)
-            walker.owed = max(at - count, 0)
-        if at < count:
-            self.judge(at, count, count, now)
-            return 0
+                self.judged(at, count, count, now)
+                return 0
+        else:
+            with nogil:
+                at = walker.owed
+                if at < count:
+                    at = walker.walk(data, at, count)
+                walker.owed = max(at - count, 0)
+            if at < count:
+                self.judge(at, count, count, now)
+                return 0
         if sink.plain:
             with nogil:
                 sent = send(sink.fd, data, count, MSG_NOSIGNAL)
@@ -302,39 +372,45 @@ cdef class Mover:
         none of them then, one is urgent (TCP), and the next bytes are received.
         """
         cdef Room room = self._memory
-        cdef Walker walker = self.walker
         cdef int source = self.source.fd, sink = self.sink.fd, failure = 0, refused = 0
         cdef uint8_t *data = <uint8_t *>PyByteArray_AS_STRING(room.buffer)
         cdef Py_ssize_t most = min(room.size, <Py_ssize_t>PIPE), gathered = 0, wanted, left
         cdef ssize_t count = 1, given
         cdef unsigned int flags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK
+        cdef object error = None
         if not room.has_pipe():
             self.bulk = False
             self.receive(now)
             return 0
-        with nogil:
-            while gathered < most:
-                if walker.owed == 0:
+        while gathered < most:
+            if self._owed() == 0:
+                with nogil:
                     count = recv(source, data, HEAD, MSG_PEEK)
-                    if count <= 0:
-                        break
-                    walker.owed = walker.walk(data, 0, count)
-                    if walker.owed < BULK:
-                        self.bulk = False
-                        break
-                wanted = min(walker.owed, most - gathered)
-                count = splice(source, NULL, room.inlet, NULL, wanted, flags)
                 if count <= 0:
                     break
-                gathered += count
-                walker.owed -= count
-                if count < wanted:
-                    break  # no more has come
-            if count < 0:
-                failure = errno
-                if has_come and gathered == 0:
+                try:
+                    self._look(data, count)
+                except Exception as caught:
+                    error = caught  # what the pipe holds goes first: all pairs share the pipe
+                    break
+                if self._owed() < BULK:
                     self.bulk = False
-            left = gathered
+                    break
+            wanted = min(self._owed(), most - gathered)
+            with nogil:
+                count = splice(source, NULL, room.inlet, NULL, wanted, flags)
+            if count <= 0:
+                break
+            gathered += count
+            self._passed(count)
+            if count < wanted:
+                break  # no more has come
+        if count < 0:
+            failure = errno
+            if has_come and gathered == 0:
+                self.bulk = False
+        left = gathered
+        with nogil:
             while left > 0:
                 given = splice(room.outlet, NULL, sink, NULL, left, flags)
                 if given <= 0:
@@ -348,8 +424,30 @@ cdef class Mover:
                 self.pair.lost(self.sink, OSError(refused, os.strerror(refused)))
                 return 0
             self.keep_unsent(0, left)
+        if error is not None:
+            raise error
         self.tell(now)
         return 0 if count > 0 or self.pair.over else self._nothing(count, failure)
+
+    cdef inline Py_ssize_t _owed(self) noexcept:
+        """Return how many of the next bytes pass without a look at them."""
+        return self.walker.owed if self.reader is None else self.reader.skips
+
+    cdef inline void _passed(self, Py_ssize_t count) noexcept:
+        if self.reader is None:
+            self.walker.owed -= count
+        else:
+            self.reader.owed -= count
+            self.reader.skips -= count
+
+    cdef int _look(self, uint8_t *data, Py_ssize_t count) except -1:
+        """Scan bytes that are still in the socket, and come again."""
+        cdef BaseScanner reader = self.reader
+        if reader is None:
+            self.walker.owed = self.walker.walk(data, 0, count)
+        else:
+            reader.replay(reader.scan(self._memory.buffer, 0, count))
+        return 0
 
     cdef int _drain(self, Py_ssize_t left) except -1:
         """Take what the sink did not take out of the pipe, into the buffer."""

@@ -1,6 +1,6 @@
 from typing import Any
 
-from gateway.compiled.counters import Walker
+from gateway.compiled.walker import Walker
 
 class ReplyWalker(Walker):
     lead: Any

@@ -10,7 +10,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcmp
 
-from gateway.compiled.counters cimport Walker, number
+from gateway.compiled.walker cimport Walker
+from gateway.wire.octets cimport u32
 from gateway.errors import PeerError
 
 cdef enum:
@@ -158,10 +159,10 @@ cdef class ReplyWalker(Walker):
         """See `Bringing.begin`."""
         cdef Py_ssize_t place = at + FIRST, body, message, envelope
         cdef uint32_t blocks, size
-        if self.told is None or end - at <= FIRST or number(data + at) != TOKEN:
+        if self.told is None or end - at <= FIRST or u32(data, at) != TOKEN:
             return at
-        blocks, size = number(data + at + 8), number(data + at + HEAD)
-        asked = self.pending.get(<int32_t>number(data + at + 4))
+        blocks, size = u32(data, at + 8), u32(data, at + HEAD)
+        asked = self.pending.get(<int32_t>u32(data, at + 4))
         if asked is None or asked[0] != GET_MESSAGES or asked[2] is None:
             return at
         if not begins(data, self.heads, &place, end):
@@ -180,7 +181,7 @@ cdef class ReplyWalker(Walker):
             return at
         if size != min(envelope, <Py_ssize_t>BLOCK) or place - at - FIRST >= size:
             return at
-        self.asked, self.serial = asked, <int32_t>number(data + at + 4)
+        self.asked, self.serial = asked, <int32_t>u32(data, at + 4)
         self.envelope = envelope - (place - at - FIRST)
         self.block = size - (place - at - FIRST)
         self.left = self.envelope + (blocks - 1) * DIGITS

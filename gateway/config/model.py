@@ -825,7 +825,7 @@ class ResourceLimits(Part):
     collected_frame: Annotated[int, _within(units.size, "64KiB", "64MiB")] = 6 * MIB
     """The largest frame that must be held whole; you can set up to a quarter of `buffered`. If
     brokers allow larger messages, the gateway raises it up to `collected`. Messages are held whole
-    only above a limit and with `checksums: verify`."""
+    only above a limit, and larger ones are then left unread instead."""
     command: Annotated[int, _within(units.size, "16KiB", "16MiB")] = MIB
     """The largest command of a client (without its message), and of a broker where the gateway
     decodes the command. The largest real commands hold schemas of kilobytes."""
@@ -846,8 +846,7 @@ class ResourceLimits(Part):
     KB."""
     collected: Annotated[int, _within(units.size, "64KiB", "16GiB")] | None = None
     """Most bytes of incomplete frames that must be held whole. Default: an eighth of `buffered`, at
-    least `collected_frame`. Where messages are limited or verified, clients are told to send no
-    messages larger than this: raise it for larger messages."""
+    least `collected_frame`."""
     handshakes: Annotated[int, _within(units.size, "1KiB", "16GiB")] | None = None
     """Most bytes of incomplete frames beyond 4 KiB before connections are open. Default: a
     sixteenth of `buffered`, at least `handshake_frame`."""

@@ -28,9 +28,10 @@ from gateway.telemetry.figures import ClusterFigures, ListenerFigures
 from gateway.telemetry.latency import ListenerLatencies
 from gateway.telemetry.progress import Position
 from gateway.telemetry.spans import CONNECTION, Span, Spans
-from gateway.wire.account import ENDLESS, Account, Action, Burst, Right
+from gateway.wire.account import Account, Action, Burst, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
+from gateway.wire.counters import ENDLESS
 from gateway.wire.scram import ScramSecret
 from gateway.wire.services import Again, LookupOutcome, LookupTimes, Tokens, Undecided
 from gateway.wire.stopwatch import Latencies
@@ -91,9 +92,6 @@ class RateLimits(Protocol):
 
     @property
     def paced(self) -> Collection[Action]: ...
-
-    @property
-    def limits_sends(self) -> bool: ...
 
     def wait(
         self, action: Action, subject: Subject, again: Again | None
@@ -313,10 +311,6 @@ class ListenerServices:
     @property
     def paced(self) -> Collection[Action]:
         return () if self._limits is None else self._limits.paced
-
-    @property
-    def limits_sends(self) -> bool:
-        return self._limits is not None and self._limits.limits_sends
 
     def complete(self, caller: Caller) -> Caller:
         return Caller(caller.protocol, self._name, self._cluster.name, *caller[3:])

@@ -56,11 +56,6 @@ class Shaper:
         """Return the actions whose rate of requests some rule limits."""
         return self.shaping.paced
 
-    @property
-    def limits_sends(self) -> bool:
-        """Return whether some rule limits the messages or bytes of producers."""
-        return self.shaping.limits_sends
-
     def wait(self, action: Action, subject: Subject, again: Again | None) -> float | Again | Denial:
         """Charge an action of a subject to its rate limits. Return the seconds after which the
         subject may do it; an `Again` if that is not known yet; a denial if the wait would be too

@@ -29,9 +29,7 @@ class Plan:
     these brokers; None if it cannot be used. `role`: the role that this credential states; None if
     it states none. `names`: the template of the brokers' names for clients; None if there is no
     template. `tls`: makes TLS streams to brokers; None if no broker speaks TLS, or if a TLS file is
-    wrong. `listeners`: the listeners in front of the cluster. `largest`: bytes of the largest
-    message that may pass, if the gateway holds some messages whole; None if it holds no message
-    whole.
+    wrong. `listeners`: the listeners in front of the cluster.
     """
 
     name: str
@@ -44,7 +42,6 @@ class Plan:
     network: Network
     tls: ClientSide | None = None
     listeners: Sequence[model.Listener] = ()
-    largest: int | None = None
 
     def secure(self, broker: Address) -> Secure | None:
         """Return the TLS for connections to a broker; None if the broker is dialled without TLS."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import trio
 
-from gateway.assembly import largest_held, make_client_side
+from gateway.assembly import make_client_side
 from gateway.brokers.names import TemplateNames
 from gateway.config import model
 from gateway.config.load import load
@@ -41,6 +41,7 @@ from gateway.identity.credential import (
 )
 from gateway.identity.each_principal import EachPrincipal
 from gateway.protocols import PLUGINS
+from gateway.rules import files as rule_files
 from gateway.tls.sides import ClientSide
 from gateway.tls.stream import Shared
 
@@ -73,8 +74,8 @@ async def examine(
 ) -> list[Section]:
     """Run all checks, and return the sections of the report. `folder`: the folder of the
     configuration file. Raises `ConfigurationError` if a file of rules is wrong."""
-    listeners = {name: _listeners_of(configuration, name) for name in configuration.clusters}
-    largest = {name: largest_held(configuration, own) for name, own in listeners.items()}
+    if configuration.rules:
+        rule_files.rules_of(rule_files.load(configuration.rules))
     listening = partial(_examine_ports, configuration, folder, network)
     stores = [partial(_examine_store, configuration.store, network)] if configuration.store else []
     issuer_checks = (
@@ -82,8 +83,7 @@ async def examine(
     )
     topics = [partial(_examine_records, configuration)] if records.has_any(configuration) else []
     clusters = [
-        partial(_examine_brokers, configuration, name, network, largest[name])
-        for name in configuration.clusters
+        partial(_examine_brokers, configuration, name, network) for name in configuration.clusters
     ]
     now = time.time()
     held = (
@@ -120,28 +120,21 @@ async def _examine_records(configuration: model.Configuration) -> Section:
 
 
 async def _examine_brokers(
-    configuration: model.Configuration, name: str, network: Network, largest: int | None
+    configuration: model.Configuration, name: str, network: Network
 ) -> Section:
-    return await brokers.examine(await _plan(configuration, name, network, largest))
+    return await brokers.examine(await _plan(configuration, name, network))
 
 
-def _listeners_of(configuration: model.Configuration, name: str) -> list[model.Listener]:
-    """Return the listeners in front of a cluster."""
-    return [listener for listener in configuration.listeners if listener.cluster == name]
-
-
-async def _plan(
-    configuration: model.Configuration, name: str, network: Network, largest: int | None
-) -> Plan:
+async def _plan(configuration: model.Configuration, name: str, network: Network) -> Plan:
     cluster = configuration.clusters[name]
-    listeners = _listeners_of(configuration, name)
+    listeners = [listener for listener in configuration.listeners if listener.cluster == name]
     modes = {listener.identity.mode for listener in listeners}
     own = await _own_credential(cluster)
     held = files.read_claims(own.current().data) if own is not None else None
     role, protocol = held.role if held else None, configuration.protocol_of(name)
     names = _template_names(cluster.names, protocol)
     tls = _client_side(cluster)
-    return Plan(name, protocol, cluster, modes, own, role, names, network, tls, listeners, largest)
+    return Plan(name, protocol, cluster, modes, own, role, names, network, tls, listeners)
 
 
 def _template_names(names: model.Names, protocol: str) -> TemplateNames | None:

@@ -198,8 +198,9 @@ class Pair:
                 pump.send(frame)
             case Replace(data):
                 pump.send(data)
-            case Drop():
-                pass
+            case Drop(owed):
+                if owed:
+                    pump.drop_owed()
             case Inject(direction, data):
                 self.pumps[direction].inject(data)
             case Hold(account, instead):

@@ -11,6 +11,8 @@ shared buffer, one scan, and one send of all bytes that the scanner cleared. The
   on behind the frame. An incomplete stop frame is *collected*, within the session's bound (see
   `collection`).
 - **Postponed**: the session decides the stop frame later. It is carried, and offered again.
+- **Heads**: a stop frame may be the head of a longer frame. After the decision the rest is owed,
+  and is sent or dropped as it comes.
 - **Injections**: the gateway's own frames may be inserted only at a frame border. They wait while
   part of the last frame is *owed*. A peer that lets too many of them wait is not read: it would
   fill the memory with the responses to its requests.
@@ -177,6 +179,7 @@ class Pump(Mover):
     """Moves the bytes of one direction of a pair, by plain calls that never wait."""
 
     __slots__ = (
+        "_drops_owed",
         "_mutes_peer",
         "_patience",
         "_plane",
@@ -212,6 +215,7 @@ class Pump(Mover):
         self._pauses = 0  # number of reasons not to read
         self._postponed: Cancellable[None] | None = None  # when the stop frame is offered again
         self._unheard = 0  # bytes of the gateway's own that were not sent at once
+        self._drops_owed = False  # owed bytes are not sent
         self._mutes_peer = False  # the sink's peer is not read because of `_unheard`
         self.heard = 0.0  # when the source's peer last sent bytes
         self.blocked_since = math.inf  # since when the sink takes no more bytes
@@ -256,14 +260,14 @@ class Pump(Mover):
     if not COMPILED:
         readable = receive
 
-    def judge(self, at: int, end: int, count: int, now: float) -> None:  # noqa: C901 - flat
+    def judge(self, at: int, end: int, count: int, now: float) -> None:
         """Scan `buffer[at:end]`, and send all bytes that may be forwarded. Among them are the bytes
         before `at`, which the scanner has cleared already.
 
         `count`: how many bytes before `end` were received just now. The code is flat, because it
         runs once for each wake-up.
         """
-        pair, memory = self.pair, self._memory
+        memory = self._memory
         if end - at < SMALLEST_READ:
             try:
                 cleared = self.scanner.scan(memory.buffer, at, end)
@@ -272,6 +276,12 @@ class Pump(Mover):
                 raise
         else:
             cleared = self._scan_pieces(at, end, 0)
+        self.judged(cleared, end, count, now)
+
+    def judged(self, cleared: int, end: int, count: int, now: float) -> None:
+        """Send `buffer[:cleared]`, which the scanner has cleared, and go on with the rest of the
+        bytes, which end at `end`. `count`: how many bytes were received now."""
+        pair, memory = self.pair, self._memory
         if cleared:
             try:
                 sent = self.sink.transmit(memory.view[:cleared])
@@ -291,6 +301,8 @@ class Pump(Mover):
                 self._stopped(cleared, end, now)
             else:
                 self._keep(memory.view[cleared:end])
+                if self.scanner.is_slow:
+                    self._go_on_soon()
         elif self._carry:
             self._keep(b"")
         if pair.attends and not pair.over:
@@ -414,6 +426,8 @@ class Pump(Mover):
                 return
             if not self.scanner.stop:
                 self._keep(memory.view[cleared:end])
+                if self.scanner.is_slow:
+                    self._go_on_soon()
                 return
             at = self._stop_frame(cleared, end, now)
             if self._at_border is not None:  # the frame was the head of one that is owed now
@@ -458,13 +472,15 @@ class Pump(Mover):
         """Send owed bytes; if none are missing, do what waits for a border. Return their end."""
         border = min(at + self.scanner.owed, end)
         cleared = self.scanner.scan(self._memory.buffer, at, border)
-        self._emit(self._memory.view[at:cleared])
+        if not self._drops_owed:
+            self._emit(self._memory.view[at:cleared])
         if not self.scanner.owed:
             self._do_at_border()
         return cleared
 
     def _do_at_border(self) -> None:
         """Do what waits for a border. Any action may end the pair, which empties the queue."""
+        self._drops_owed = False
         while self._at_border:
             action = self._at_border.popleft()
             if isinstance(action, bytes):
@@ -591,6 +607,12 @@ class Pump(Mover):
             self._wait_for_border(action)
         else:
             action()
+
+    def drop_owed(self) -> None:
+        """Do not send what is still to come of the frame whose head the session decides now."""
+        self._drops_owed = True
+        if self._at_border is None:
+            self._at_border = deque()  # the next border ends that, and bytes are moved piece-wise
 
     def _wait_for_border(self, action: Callable[[], None] | bytes) -> None:
         if self._at_border is None:

@@ -24,7 +24,8 @@ from gateway.policy.dimensions import Unit
 from gateway.policy.gcra import MOST_DEBT, Meter
 from gateway.policy.keys import FORGOTTEN_AT_ONCE, LIMIT_SIZE, MOST_RESTING, Key
 from gateway.policy.limits import LEASE_SECONDS, Grant, Limit, LimitSpec, Member, grant_all
-from gateway.wire.account import ENDLESS, Burst
+from gateway.wire.account import Burst
+from gateway.wire.counters import ENDLESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable, Iterable, Iterator

@@ -36,7 +36,8 @@ from gateway.policy.debts import NO_DEBT, Debt
 from gateway.policy.dimensions import Unit
 from gateway.policy.gcra import WHOLE_UNIT
 from gateway.policy.keys import Key
-from gateway.wire.account import ENDLESS, Account, Action
+from gateway.wire.account import Account, Action
+from gateway.wire.counters import ENDLESS
 
 if TYPE_CHECKING:
     from collections import OrderedDict

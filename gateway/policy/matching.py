@@ -540,14 +540,6 @@ class RuleSet:
         """Return all dimensions that the rules of this set limit. Expired rules are left out."""
         return frozenset(self._dimensions)
 
-    @property
-    def limits_sends(self) -> bool:
-        """Return whether any rule of this set limits the messages or bytes of producers."""
-        return any(
-            dimension.action == "produce" and dimension.unit is not None
-            for dimension in self._dimensions
-        )
-
     def limits(self, subject: Subject, action: str) -> tuple[AppliedLimit, ...]:
         """Return all limits that apply to an action of a subject. They are sorted by dimension, and
         within a dimension in the order of their rules.

@@ -36,8 +36,7 @@ class Shaping:
     """The limits of one process. If a rule matches several listeners, these share its limits. With
     a `supply`, other processes share the limits too.
 
-    `paced`: the actions whose rate of requests some rule limits. `limits_sends`: some rule limits
-    the messages or bytes of producers.
+    `paced`: the actions whose rate of requests some rule limits.
     """
 
     def __init__(self, rules: RuleSet, supply: Supply | None = None) -> None:
@@ -130,7 +129,6 @@ class Shaping:
         self.paced = frozenset(
             dimension.action for dimension in limited if dimension.longest_wait is not None
         )
-        self.limits_sends = rules.limits_sends
 
     def _place(self, account: Account, limits: AppliedLimits, now: float) -> None:
         account.generation = self.generation

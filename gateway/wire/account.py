@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from gateway.compiled import COMPILED
+from gateway.wire.counters import ENDLESS, Counters
 from gateway.wire.subject import NOBODY, Subject
 
 
@@ -26,10 +26,6 @@ class Right(StrEnum):
     PRODUCE = "produce"
     CONSUME = "consume"
     ADMINISTER = "administer"
-
-
-ENDLESS = 1 << 62
-"""A ceiling that no counter reaches: at 10 GB/s a byte counter needs 14 years."""
 
 
 class Patience(NamedTuple):
@@ -85,35 +81,6 @@ class Waits:
 
 
 NEVER = Waited(0, 0.0)
-
-
-class _Counters:
-    """What compiled walkers read and write; `compiled.counters.Counters` is its twin."""
-
-    __slots__ = (
-        "bytes",
-        "bytes_ceiling",
-        "messages",
-        "messages_ceiling",
-        "receipts",
-        "redelivered",
-        "surplus",
-    )
-
-    def __init__(self) -> None:
-        self.messages = self.surplus = self.bytes = self.receipts = self.redelivered = 0
-        self.messages_ceiling = self.bytes_ceiling = ENDLESS
-
-    @property
-    def held(self) -> bool:
-        """Return whether the account's allowance of messages, or that of bytes, is used up."""
-        return self.messages >= self.messages_ceiling or self.bytes >= self.bytes_ceiling
-
-
-if COMPILED and not TYPE_CHECKING:
-    from gateway.compiled.counters import Counters
-else:
-    Counters = _Counters
 
 
 class Burst(NamedTuple):

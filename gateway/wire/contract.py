@@ -161,7 +161,10 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Drop:
-    """Do not forward the stop frame."""
+    """Do not forward the stop frame. `owed`: the stop frame is the head of a longer one, and what
+    the scanner is owed of that is not forwarded either."""
+
+    owed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -475,6 +478,8 @@ class Scanner(Protocol):
 
     `owed`: bytes of a passing frame that have not arrived yet; 0 at a frame border. `skips`: how
     many of them pass without being scanned.
+    `is_slow`: the last scan ended early, because its frames took long; the bytes behind it are
+    scanned after other pairs had their turn.
     `stop`: length of the stop frame at the offset that `scan` returned; 0 without one. It may be
     the head of a longer frame, whose rest is owed once the head is decided.
     """
@@ -484,6 +489,9 @@ class Scanner(Protocol):
 
     @property
     def skips(self) -> int: ...
+
+    @property
+    def is_slow(self) -> bool: ...
 
     @property
     def stop(self) -> int: ...

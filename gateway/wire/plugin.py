@@ -54,12 +54,6 @@ class FrameBounds:
         together."""
         return max(self.collected, min(broker, self.all_collected))
 
-    @property
-    def largest_message(self) -> int:
-        """Return the size in bytes of the largest message whose frame may be held in memory as a
-        whole."""
-        return max(self.collected, self.all_collected) - FRAME_PADDING
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EntrySettings:
@@ -126,8 +120,7 @@ class Plugin:
     have ids, and clients reach each at an address of its own, which a listener advertises;
     otherwise by a name in the protocol. `groups_apart`: requests that name a consumer group, which
     rules call a subscription, name no topic, and those with topics no group; likewise those with a
-    producer's transactional id. `tells_largest`: a client is told how large a message may be when
-    it connects.
+    producer's transactional id.
     """
 
     name: str
@@ -143,7 +136,6 @@ class Plugin:
     masks: bool = False
     numbers_brokers: bool = False
     groups_apart: bool = False
-    tells_largest: bool = False
 
     def why_not(self, setting: str) -> str:
         """Return why a setting has no meaning in this protocol, and what a user does instead."""

@@ -125,11 +125,6 @@ class Services(Protocol):
         """Return the actions for which rules set a rate limit. Before each of them, call `wait`."""
         ...
 
-    @property
-    def limits_sends(self) -> bool:
-        """Return whether a rule limits the messages or bytes of producers."""
-        ...
-
     def setback(self, host: str) -> float:
         """Count a failed authentication from an address. Return by how many seconds to delay the
         response."""

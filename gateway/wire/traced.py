@@ -53,6 +53,11 @@ class TracedScanner:
         return self._inner.skips
 
     @property
+    def is_slow(self) -> bool:
+        """See `contract.Scanner`."""
+        return self._inner.is_slow
+
+    @property
     def stop(self) -> int:
         """See `contract.Scanner`."""
         return self._inner.stop

@@ -19,7 +19,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.compiled import PURE_BY
+from gateway import PURE_BY
 from tests.bench import limits, report, workers
 from tests.bench.figures import (
     BESIDE,

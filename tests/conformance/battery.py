@@ -278,6 +278,8 @@ class Driver:
         if cleared == end:
             assert self._scanner.stop == 0
             return end
+        if self._scanner.is_slow:
+            return cleared
         if not self._scanner.stop:
             return self._cut(chunk, cleared, end)
         assert self._scanner.owed == 0, "a border that is none"

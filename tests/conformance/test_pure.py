@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.compiled import COMPILED, PURE_BY
+from gateway import PURE_BY
+from gateway.compiled import COMPILED
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.account import ENDLESS, Account
+from gateway.wire.account import Account
+from gateway.wire.counters import ENDLESS
 from tests.support.examples import examples
 
 from .battery import (

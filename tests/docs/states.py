@@ -28,10 +28,10 @@ from gateway.wire.pulsar.counts import MOST_METADATA
 from gateway.wire.pulsar.fields import CHECKED_FROM
 from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
 from gateway.wire.pulsar.incarnations import UNANSWERED
-from gateway.wire.pulsar.metadata import LARGE
 from gateway.wire.pulsar.rows import Row, Stops
 from gateway.wire.pulsar.session import MOST_LISTED
 from gateway.wire.pulsar.table import COMMANDS
+from gateway.wire.pulsar.to_client import HEADS
 from tests.docs import regions
 from tests.playbooks import grids
 
@@ -201,7 +201,7 @@ def _bounds() -> str:
         ("size of the command in MESSAGE, SEND_RECEIPT", _size(COMMAND_BOUND), "violation"),
         (f"fields of a topic list above {_size(CHECKED_FROM)}", f"{MOST_LISTED:,}", "violation"),
         ("metadata of a SEND whose count is compared", _size(MOST_METADATA), "violation"),
-        ("metadata searched for the count of a MESSAGE", _size(LARGE), "counts as one message"),
+        ("metadata searched for the count of a MESSAGE", _size(HEADS), "counts as one message"),
         ("addresses in a command", f"{MOST_ADDRESSES:,}, of {MOST_BROKERS} brokers", "violation"),
     )
     return _table(("of one connection", "bound", "beyond it"), rows)

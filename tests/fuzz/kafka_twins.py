@@ -12,7 +12,7 @@ from collections.abc import Callable
 from unittest.mock import patch
 
 from gateway.errors import PeerError
-from gateway.wire.account import ENDLESS
+from gateway.wire.counters import ENDLESS
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.directions import directions
 from gateway.wire.kafka.frames import Head, request

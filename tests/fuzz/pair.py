@@ -34,6 +34,7 @@ from gateway.wire.contract import (
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase
 from gateway.wire.pulsar.entry import PulsarEntry
+from gateway.wire.pulsar.idtable import id_of
 from gateway.wire.pulsar.incarnations import UNANSWERED
 from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.pulsar.states import State
@@ -322,15 +323,15 @@ class Pair:
         """What is counted belongs to somebody, and what passes to somebody who is open."""
         to_broker, to_client = scanners_of(self.session)
         handles = self.session.incarnations.handles
-        for id, account in to_broker._producers.items():
-            handle = handles.producers.get(id)
+        for key, account in to_broker.producers.items():
+            handle = handles.producers.get(id_of(key))
             assert handle is not None
             assert (handle.account, handle.state) == (account, State.OPEN)
         for table, action in (
-            (to_client._producers, Action.PRODUCE),
-            (to_client._consumers, Action.CONSUME),
+            (to_client.producers, Action.PRODUCE),
+            (to_client.consumers, Action.CONSUME),
         ):
-            for id, account in table.items():
-                handle = handles.table(action).get(id)
+            for key, account in table.items():
+                handle = handles.table(action).get(id_of(key))
                 assert handle is not None
                 assert handle.account is account

@@ -23,8 +23,9 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from gateway.wire.account import ENDLESS, Account
+from gateway.wire.account import Account
 from gateway.wire.contract import Denial, Refusal
+from gateway.wire.counters import ENDLESS
 from tests.playbooks.services import OTHER_CLUSTER, URL_2
 
 from .broker import Connection, Connections, Topic

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from google.protobuf.message import Message
 
-from gateway.wire.account import ENDLESS, Action
+from gateway.wire.account import Action
 from gateway.wire.contract import Direction
+from gateway.wire.counters import ENDLESS
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar import counts
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand

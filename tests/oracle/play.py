@@ -19,6 +19,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.frames import KNOWN, Kind
+from gateway.wire.pulsar.idtable import id_of
 from gateway.wire.subject import Subject
 from tests.fuzz.grammar import metadata, rest
 from tests.fuzz.source import Source
@@ -207,7 +208,7 @@ class Record:
             self._opened,
         )
         self._opened = []
-        self._consumers = frozenset(dict(scanners_of(watched.session)[1]._consumers.items()))
+        self._consumers = frozenset(map(id_of, scanners_of(watched.session)[1].consumers))
         self.steps.append(step)
         return step
 

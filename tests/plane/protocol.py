@@ -66,6 +66,7 @@ class FakeScanner:
         self.stop = 0
         self._accounts = accounts
         self._rest = 0  # bytes behind the head that stopped
+        self.is_slow = False
 
     @property
     def skips(self) -> int:

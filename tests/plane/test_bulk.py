@@ -19,9 +19,10 @@ from gateway.plane.state import PlaneSettings
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Direction, EndReason
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.to_broker import ToBrokerScanner
+from gateway.wire.pulsar.to_client import ToClientScanner
 from tests.support.commands import ACTIONS
 from tests.support.frames import message, metadata_of, send, simple, tail
-from tests.support.scanners import IMPLEMENTATIONS, Implementation
 from tests.support.subjects import subject_of
 from tests.support.tls import tls_sockets
 
@@ -35,13 +36,12 @@ BUFFER = 512 * 1024
 class PulsarSession(FakeSession):
     """Decides as the other one does, and has producer 1 and consumer 1."""
 
-    def __init__(self, implementation: Implementation) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        _, to_broker, to_client = implementation
         self.counted = Account(Action.PRODUCE, subject_of("a topic"))
-        producing = to_broker(ACTIONS[Direction.TO_BROKER, True])
+        producing = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, True])
         producing.open_producer(1, self.counted)
-        consuming = to_client(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
+        consuming = ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
         consuming.open_consumer(1, self.counted)
         self.scanners: Any = (producing, consuming)
 
@@ -54,15 +54,9 @@ def plane() -> Iterator[Plane]:
     plane.close()
 
 
-@pytest.fixture(params=IMPLEMENTATIONS, ids=lambda it: it[0] or "pure")
-def each(request: pytest.FixtureRequest) -> Implementation:
-    found: Implementation = request.param
-    return found
-
-
 @pytest.fixture
-def pair(plane: Plane, each: Implementation) -> Opened:
-    return plane.open(PulsarSession(each), sockets=large_sockets)
+def pair(plane: Plane) -> Opened:
+    return plane.open(PulsarSession(), sockets=large_sockets)
 
 
 def large_sockets() -> tuple[socket.socket, socket.socket]:
@@ -74,12 +68,12 @@ def large_sockets() -> tuple[socket.socket, socket.socket]:
 
 
 @pytest.fixture(params=["plain", "TLS of the client", "TLS of both"])
-def mixed(request: pytest.FixtureRequest, plane: Plane, each: Implementation) -> Opened:
+def mixed(request: pytest.FixtureRequest, plane: Plane) -> Opened:
     """Return an open pair without TLS, with TLS towards the client, or with TLS on both sides."""
     secured = {"plain": (), "TLS of the client": (0,), "TLS of both": (0, 1)}[request.param]
     sides = count()
     return plane.open(
-        PulsarSession(each),
+        PulsarSession(),
         sockets=lambda: tls_sockets() if next(sides) in secured else large_sockets(),  # type: ignore[return-value,arg-type]
     )
 
@@ -231,7 +225,7 @@ def test_all_pairs_share_one_pipe(plane: Plane, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(os, "pipe2", counted)
     data = frame(Direction.TO_BROKER, 200_000)
     for _ in range(3):
-        pair = plane.open(PulsarSession(IMPLEMENTATIONS[-1]), sockets=large_sockets)
+        pair = plane.open(PulsarSession(), sockets=large_sockets)
         assert relay(plane, pair, Direction.TO_BROKER, data) == data
     assert len(made) == COMPILED
 
@@ -247,3 +241,28 @@ def test_without_a_pipe_bytes_are_copied(
     data = b"".join(frame(direction, 200_000, number) for number in range(10))
     assert relay(plane, pair, direction, data) == data
     assert account_of(pair).messages == 10
+
+
+@both
+def test_a_violation_behind_a_large_frame_leaves_no_bytes_to_another_pair(
+    plane: Plane, direction: Direction
+) -> None:
+    """All pairs share the pipe through which large frames go."""
+    attacker = plane.open(PulsarSession(), sockets=large_sockets)
+    victim = plane.open(PulsarSession(), sockets=large_sockets)
+    whole = frame(direction, 300_000)
+    assert relay(plane, attacker, direction, whole) == whole
+    source, _ = attacker.far(direction)
+    source.sock.setblocking(True)
+    source.sock.sendall(whole + bytes(10))
+    plane.until(lambda: attacker.pair.over)
+    data = frame(direction, 400_000, 1) * 3
+    assert relay(plane, victim, direction, data) == data
+
+
+def test_a_carry_without_room_ends_the_pair(plane: Plane, pair: Opened) -> None:
+    """No scanner waits for so many bytes."""
+    pump = pair.pair.pumps[Direction.TO_BROKER]
+    pump._keep(bytes(plane.memory.size))
+    pair.far(Direction.TO_BROKER)[0].sock.sendall(frame(Direction.TO_BROKER, 100))
+    plane.until(lambda: pair.pair.over)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.wire.account import ENDLESS
 from gateway.wire.contract import Direction, Discard, Forward, Pause, Replace
+from gateway.wire.counters import ENDLESS
 
 from .harness import OURS, Opened, Plane, held, responses
 from .protocol import counted, frames, passing, stop

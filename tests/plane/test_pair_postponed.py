@@ -439,6 +439,30 @@ def test_a_head_may_be_replaced_or_dropped(plane: Plane, pair: Opened) -> None:
     assert pair.broker.hear() == passing(b"other") + passing(b"2") + passing(b"3")
 
 
+@both
+@pytest.mark.parametrize("piece", [1, 3, 50, 1000])
+def test_the_rest_of_a_frame_may_be_dropped_with_its_head(
+    plane: Plane, pair: Opened, direction: Direction, piece: int
+) -> None:
+    speaker, hearer = pair.far(direction)
+
+    def response(direction: Direction, frame: bytes) -> Effects:
+        if len(frame) > HEAD.size:
+            return FORWARD
+        pair.session.scanners[direction].go_on()
+        return (Drop(owed=True), Inject(direction, OURS))
+
+    pair.session.response = response
+    said = passing(b"1") + LONG + passing(b"2") + stop(b"s") + LONG + LONG + passing(b"3")
+    for at in range(0, len(said), piece):
+        speaker.say(said[at : at + piece])
+        plane.turn()
+        hearer.hear()
+    passed = passing(b"1") + OURS + passing(b"2") + stop(b"s") + OURS + OURS + passing(b"3")
+    assert hearer.heard == passed
+    assert plane.memory.used == 0
+
+
 def test_no_farewell_is_sent_within_a_frame_whose_head_was_decided(
     plane: Plane, pair: Opened
 ) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import Direction, EndReason
-from tests.support.scanners import IMPLEMENTATIONS
 
 from .harness import Opened, Plane, unix_sockets
 from .test_bulk import PulsarSession, frame
@@ -28,9 +27,9 @@ def plane() -> Iterator[Plane]:
     plane.close()
 
 
-@pytest.fixture(params=IMPLEMENTATIONS, ids=["pure", "compiled"][: len(IMPLEMENTATIONS)])
-def pair(request: pytest.FixtureRequest, plane: Plane) -> Opened:
-    session = PulsarSession(request.param)
+@pytest.fixture
+def pair(plane: Plane) -> Opened:
+    session = PulsarSession()
     session.words[EndReason.BROKER_VIOLATION] = FAREWELL
     return plane.open(session, sockets=unix_sockets)
 

@@ -12,9 +12,10 @@ import trio
 from gateway.control.slots import Slot, Slots
 from gateway.telemetry.latency import ListenerLatencies, TenantLatencies
 from gateway.telemetry.progress import Position, Progress
-from gateway.wire.account import ENDLESS, Account, Action, Burst, Right
+from gateway.wire.account import Account, Action, Burst, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Origin, Principal, Refusal, Settle
+from gateway.wire.counters import ENDLESS
 from gateway.wire.scram import ScramSecret
 from gateway.wire.services import Again, LookupOutcome, LookupTimes, Tokens, Undecided
 from gateway.wire.subject import Caller, Subject, TopicName
@@ -69,7 +70,6 @@ class FakeServices:
         self.completed: list[Caller] = []
         self.tenants: ListenerLatencies | None = None  # durations, if they are read
         self.paced: set[Action] = set()
-        self.limits_sends = False
         self.bursts = Burst(10_000, ENDLESS)
         self.delay: float | Again | Denial = 0.0  # answer for paced actions
         self.again: list[Again | None] = []  # previous answers for the requests in `counted`

@@ -6,10 +6,12 @@ from collections.abc import Callable
 
 import pytest
 
-from gateway.wire.account import ENDLESS, Account, Action
+from gateway.wire.account import Account, Action
 from gateway.wire.contract import FORWARD, Direction, EndReason, ViolationError
+from gateway.wire.counters import ENDLESS
 from gateway.wire.pulsar import counts
 from gateway.wire.pulsar.counts import DISTANCE, FIRST, MOST, SUSPECTS, CountChecks, Suspects
+from gateway.wire.pulsar.to_broker import COMPARED_AT_ONCE
 from tests.support import frames
 from tests.support.subjects import subject_of
 
@@ -17,9 +19,11 @@ from .frames import producer, producer_success
 from .script import Play
 
 
-def limited(suspects: Suspects | None = None, allowance: int = 1 << 40) -> Play:
+def limited(
+    suspects: Suspects | None = None, allowance: int = 1 << 40, *, checksums: bool = False
+) -> Play:
     """Return a pair with the open producers 1 to 3, of which a rule limits the messages."""
-    play = Play(limited=True, suspects=suspects or Suspects(lambda: 0.5))
+    play = Play(limited=True, suspects=suspects or Suspects(lambda: 0.5), checksums=checksums)
     for id in range(1, 4):
         play.client(producer(id, request=id)).happens()
         play.account.hold()
@@ -296,3 +300,43 @@ def test_distances_are_drawn_anew() -> None:
     checks.compare(
         Account(Action.PRODUCE, subject_of("t")), 3, frames.metadata_of(7, num_messages_in_batch=3)
     )
+
+
+def far(stated: int, actual: int) -> bytes:
+    """Return a SEND whose count stands so far behind that its metadata is not waited for."""
+    about = frames.metadata_of(
+        7, num_messages_in_batch=actual, properties=[{"key": "k", "value": "v" * 10_000}]
+    )
+    fields = frames.number(1, 1) + frames.number(2, 7) + frames.number(3, stated)
+    return frames.frame(frames.command(6, fields), frames.tail(about, bytes(3 * DISTANCE)))
+
+
+def test_a_send_that_has_stopped_once_stops_again() -> None:
+    """The plane looks at the begin of large frames, and scans them again when they have come."""
+    play = limited(Suspects(lambda: 1.0))
+    scanner = play.session.scanners[0]
+    begin = bytearray(far(9, 9)[:2000])
+    for _ in range(3):
+        assert scanner.scan(begin, 0, len(begin)) == 0
+        assert scanner.stop == len(far(9, 9))
+
+
+def test_a_send_that_comes_in_pieces_is_compared_once() -> None:
+    play = limited(checksums=True)
+    scanner, whole = play.session.scanners[0], liar(1, 1)
+    for end in range(12, len(whole)):
+        assert scanner.scan(bytearray(whole[:end]), 0, end) == 0
+    assert play.session._checks is not None
+    assert play.session._checks._left == FIRST
+
+
+def test_many_comparisons_leave_the_rest_to_another_turn() -> None:
+    suspects = Suspects()
+    suspects.add("alice")
+    play = limited(suspects)
+    scanner, chunk = play.session.scanners[0], bytearray(liar(1, 1) * (COMPARED_AT_ONCE + 9))
+    passed = scanner.scan(chunk, 0, len(chunk))
+    assert scanner.is_slow
+    assert passed == COMPARED_AT_ONCE * len(liar(1, 1))
+    assert scanner.scan(chunk, passed, len(chunk)) == len(chunk)
+    assert not scanner.is_slow

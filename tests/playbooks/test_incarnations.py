@@ -151,8 +151,8 @@ class Chaos:
             bytes_kept(handle.account.subject) for handle in handles
         )
         to_broker, to_client = scanners_of(self.play.session)
-        for table in (to_broker._producers, to_client._producers, to_client._consumers):
-            assert set(table) <= live
+        for table in (to_broker.producers, to_client.producers, to_client.consumers):
+            assert set(table.values()) <= live
         produced = [each for each in self.play.services.admitted if each.action is Action.PRODUCE]
         assert sum(account.frames for account in produced) == self.sent
 

@@ -454,35 +454,12 @@ def test_a_brokers_message_size_never_lowers_what_may_be_collected(size: int) ->
     assert session.collected_bound == Bounds().collected
 
 
-MOST = (32 << 20) - FRAME_PADDING
-SMALL = Bounds(collected=1 << 20, all_collected=1 << 20)
-
-
 @pytest.mark.parametrize("verifies", [True, False])
-@pytest.mark.parametrize(
-    ("bounds", "said", "promised"),
-    [
-        (Bounds(), {"max_message_size": 50 << 20}, MOST),
-        (Bounds(), {"max_message_size": MOST}, MOST),
-        (Bounds(), {"max_message_size": 5 << 20}, 5 << 20),
-        (SMALL, {}, (1 << 20) - FRAME_PADDING),
-        (SMALL, {"max_message_size": 0}, (1 << 20) - FRAME_PADDING),
-    ],
-)
-def test_a_client_is_promised_no_larger_message_than_may_be_held(
-    bounds: Bounds, said: dict[str, int], promised: int, verifies: bool
-) -> None:
-    """It would send a larger one again without end, and all else of its connection would suffer."""
-    services = FakeServices()
-    services.limits_sends = not verifies
-    talk = opening(services=services, bounds=bounds, checksums=verifies).client_says(connect())
-    talk.dials(None).said_to_broker()
-    talk.broker_says(connected(**said)).tells_client(connected(max_message_size=promised)).opens()
-
-
-def test_where_nothing_is_held_a_client_is_promised_what_the_broker_takes() -> None:
+def test_a_client_is_promised_what_the_broker_takes(verifies: bool) -> None:
     said = connected(max_message_size=100 << 20)
-    greeted().broker_says(said).tells_client(said).opens()
+    talk = opening(checksums=verifies).client_says(connect()).dials(None)
+    talk.said_to_broker()
+    talk.broker_says(said).tells_client(said).opens()
 
 
 def test_unknown_flags_are_masked_both_ways() -> None:

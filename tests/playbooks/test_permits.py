@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.wire.account import ENDLESS, Account, Action, Burst
+from gateway.wire.account import Account, Action, Burst
 from gateway.wire.contract import (
     Attend,
     Await,
@@ -18,6 +18,7 @@ from gateway.wire.contract import (
     Pause,
     Replace,
 )
+from gateway.wire.counters import ENDLESS
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.commands import IN_USE
 from gateway.wire.pulsar.counts import MOST

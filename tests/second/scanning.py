@@ -31,6 +31,7 @@ class _Scanner(ABC):
     def __init__(self, ledger: Ledger) -> None:
         self.owed = 0
         self.stop = 0
+        self.is_slow = False
         self.accounts: dict[bytes, Account] = {}
         self._ledger = ledger
 

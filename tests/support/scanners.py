@@ -1,32 +1,16 @@
-"""Each implementation of scanners, those of a session, and how a pump uses them."""
+"""The scanners of a session, and how a pump uses one that has a walker."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gateway.compiled import COMPILED
 from gateway.wire.contract import Scanner
-from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
 from gateway.wire.pulsar.session import PulsarSession
+from gateway.wire.pulsar.to_broker import ToBrokerScanner
+from gateway.wire.pulsar.to_client import ToClientScanner
 
 if TYPE_CHECKING:
-    from gateway.compiled.counters import Walker
-
-Implementation = tuple[str, type[ToBrokerScanner], type[ToClientScanner]]
-
-PURE: Implementation = ("", ToBrokerScanner, ToClientScanner)
-
-
-def _implementations() -> tuple[Implementation, ...]:
-    if not COMPILED:
-        return (PURE,)
-    from gateway.wire.pulsar.compiled import CompiledToBrokerScanner, CompiledToClientScanner
-
-    return PURE, (", compiled", CompiledToBrokerScanner, CompiledToClientScanner)
-
-
-IMPLEMENTATIONS = _implementations()
-"""Those that this installation has, by what a test's name ends in."""
+    from gateway.compiled.walker import Walker
 
 
 def scanners_of(session: PulsarSession) -> tuple[ToBrokerScanner, ToClientScanner]:

@@ -79,8 +79,7 @@ def _connected(plan: Plan, broker: Address, answered: _AddressResult) -> Finding
     best = answered.answers.best
     if isinstance(best, Insecure):
         return judge_insecure(check, best, plan.trust(broker), time.time())
-    finding = verdicts.judge_broker(check, broker, best, answered.seconds)
-    return verdicts.judge_size(check, best, plan.largest) or finding
+    return verdicts.judge_broker(check, broker, best, answered.seconds)
 
 
 def _check_access(plan: Plan, broker: Address, answered: _AddressResult) -> list[Finding]:

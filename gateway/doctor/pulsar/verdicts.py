@@ -67,19 +67,6 @@ def judge_broker(
             assert_never(answer)
 
 
-def judge_size(check: str, answer: Answer, largest: int | None) -> Finding | None:
-    """Return a warning if the broker accepts messages of more than `largest` bytes; otherwise None.
-    `largest`: the largest message that the gateway lets pass; None: any message may pass."""
-    if largest is None or not isinstance(answer, Accepted) or answer.largest <= largest:
-        return None
-    return warn(
-        check,
-        f"takes messages up to {answer.largest / MIB:.3g} MiB, and clients are promised "
-        f"{largest / MIB:.3g}, as a limit of what is sent, or checksums: verify, holds some whole",
-        f"Raise limits.collected to {-(-answer.largest // MIB) + 1}MiB where larger ones are sent.",
-    )
-
-
 def describe(error: Rejected) -> str:
     """Return a broker's ERROR as text for a finding."""
     names: dict[int | None, str] = {value: name for name, value in ServerError.items()}

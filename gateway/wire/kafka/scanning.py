@@ -38,6 +38,8 @@ class FrameScanner(ABC):
 
     __slots__ = ("_failed", "_rest", "_stream", "raw", "stop")
 
+    is_slow = False
+
     def __init__(self) -> None:
         self.stop = 0
         self.raw = False

@@ -95,12 +95,11 @@ def as_read(command: BaseCommand, frame: bytes) -> bytes:
     out, numbers that are too long), but not the new encoding. If the new encoding equals the
     peer's, as with nearly all peers, `frame` itself is returned.
     """
-    _, size = HEAD.unpack_from(frame)
+    total, size = HEAD.unpack_from(frame)
     body = command.SerializePartialToString()
     if frame[8 : 8 + size] == body:
         return frame
-    payload = frame[8 + size :]
-    return b"".join((HEAD.pack(len(body) + len(payload) + 4, len(body)), body, payload))
+    return b"".join((HEAD.pack(total - size + len(body), len(body)), body, frame[8 + size :]))
 
 
 def encode(command: BaseCommand) -> bytes:

@@ -22,6 +22,7 @@ from enum import IntEnum
 from struct import Struct
 
 from gateway.errors import PeerError
+from gateway.wire.pulsar.canonical import find_body
 
 HEAD = Struct(">II")
 """Total size, command size."""
@@ -37,6 +38,10 @@ COMMAND_BOUND = 64 * 1024
 sets of huge batches have some kilobytes. This bounds the memory for a truncated header."""
 
 LAST_TYPE_OF_ONE_BYTE = 127
+
+_HEAD_OF_COMMAND = 32
+"""Bytes of a frame in which its command's fields begin, if the command is canonical: two sizes, the
+type, a tag of two bytes, and a length of five."""
 
 _TYPE_TAG = 0x08
 """The tag of `BaseCommand.type`: field 1, a varint."""
@@ -155,38 +160,6 @@ def tag_of(kind: int) -> bytes:
     return varint(kind << 3 | 2)
 
 
-_TAGS = tuple(tag_of(kind) for kind in range(LAST_TYPE_OF_ONE_BYTE + 1))
-
-
-def find_body(chunk: bytes | bytearray, command: int, end: int, command_end: int) -> int:
-    """Return the offset in `chunk` at which the fields of a canonical command begin; 0 if the
-    command is not canonical; -1 if too few bytes have come to tell. The command's type must have
-    one byte.
-
-    `command`, `command_end`: offsets at which the command begins and ends. `end`: offset up to
-    which bytes have come.
-    """
-    at = command + 2
-    here, short = (end, -1) if end < command_end else (command_end, 0)
-    for byte in _TAGS[chunk[command + 1]]:
-        if at >= here:
-            return short
-        if chunk[at] != byte:
-            return 0
-        at += 1
-    length = shift = 0
-    while shift < 35:
-        if at >= here:
-            return short
-        byte = chunk[at]
-        at += 1
-        length |= (byte & 127) << shift
-        if byte < 128:
-            return at if at + length == command_end else 0
-        shift += 7
-    return 0
-
-
 def split(frame: bytes) -> tuple[int, int, int]:
     """Return the command type of a whole frame, and the offsets at which the fields of its command
     begin and end.
@@ -198,17 +171,19 @@ def split(frame: bytes) -> tuple[int, int, int]:
         raise PeerError(f"a frame of {len(frame)} bytes holds no command")
     total, size = HEAD.unpack_from(frame)
     end = 8 + size
-    if total + 4 != len(frame) or size < 2 or end > len(frame):
+    if total + 4 < max(len(frame), end) or size < 2 or end > len(frame):
         raise PeerError(f"a frame of {len(frame)} bytes cannot hold a command of {size}")
     kind = frame[9]
     if frame[8] != _TYPE_TAG:
         begin = 0
     elif kind <= LAST_TYPE_OF_ONE_BYTE:
-        begin = find_body(frame, 8, end, end)
+        begin = find_body(bytearray(frame[:_HEAD_OF_COMMAND]), 8, _HEAD_OF_COMMAND, end)
     else:
         kind, begin = _split_far(frame, end)
     if not begin:
         raise PeerError("a command that is not its type and the field of that type alone")
+    if total + 4 > len(frame) and kind != Kind.SEND:
+        raise PeerError(f"the begin of a {kind_name(kind)} of {total + 4} bytes")
     if end < len(frame) and kind in KNOWN and kind not in WITH_PAYLOAD:
         raise PeerError(f"a {kind_name(kind)} with {len(frame) - end} bytes behind it")
     return kind, begin, end
@@ -239,10 +214,8 @@ PASS, COUNT, STOP = range(3)
 """A scanner's action for a command type: let it pass, walk and count it, or halt."""
 
 
-def actions(
-    count: frozenset[Kind], stop: frozenset[Kind], *, unknown_pass: bool
-) -> tuple[int, ...]:
+def actions(count: frozenset[Kind], stop: frozenset[Kind], *, unknown_pass: bool) -> bytes:
     """Return the scanner's action (`PASS`, `COUNT`, `STOP`) for each command type from 0 to 127. A
     type in both sets gets `COUNT`. Unknown types get `STOP`, or `PASS` with `unknown_pass`."""
     stopped = stop if unknown_pass else stop | (frozenset(range(128)) - KNOWN)
-    return tuple(COUNT if n in count else STOP if n in stopped else PASS for n in range(128))
+    return bytes(COUNT if n in count else STOP if n in stopped else PASS for n in range(128))

@@ -1,15 +1,15 @@
-"""A table by ids that a peer chooses, which no choice of ids makes slow.
+"""Tables by ids that a peer chooses, which no choice of ids makes slow.
 
 Python hashes an integer to itself, and probes for a free slot in an order that anybody can compute.
 So 20,000 chosen ids can make each lookup walk past thousands of others. Here only ids below
-`SMALL`, which real clients mostly use, are keyed by their number: their chains have a bound. All
-others are keyed by their bytes, whose hash has a secret seed.
+`SMALL`, which real clients mostly use, are their own keys: their chains have a bound. All others
+are keyed by their bytes, whose hash has a secret seed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -17,60 +17,49 @@ SMALL = 1024
 """Ids from this number on cost 0.1 µs more. Below it the longest chain that chosen ids can make
 costs half a microsecond."""
 
-_BYTES = 10
-"""Length of a key. A scanner may read a varint of 70 bits, which is no valid id."""
+_BYTES = 8
+
+Key = int | bytes
 
 
-_NONE: dict[int, Any] = {}
-"""All tables without small ids share this dict, into which nothing is put. Most tables of a pair
-are empty, and idle pairs are many."""
+def key(id: int) -> Key:
+    """Return the key of an unsigned id of 64 bits in a dict."""
+    return id if id < SMALL else id.to_bytes(_BYTES)
+
+
+def id_of(key: Key) -> int:
+    """Return the id of a key."""
+    return key if isinstance(key, int) else int.from_bytes(key)
 
 
 class IdTable(Generic[T]):
-    """Values by unsigned ids of 64 bits. `small`: the values of ids below `SMALL`, which scanners
-    read without a call."""
+    """Values by unsigned ids of 64 bits."""
 
-    __slots__ = ("_large", "small")
+    __slots__ = ("_values",)
 
     def __init__(self) -> None:
-        self.small: dict[int, T] = _NONE
-        self._large: dict[bytes, T] | None = None
+        self._values: dict[Key, T] | None = None  # most tables are empty, and idle pairs are many
 
     def __len__(self) -> int:
-        return len(self.small) + len(self._large or ())
+        return len(self._values or ())
 
     def __iter__(self) -> Iterator[T]:
-        yield from self.small.values()
-        if self._large is not None:
-            yield from self._large.values()
+        return iter((self._values or {}).values())
 
     def items(self) -> list[tuple[int, T]]:
         """Return all ids with their values."""
-        large = self._large or {}
-        return [
-            *self.small.items(),
-            *((int.from_bytes(key), value) for key, value in large.items()),
-        ]
+        return [(id_of(key), value) for key, value in (self._values or {}).items()]
 
     def get(self, id: int) -> T | None:
         """Return the value under this id; None if there is no value."""
-        if id < SMALL:
-            return self.small.get(id)
-        return None if self._large is None else self._large.get(id.to_bytes(_BYTES))
+        return None if self._values is None else self._values.get(key(id))
 
     def put(self, id: int, value: T) -> None:
         """Put a value under this id, in place of an earlier value."""
-        if id < SMALL:
-            if self.small is _NONE:
-                self.small = {}
-            self.small[id] = value
-            return
-        if self._large is None:
-            self._large = {}
-        self._large[id.to_bytes(_BYTES)] = value
+        if self._values is None:
+            self._values = {}
+        self._values[key(id)] = value
 
     def pop(self, id: int) -> T | None:
         """Remove the value under this id, and return it; None if there is no value."""
-        if id < SMALL:
-            return self.small.pop(id, None)
-        return None if self._large is None else self._large.pop(id.to_bytes(_BYTES), None)
+        return None if self._values is None else self._values.pop(key(id), None)

@@ -19,16 +19,21 @@ from gateway.wire.contract import (
     DROP,
     FORWARD,
     Attend,
+    Await,
     Denial,
     Direction,
     Discard,
     Drop,
     Effects,
+    End,
+    EndReason,
     Hold,
     Inject,
     Later,
+    Postpone,
     Refuse,
     Replace,
+    Resume,
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandTopicMigrated
 from gateway.wire.pulsar.closing import PATIENCE, LateReceipts, Leaving
@@ -46,7 +51,7 @@ from gateway.wire.pulsar.commands import (
     text,
 )
 from gateway.wire.pulsar.context import Client, ListenerContext
-from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.frames import HEAD, Kind
 from gateway.wire.pulsar.handles import Handle, Handles, Purpose, bytes_kept
 from gateway.wire.pulsar.permits import MOST_PERMITS, Permits
 from gateway.wire.pulsar.scanning import Scanners
@@ -75,6 +80,14 @@ REVOKED_AGAIN = 0.1
 """Seconds until the next look at a revoked producer or consumer that is still being opened. The
 broker's response takes milliseconds."""
 
+LONGEST_WAIT = 20.0
+"""The most seconds for which a large SEND waits for allowance, and all that its client sends behind
+it; then it goes on in debt. Clients give a SEND up after 30."""
+
+LOOK = 1.0
+"""Seconds until a large SEND that waits is decided again, if nothing happens before: its producer
+may have been closed meanwhile."""
+
 UNANSWERED = 16
 """In-flight requests about one producer or consumer. Each is kept until its response comes. A
 client repeats a request after 30 s."""
@@ -96,6 +109,8 @@ class Incarnations:
     __slots__ = (
         "_broker",
         "_client",
+        "_large",
+        "_large_since",
         "_late",
         "_leaving",
         "_listener",
@@ -123,6 +138,9 @@ class Incarnations:
         self._to_broker, self._to_client = scanners
         self._permits = Permits(listener.services) if listener.limited else None
         self._leaving: Leaving | None = None  # made when it is needed: idle pairs are many
+        # The account of the large SEND that is postponed, and when this began to wait.
+        self._large: Account | None = None
+        self._large_since = 0.0
         self._late: LateReceipts | None = None
         self._to_leave: Iterator[Handle] | None = None  # those left in this round of steps
 
@@ -458,21 +476,42 @@ class Incarnations:
 
     def send(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Return what to do with a SEND at which the scanner stopped: forward, hold, refuse or drop
-        it."""
+        it. `frame`: all of it, or the head of a large one."""
         handle = self.handles.producers.get(command.send.producer_id)
+        size = HEAD.unpack_from(frame)[0] + 4
+        is_whole = size == len(frame)
         if handle is None or handle.state is not State.OPEN:
-            return DROP  # the client repeats it elsewhere, since it gets no receipt
+            # The client repeats it elsewhere, since it gets no receipt.
+            if is_whole:
+                return DROP
+            if handle is None:
+                return (End(EndReason.FRAME_TOO_LARGE, detail=f"a SEND of {size} bytes"),)
+            self._large = None
+            self._to_broker.go_on(frame, None)
+            return (Drop(owed=True),)
         account = handle.account
         messages = max(1, command.send.num_messages)
-        if account.held and not self._listener.services.wants(account):
+        waits = account.held and not self._listener.services.wants(account)
+        if waits and not is_whole:
+            if self._large is not account:
+                self._large, self._large_since = account, now
+            if now < self._large_since + LONGEST_WAIT or account.queued:
+                return (Await(account), Postpone(self._look_again(now)))
+        elif waits:
             if self._client.takes_refusals and is_refused(account, messages, len(frame)):
                 account.refused += 1
                 return (Drop(), Refuse(account, refusal(command)))
             return (Hold(account),)
-        account.messages += messages
-        account.surplus += messages - 1
-        account.bytes += len(frame)
+        account.add(messages, size)
+        if not is_whole:
+            self._large = None
+            self._to_broker.go_on(frame, account)
         return FORWARD
+
+    def _look_again(self, now: float) -> float:
+        """Return when a large SEND that waits is decided again, if nothing happens before."""
+        longest = self._large_since + LONGEST_WAIT
+        return min(now + LOOK, longest) if now < longest else now + LOOK
 
     def send_error(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Return what to do with the broker's SEND_ERROR: forward it, and count it as a receipt."""
@@ -501,6 +540,9 @@ class Incarnations:
     def delivered(self, now: float) -> Effects | None:
         """See `contract.Holding`."""
         more = None if self._permits is None else self._permits.delivered(now)
+        if self._large is not None:
+            resume = () if self._large.held else (Resume(Direction.TO_BROKER),)
+            more = (*(more or ()), *resume)
         if not self._late:
             return more
         closes = tuple(effect for handle in self._late.complete() for effect in self._tell(handle))

@@ -10,7 +10,6 @@ the last one that was read.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from struct import Struct
 
 from gateway.wire.pulsar.frames import BROKER_ENTRY_MAGIC, CHECKSUM_MAGIC, HEAD
@@ -86,14 +85,6 @@ def metadata_of(frame: bytes) -> memoryview:
     return memoryview(frame)[slice(*(place or (0, 0)))]
 
 
-def count_messages(chunk: bytes | bytearray, at: int, end: int) -> int:
-    """Return the number of messages that the metadata at `chunk[at:end]` states. The metadata must
-    be whole."""
-    if end - at > LARGE:
-        return as_count(walk_large(chunk, at, end, _NUM_MESSAGES, 1)[1])
-    return as_count(walk_fields(chunk, at, end, _NUM_MESSAGES, 1)[1])
-
-
 def as_count(number: int) -> int:
     """Return the number of messages that a varint states, read as an int32; 1 if that is no valid
     number of messages."""
@@ -143,46 +134,6 @@ def walk_fields(
     return at, value
 
 
-def walk_large(
-    chunk: bytes | bytearray, at: int, end: int, wanted: int, value: int, heads: int = _HEADS
-) -> tuple[int, int, int]:
-    """Walk over protobuf fields as `walk_fields` does, but end at `NOWHERE` after `heads` bytes of
-    tags, lengths and numbers. Return also how many of the `heads` bytes are left.
-
-    This is slower for each field, but bounded: a producer may send megabytes of the smallest
-    fields.
-    """
-    while at < end:
-        begin = at
-        tag = chunk[at]
-        at += 1
-        if tag > 127:
-            tag, at = read_varint(chunk, begin, end)
-            if not 0 < at < NOWHERE:
-                return (begin if at < 0 else NOWHERE), value, heads
-            tag &= 0xFFFFFFFF
-        wire = tag & 7
-        if wire == 2 or wire == 0:
-            if at < end and (number := chunk[at]) < 128:
-                at += 1
-            else:
-                number, at = read_varint(chunk, at, end)
-                if at < 0:
-                    return begin, value, heads
-        elif wire == 1 or wire == 5:
-            number = 8 if wire == 1 else 4
-        else:
-            return NOWHERE, value, 0
-        heads -= at - begin
-        if heads < 0:
-            return NOWHERE, value, 0
-        if wire:
-            at += number
-        elif tag == wanted and at <= end:
-            value = number
-    return at, value, heads
-
-
 def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
     """Return the varint at offset `at`, and the offset behind it. This offset is -1 if the varint
     is truncated, and `NOWHERE` if it is invalid."""
@@ -196,75 +147,3 @@ def read_varint(chunk: bytes | bytearray, at: int, end: int) -> tuple[int, int]:
             return value, index + 1
         shift += 7
     return 0, -1 if end < at + 10 else NOWHERE
-
-
-class EntryWalk:
-    """Skips the broker entry metadata of a MESSAGE, of any length, piece by piece, and continues as
-    a `MetadataWalk`. It keeps no more than the head of the metadata in memory.
-
-    `size`: bytes of the broker entry metadata with its head; `frame`: bytes of the frame behind the
-    command. `count`: called with the number of messages when the metadata ends.
-    """
-
-    __slots__ = ("_count", "_frame", "_kept", "_skip")
-
-    def __init__(self, size: int, frame: int, count: Callable[[int], object]) -> None:
-        self._count = count
-        self._skip = size
-        self._kept = _EMPTY_ENTRY
-        self._frame = len(_EMPTY_ENTRY) + frame - size
-
-    def feed(
-        self, chunk: bytes | bytearray, start: int, end: int
-    ) -> EntryWalk | MetadataWalk | None:
-        """Read the next piece of the frame, `chunk[start:end]`. Return the walk that must read the
-        piece after it; None if the metadata has ended."""
-        skipped = min(self._skip, end - start)
-        self._skip -= skipped
-        start += skipped
-        kept = self._kept + chunk[start : min(end, start + self._frame - len(self._kept))]
-        place = find_metadata(kept, 0, self._frame, len(kept))
-        if place is None:
-            self._kept = kept
-            return self
-        begin, metadata_end = place
-        return MetadataWalk(metadata_end - begin, self._count).feed(kept, begin, len(kept))
-
-
-class MetadataWalk:
-    """Reads a MESSAGE's metadata, of any length, piece by piece. It keeps no more than the head of
-    one field in memory.
-
-    `size`: bytes of the metadata. `count`: called with the number of messages when the metadata
-    ends.
-    """
-
-    __slots__ = ("_count", "_cut", "_heads", "_left", "_number", "_skip")
-
-    def __init__(self, size: int, count: Callable[[int], object]) -> None:
-        self._count = count
-        self._left = size
-        self._skip = 0
-        self._cut = b""
-        self._number = 1
-        self._heads = _HEADS
-
-    def feed(self, chunk: bytes | bytearray, start: int, end: int) -> MetadataWalk | None:
-        """Read the next piece of the metadata, `chunk[start:end]`. Return this walk; None if the
-        metadata has ended."""
-        take = min(end - start, self._left)
-        self._left -= take
-        skipped = min(self._skip, take)
-        self._skip -= skipped
-        begin, here = start + skipped, start + take
-        if self._cut:
-            chunk, begin, here = self._cut + chunk[begin:here], 0, here - begin + len(self._cut)
-        at, self._number, self._heads = walk_large(
-            chunk, begin, here, _NUM_MESSAGES, self._number, self._heads
-        )
-        self._skip += max(0, at - here)
-        self._cut = bytes(chunk[at:here])
-        if self._left:
-            return self
-        self._count(as_count(self._number))
-        return None

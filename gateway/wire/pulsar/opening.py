@@ -59,9 +59,6 @@ _LEGACY_METHODS = {1: "ycav1", 2: "athens"}
 LONGEST_LIBRARY = 128
 """Characters of a client's library name and version. Real ones have up to 40."""
 
-USUAL_LARGEST = 5 * 1024 * 1024
-"""Bytes of the largest message at a broker that names none; clients believe the same."""
-
 _UNNAMED = Principal("", verified=False)
 """The principal of a client that the gateway does not verify, or has refused."""
 
@@ -274,19 +271,9 @@ def _challenged(
 
 
 def _connected(command: BaseCommand, frame: bytes, listener: ListenerContext) -> bytes:
-    """Return the broker's CONNECTED; under `unknown: mask` without flags unknown to the gateway.
-
-    A message that may have to wait, or whose checksum is verified, is held whole. So the client is
-    promised no larger ones than fit, and refuses others itself: it would send one again without
-    end.
-    """
+    """Return the broker's CONNECTED; under `unknown: mask` without flags unknown to the gateway."""
     if not listener.unknown_pass:
         command.DiscardUnknownFields()
-    most = listener.bounds.largest_message
-    holds = listener.checksums or listener.services.limits_sends
-    if holds and (command.connected.max_message_size or USUAL_LARGEST) > most:
-        command.connected.max_message_size = most
-        return encode(command)
     return as_read(command, frame)
 
 

@@ -50,7 +50,7 @@ from collections import OrderedDict
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from gateway.wire.account import ENDLESS, Account, Burst
+from gateway.wire.account import Account, Burst
 from gateway.wire.contract import (
     DROP,
     FORWARD,
@@ -65,6 +65,7 @@ from gateway.wire.contract import (
     Later,
     Replace,
 )
+from gateway.wire.counters import ENDLESS
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import MOST

@@ -51,5 +51,4 @@ PLUGIN = Plugin(
             "brokers of pulsar are told who the client is; basic, or another credential"
         ),
     },
-    tells_largest=True,
 )

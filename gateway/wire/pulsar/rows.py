@@ -71,16 +71,12 @@ class Commands:
             for direction, rows in self.rows.items()
         }
 
-    def actions(
-        self, direction: Direction, *, unknown_pass: bool, limited: bool
-    ) -> tuple[int, ...]:
+    def actions(self, direction: Direction, *, unknown_pass: bool, limited: bool) -> bytes:
         """Return the scanner's action for each command type in a direction, as `frames.actions`
         does. `unknown_pass`: let unknown types pass. `limited`: rules may limit clients."""
         return self._actions[direction, unknown_pass, limited]
 
-    def _for_scanner(
-        self, direction: Direction, *, unknown_pass: bool, limited: bool
-    ) -> tuple[int, ...]:
+    def _for_scanner(self, direction: Direction, *, unknown_pass: bool, limited: bool) -> bytes:
         stopped = self.that_stop(Stops.ALWAYS)[direction]
         if limited:
             stopped |= self.that_stop(Stops.LIMITED)[direction]

@@ -1,22 +1,16 @@
-"""Makes the scanners of a connection. Only this module knows which implementation scans.
-
-Sessions use the protocols here. An implementation may replace another one if `tests/conformance`
-cannot tell them apart.
-"""
+"""Makes the scanners of a connection, and says what sessions use of them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
-from gateway.compiled import COMPILED
 from gateway.wire.account import Account
 from gateway.wire.contract import Scanner
 from gateway.wire.pulsar.counts import CountChecks
-from gateway.wire.pulsar.idtable import IdTable
-from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
-
-if COMPILED:
-    from gateway.wire.pulsar.compiled import compiled_scanners
+from gateway.wire.pulsar.idtable import Key
+from gateway.wire.pulsar.to_broker import ToBrokerScanner
+from gateway.wire.pulsar.to_client import ToClientScanner
 
 
 class ProducerScanner(Scanner, Protocol):
@@ -32,6 +26,18 @@ class ProducerScanner(Scanner, Protocol):
 
     def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Holding`."""
+
+    @property
+    def damaged(self) -> bytes:
+        """Return the head of a SEND whose checksum was wrong at its end; empty if there is none.
+        The connection ends because of it."""
+
+    def compared(self) -> None:
+        """The session has compared the count of a SEND that stopped."""
+
+    def go_on(self, head: bytes, account: Account | None) -> None:
+        """Let the rest of a large SEND pass, whose `head` stopped. `account`: of its producer; None
+        if the rest is dropped."""
 
     def is_damaged(self, frame: bytes) -> bool:
         """Return whether a whole SEND has a wrong checksum; False if checksums are not verified."""
@@ -62,37 +68,32 @@ def load(*, verify: bool) -> None:
     """Import the modules that `scanners` needs, before the first connection: an import later would
     fail if a connection has taken the process's last file descriptor. `verify`: see `scanners`."""
     if verify:
-        import gateway.wire.pulsar.checksums  # noqa: F401
+        import crc32c  # noqa: F401
 
 
 def scanners(
-    actions: tuple[tuple[int, ...], tuple[int, ...]],
+    actions: tuple[bytes, bytes],
     unknown: Account,
     command_bound: int,
     checks: CountChecks | None,
     *,
+    collected: int,
     verify: bool,
 ) -> Scanners:
     """Return the scanners of a new connection.
 
     `actions`: the action for each command type, by direction. `unknown`: the account that counts
-    MESSAGEs of consumers that are not open. `command_bound`: the most bytes of a command. `checks`:
-    compares the message counts that SENDs state with the real ones; None: they are not compared.
-    `verify`: verify the checksums of messages.
+    MESSAGEs of consumers that are not open. `command_bound`: most bytes of a command. `checks`:
+    compares the counts of SENDs with those of their batches; None if no rule limits messages.
+    `collected`: bytes of the largest SEND that is collected whole if it stops. `verify`: verify the
+    checksums of messages.
     """
     to_broker, to_client = actions
-    if COMPILED and not verify:
-        return compiled_scanners(actions, unknown, command_bound, checks)
-    consumers: IdTable[Account] = IdTable()  # one asks, the other gets
-    if not verify:
-        return (
-            ToBrokerScanner(to_broker, command_bound, checks, consumers),
-            ToClientScanner(to_client, unknown, command_bound, consumers),
-        )
-    # Needs a library of its own, so it is imported only if it is used; see `load`.
-    from gateway.wire.pulsar.checksums import VerifyingToBrokerScanner, VerifyingToClientScanner
-
+    consumers: dict[Key, Account] = {}  # one asks, the other gets
+    sums: Callable[..., int] | None = None
+    if verify:
+        from crc32c import crc32c as sums  # a library of its own, so imported only if used
     return (
-        VerifyingToBrokerScanner(to_broker, command_bound, checks, consumers),
-        VerifyingToClientScanner(to_client, unknown, command_bound, consumers),
+        ToBrokerScanner(to_broker, command_bound, checks, consumers, sums, collected),
+        ToClientScanner(to_client, unknown, command_bound, consumers, sums),
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gateway.errors import PeerError
-from gateway.wire.account import ENDLESS, Account, Action, Right
+from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import (
     DROP,
@@ -29,6 +29,7 @@ from gateway.wire.contract import (
     Refuse,
     Replace,
 )
+from gateway.wire.counters import ENDLESS
 from gateway.wire.plugin import FRAME_PADDING, Mode
 from gateway.wire.pulsar import auth_refresh, rights, send_errors
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
@@ -110,11 +111,12 @@ class PulsarSession:
             _STRAY,
             bounds.command,
             self._checks,
+            collected=self.collected_bound,
             verify=listener.checksums,
         )
         self.incarnations = Incarnations(listener, client, broker, self.scanners, self.stopwatch)
 
-    def _actions(self, direction: Direction) -> tuple[int, ...]:
+    def _actions(self, direction: Direction) -> bytes:
         listener = self._listener
         return listener.commands.actions(
             direction, unknown_pass=listener.unknown_pass, limited=listener.limited
@@ -291,6 +293,7 @@ class PulsarSession:
         if self._checks is not None and account.messages_ceiling < ENDLESS:
             self._checks.check_beginning(frame, 8 + HEAD.unpack_from(frame)[1], len(frame))
             self._checks.compare(account, send.num_messages, metadata_of(frame))
+            self.scanners[0].compared()
         return None
 
     def _unknown(self, direction: Direction, kind: int) -> Effects:
@@ -440,7 +443,12 @@ class PulsarSession:
     # -- the end -----------------------------------------------------------------------------
 
     def farewell(self, reason: EndReason, detail: str) -> bytes:
-        """See `contract.Session`. Only a client at fault gets a frame; others just reconnect."""
+        """See `contract.Session`. Only a client at fault gets a frame; others just reconnect. A
+        client whose large SEND was damaged learns that: it sends an intact copy again, and fails
+        the message if its copy is damaged."""
+        damaged = self.scanners[0].damaged
+        if damaged and reason is EndReason.CLIENT_VIOLATION:
+            return send_errors.damaged(decode(damaged))
         refusal = _TOLD.get(reason)
         return b"" if refusal is None else error(NO_REQUEST, Denial(refusal, detail))
 

@@ -29,6 +29,7 @@ class BlockScanner(ABC):
     __slots__ = ("_blocks", "_largest", "missing", "stop")
 
     skips = 0
+    is_slow = False
 
     def __init__(self, largest: int) -> None:
         self.stop = 0

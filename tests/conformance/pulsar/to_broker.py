@@ -6,7 +6,7 @@ from gateway.wire.account import Account, Action
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.scan import ToBrokerScanner
+from gateway.wire.pulsar.to_broker import ToBrokerScanner
 from tests.conformance.battery import Frame, Lie, Subject
 from tests.support.commands import ACTIONS
 from tests.support.frames import (
@@ -336,14 +336,9 @@ LIES = (
 )
 
 
-def make(
-    *,
-    unknown_pass: bool,
-    kind: type[ToBrokerScanner] = ToBrokerScanner,
-    checks: CountChecks | None = None,
-) -> Subject:
+def make(*, unknown_pass: bool, checks: CountChecks | None = None) -> Subject:
     """A scanner on which producers of all `IDS` are open."""
-    scanner = kind(ACTIONS[Direction.TO_BROKER, unknown_pass], checks=checks)
+    scanner = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, unknown_pass], checks=checks)
     accounts = {f"producer {id}": Account(Action.PRODUCE, subject_of(f"topic {id}")) for id in IDS}
     for id in IDS:
         scanner.open_producer(id, accounts[f"producer {id}"])

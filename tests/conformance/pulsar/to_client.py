@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from crc32c import crc32c
+
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.scan import ToClientScanner
+from gateway.wire.pulsar.to_client import ToClientScanner
 from tests.conformance.battery import Frame, Lie, Subject
 from tests.support.commands import ACTIONS
 from tests.support.frames import (
@@ -434,10 +436,11 @@ LIES = (
 )
 
 
-def make(*, unknown_pass: bool, kind: type[ToClientScanner] = ToClientScanner) -> Subject:
+def make(*, unknown_pass: bool, verify: bool = False) -> Subject:
     """A scanner on which consumers and producers of all `IDS` are open."""
     unknown = Account(Action.CONSUME)
-    scanner = kind(ACTIONS[Direction.TO_CLIENT, unknown_pass], unknown)
+    actions = ACTIONS[Direction.TO_CLIENT, unknown_pass]
+    scanner = ToClientScanner(actions, unknown, crc32c=crc32c if verify else None)
     accounts = {"unknown": unknown}
     for id in IDS:
         consumer = accounts[f"consumer {id}"] = Account(Action.CONSUME, subject_of(f"topic {id}"))

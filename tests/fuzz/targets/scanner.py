@@ -1,5 +1,4 @@
-"""Both scanners: the same result however a stream is cut, from both implementations, and the one
-that protobuf gives."""
+"""Both scanners: the same result however a stream is cut, and the one that protobuf gives."""
 
 from __future__ import annotations
 
@@ -14,7 +13,6 @@ from gateway.wire.contract import Direction
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.metadata import MetadataWalk, count_messages
 from tests.conformance.battery import (
     BARE,
     SURROUNDINGS,
@@ -30,8 +28,7 @@ from tests.conformance.pulsar.common import IDS
 from tests.fuzz.grammar import any_frame, metadata
 from tests.fuzz.reading import Said, walk
 from tests.fuzz.source import Source
-from tests.support.frames import send
-from tests.support.scanners import IMPLEMENTATIONS
+from tests.support.frames import message, send, tail
 
 MOST = 24
 """Frames of one stream."""
@@ -49,37 +46,22 @@ def scanner(data: bytes) -> int:
     """A stream of frames for one direction; answers how many it has."""
     source = Source(data)
     direction = Direction(source.below(2))
-    makes = _makes(direction, unknown_pass=not source.odd(4))
-    make = makes[0]
+    of = to_broker.make if direction is Direction.TO_BROKER else to_client.make
+    make = partial(of, unknown_pass=not source.odd(4))
     sizes = [1 + source.below(64) for _ in range(1 + source.below(4))]
     around = source.pick(SURROUNDINGS)
     frames = _frames(source, direction)
     stream = b"".join(frames)
     outcome = _drive(make(), cut(stream, sizes), around)
     _is_alike(_drive(make(), [stream]), outcome)
-    for twin in makes[1:]:
-        assert _drive(twin(), cut(stream, sizes), around) == outcome
     _is_refused_in_time(stream, outcome)
     sound = _sound(make(), stream)
     _is_as_read(direction, sound, _drive(make(), [sound]))
     return len(frames)
 
 
-def _makes(direction: Direction, *, unknown_pass: bool) -> list[Make]:
-    """Return what makes a scanner, by implementation: the pure one first."""
-    if direction is Direction.TO_BROKER:
-        return [
-            partial(to_broker.make, unknown_pass=unknown_pass, kind=kind)
-            for _, kind, _ in IMPLEMENTATIONS
-        ]
-    return [
-        partial(to_client.make, unknown_pass=unknown_pass, kind=kind)
-        for _, _, kind in IMPLEMENTATIONS
-    ]
-
-
 def _drive(subject: Subject, pieces: Iterable[bytes], around: Around = BARE) -> Outcome:
-    driver = Driver(subject, CARRY_BOUND, around)
+    driver = Driver(subject, CARRY_BOUND, around, reads=True)
     for piece in pieces:
         driver.feed(piece)
     return driver.outcome()
@@ -87,7 +69,7 @@ def _drive(subject: Subject, pieces: Iterable[bytes], around: Around = BARE) -> 
 
 def _sound(subject: Subject, stream: bytes) -> bytes:
     """What precedes the first frame that is refused or waited for."""
-    driver = Driver(subject, CARRY_BOUND)
+    driver = Driver(subject, CARRY_BOUND, reads=True)
     for said in walk(stream):
         driver.feed(said.data)
         if driver.violated or driver.outcome().waiting:
@@ -209,24 +191,19 @@ def _batch(about: bytes) -> int | None:
 
 
 def walked(data: bytes) -> int:
-    """Metadata walked at once, in pieces, and by protobuf: one count."""
+    """The metadata of a MESSAGE, read at once, in pieces, and by protobuf: one count."""
     source = Source(data)
     sizes = [1 + source.below(40) for _ in range(1 + source.below(4))]
     about = metadata(source) + source.take(source.below(12))
-    at_once = count_messages(about, 0, len(about))
+    frame = message(1, tail(about, b""))
+    at_once = _count([frame])
     assert 1 <= at_once < 1 << 31
     expected = _batch(about)
     assert expected is None or at_once == expected
-    assert _in_pieces(about, sizes) in (at_once, None)
+    assert _count(cut(frame, sizes)) == at_once
     return 1
 
 
-def _in_pieces(about: bytes, sizes: list[int]) -> int | None:
-    """Counted at its end, once; None where there is nothing to be walked."""
-    account = to_client.make(unknown_pass=True).accounts["unknown"]
-    walk: MetadataWalk | None = MetadataWalk(len(about), account.count)
-    for piece in cut(about, sizes):
-        assert walk is not None, "it ended before its end"
-        walk = walk.feed(bytearray(piece), 0, len(piece))
-    assert walk is None or not about
-    return account.messages if about else None
+def _count(pieces: Iterable[bytes]) -> int:
+    (counts,) = _drive(to_client.make(unknown_pass=True), pieces).counts.values()
+    return counts.messages

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.errors import PeerError
-from gateway.wire.account import ENDLESS
 from gateway.wire.contract import Denial, Dial, Dialled, Direction, Receive, StepResult, Transmit
+from gateway.wire.counters import ENDLESS
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.session import PulsarSession

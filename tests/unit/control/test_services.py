@@ -21,9 +21,10 @@ from gateway.policy.accounts import AccountBook
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rule
 from gateway.telemetry.figures import ClusterFigures
-from gateway.wire.account import ENDLESS, Account, Action, Burst, Right
+from gateway.wire.account import Account, Action, Burst, Right
 from gateway.wire.address import Address
 from gateway.wire.contract import Credential, Denial, Principal, Refusal, Settle
+from gateway.wire.counters import ENDLESS
 from gateway.wire.pulsar.plugin import PLUGIN as PULSAR
 from gateway.wire.scram import ScramSecret
 from gateway.wire.services import Again
@@ -219,7 +220,6 @@ class FakeLimits:
     def __init__(self, denial: Denial | None = None) -> None:
         self.denial = denial
         self.paced = {Action.LOOKUP}
-        self.limits_sends = False
         self.asked: list[tuple[Action, str | None]] = []
         self.again: list[bool] = []
         self.released: list[Account] = []

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from gateway.policy.limits import LimitSpec
-from gateway.wire.account import ENDLESS
+from gateway.wire.counters import ENDLESS
 from tests.unit.policy.world import Frame, World, messages
 
 ONE = Frame(1, 100)

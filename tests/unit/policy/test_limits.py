@@ -12,7 +12,8 @@ from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.keys import FORGOTTEN_AT_ONCE
 from gateway.policy.limiter import OBSERVED_AT_ONCE, Limiter
 from gateway.policy.limits import LEASE_SECONDS, MOST_AHEAD, MOST_STALE, LimitSpec, Member
-from gateway.wire.account import ENDLESS, Account, Action
+from gateway.wire.account import Account, Action
+from gateway.wire.counters import ENDLESS
 from tests.support.subjects import subject_of
 from tests.unit.policy.world import Frame, World, jain, messages, size
 

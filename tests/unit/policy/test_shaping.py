@@ -8,7 +8,8 @@ from gateway.policy.limiter import Limiter
 from gateway.policy.matching import RuleSet
 from gateway.policy.shaping import Shaping
 from gateway.rules.files import build
-from gateway.wire.account import ENDLESS, Account, Action
+from gateway.wire.account import Account, Action
+from gateway.wire.counters import ENDLESS
 from gateway.wire.subject import Subject
 from tests.support.subjects import subject_of
 

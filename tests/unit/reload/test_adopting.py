@@ -18,8 +18,9 @@ from gateway.policy.keys import Key
 from gateway.policy.matching import RuleSet
 from gateway.policy.rules import Rule
 from gateway.telemetry.figures import Denied
-from gateway.wire.account import ENDLESS, Account, Action, Right
+from gateway.wire.account import Account, Action, Right
 from gateway.wire.contract import Denial
+from gateway.wire.counters import ENDLESS
 from tests.support.examples import examples
 from tests.support.subjects import subject_of
 from tests.unit.reload.samples import rule

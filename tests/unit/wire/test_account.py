@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.wire.account import ENDLESS, Account, Action
+from gateway.wire.account import Account, Action
+from gateway.wire.counters import ENDLESS
 from tests.support.subjects import subject_of
 
 

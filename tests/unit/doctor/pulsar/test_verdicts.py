@@ -12,11 +12,9 @@ import pytest
 from gateway.doctor.finding import Finding, Status
 from gateway.doctor.pulsar.hello import Accepted, Answer, Rejected
 from gateway.doctor.pulsar.verdicts import (
-    MIB,
     BrokerAnswers,
     judge_broker,
     judge_pass_through,
-    judge_size,
     judge_verified,
 )
 from gateway.doctor.reach import Unreached
@@ -196,15 +194,3 @@ def test_the_best_answer_is_acceptance() -> None:
     assert BrokerAnswers(WHO, ROLES, YES).best == YES
     assert BrokerAnswers(WHO, YES, ROLES).best == YES
     assert BrokerAnswers(WHO, None, ROLES).best == WHO
-
-
-def test_a_broker_that_takes_larger_messages_than_may_be_held_is_a_warning() -> None:
-    large = Accepted("4.2", 21, 50 * MIB)
-    found = judge_size("b", large, 32 * MIB - 65536)
-    assert found is not None
-    assert found.status is Status.WARN
-    assert found.detail.startswith("takes messages up to 50 MiB, and clients are promised 31.9,")
-    assert found.remedy == "Raise limits.collected to 51MiB where larger ones are sent."
-    assert judge_size("b", large, None) is None
-    assert judge_size("b", YES, 32 * MIB) is None
-    assert judge_size("b", WHO, 1) is None

@@ -5,15 +5,14 @@ from __future__ import annotations
 import random
 
 import pytest
+from crc32c import crc32c
 
+from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Direction, Drop, Refuse
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
-from gateway.wire.pulsar.checksums import (
-    WAITED_FOR,
-    VerifyingToBrokerScanner,
-    VerifyingToClientScanner,
-)
+from gateway.wire.pulsar.to_broker import ToBrokerScanner
+from gateway.wire.pulsar.to_client import ToClientScanner
 from tests.playbooks.frames import producer, producer_success
 from tests.playbooks.script import Play
 from tests.support.commands import ACTIONS
@@ -32,15 +31,17 @@ def account() -> Account:
 
 
 @pytest.fixture
-def to_broker(account: Account) -> VerifyingToBrokerScanner:
-    scanner = VerifyingToBrokerScanner(ACTIONS[Direction.TO_BROKER, True])
+def to_broker(account: Account) -> ToBrokerScanner:
+    scanner = ToBrokerScanner(ACTIONS[Direction.TO_BROKER, True], crc32c=crc32c)
     scanner.open_producer(1, account)
     return scanner
 
 
 @pytest.fixture
-def to_client(account: Account) -> VerifyingToClientScanner:
-    scanner = VerifyingToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
+def to_client(account: Account) -> ToClientScanner:
+    scanner = ToClientScanner(
+        ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME), crc32c=crc32c
+    )
     scanner.open_consumer(1, account)
     return scanner
 
@@ -48,7 +49,7 @@ def to_client(account: Account) -> VerifyingToClientScanner:
 # -- to the broker -----------------------------------------------------------------------------
 
 
-def test_undamaged_sends_pass(to_broker: VerifyingToBrokerScanner, account: Account) -> None:
+def test_undamaged_sends_pass(to_broker: ToBrokerScanner, account: Account) -> None:
     said = bytearray(b"".join(send(1, 300 + n) for n in range(20)))
     assert to_broker.scan(said, 0, len(said)) == len(said)
     assert (account.messages, account.damaged) == (20, 0)
@@ -56,7 +57,7 @@ def test_undamaged_sends_pass(to_broker: VerifyingToBrokerScanner, account: Acco
 
 @pytest.mark.parametrize("before", [0, 1, 5])
 def test_a_damaged_send_stops_before_any_of_it_has_passed(
-    to_broker: VerifyingToBrokerScanner, before: int
+    to_broker: ToBrokerScanner, before: int
 ) -> None:
     good = b"".join(send(1, 300 + n) for n in range(before))
     bad = damaged(send(1, 400))
@@ -66,7 +67,7 @@ def test_a_damaged_send_stops_before_any_of_it_has_passed(
     assert to_broker.is_damaged(bad)
 
 
-def test_a_send_without_a_checksum_passes(to_broker: VerifyingToBrokerScanner) -> None:
+def test_a_send_without_a_checksum_passes(to_broker: ToBrokerScanner) -> None:
     bare = frame(
         command(6, number(1, 1) + number(2, 5)), tail(metadata_of(5), b"payload", checksum=False)
     )
@@ -75,7 +76,7 @@ def test_a_send_without_a_checksum_passes(to_broker: VerifyingToBrokerScanner) -
     assert not to_broker.is_damaged(bare)
 
 
-def test_a_small_send_that_is_cut_is_waited_for(to_broker: VerifyingToBrokerScanner) -> None:
+def test_a_small_send_that_is_cut_is_waited_for(to_broker: ToBrokerScanner) -> None:
     whole = send(1, 300, bytes(1000))
     for cut in (20, 500, len(whole) - 1):
         assert to_broker.scan(bytearray(whole[:cut]), 0, cut) == 0
@@ -83,10 +84,36 @@ def test_a_small_send_that_is_cut_is_waited_for(to_broker: VerifyingToBrokerScan
     assert to_broker.scan(bytearray(whole), 0, len(whole)) == len(whole)
 
 
-def test_a_large_send_that_is_cut_is_collected(to_broker: VerifyingToBrokerScanner) -> None:
-    whole = send(1, 300, bytes(WAITED_FOR))
-    assert to_broker.scan(bytearray(whole[:5000]), 0, 5000) == 0
-    assert to_broker.stop == len(whole)
+LARGE = 64 * 1024
+
+
+@pytest.mark.parametrize("piece", [1000, 5000, 40_000, 200_000])
+def test_a_large_send_passes_as_it_comes(
+    to_broker: ToBrokerScanner, account: Account, piece: int
+) -> None:
+    whole = send(1, 300, bytes(2 * LARGE))
+    stream = whole + send(1, 301)
+    at = 0
+    while at < len(stream):
+        chunk = bytearray(stream[at : at + piece])
+        passed = to_broker.scan(chunk, 0, len(chunk))
+        assert passed or piece < len(stream) - at
+        at += passed
+        piece += 0 if passed else 100
+    assert account.messages == 2
+
+
+@pytest.mark.parametrize("last", [1, 100, 40_000])
+def test_the_end_of_a_large_damaged_send_never_passes(
+    to_broker: ToBrokerScanner, last: int
+) -> None:
+    whole = damaged(send(1, 300, bytes(2 * LARGE)))
+    first = bytearray(whole[:-last])
+    assert to_broker.scan(first, 0, len(first)) == len(first)
+    rest = bytearray(whole[-last:] + send(1, 301))
+    with pytest.raises(PeerError, match="checksum"):
+        to_broker.scan(rest, 0, len(rest))
+    assert to_broker.owed == last
 
 
 def test_a_damaged_send_is_refused_as_a_broker_refuses_it() -> None:
@@ -107,7 +134,7 @@ def test_a_large_undamaged_send_goes_on() -> None:
     play = Play(checksums=True)
     play.client(producer(1)).forwards()
     play.broker(producer_success()).forwards()
-    play.client(send(1, 7, bytes(WAITED_FOR))).passes()
+    play.client(send(1, 7, bytes(LARGE))).passes()
 
 
 # -- to the client -----------------------------------------------------------------------------
@@ -125,7 +152,7 @@ MESSAGES = {
 @pytest.mark.parametrize("of", MESSAGES.values(), ids=MESSAGES)
 @pytest.mark.parametrize("wrong", [False, True])
 def test_messages_are_verified_as_they_pass(
-    to_client: VerifyingToClientScanner, account: Account, of: bytes, wrong: bool
+    to_client: ToClientScanner, account: Account, of: bytes, wrong: bool
 ) -> None:
     stream = b"".join((of, damaged(of) if wrong else of, of, message(2)))
     noise = random.Random(7)
@@ -142,7 +169,7 @@ def test_messages_are_verified_as_they_pass(
 
 
 def test_a_message_without_a_checksum_is_not_damaged(
-    to_client: VerifyingToClientScanner, account: Account
+    to_client: ToClientScanner, account: Account
 ) -> None:
     said = bytearray(message(1, tail(metadata_of(5), b"payload", checksum=False)))
     assert to_client.scan(said, 0, len(said)) == len(said)

@@ -1,7 +1,8 @@
-"""Message counts in metadata: walked at once, or in pieces as it passes."""
+"""Message counts in the metadata of MESSAGEs: read at once, or in pieces as they pass."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import pairwise
 
 import pytest
@@ -9,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.wire.account import Account, Action
-from gateway.wire.pulsar.metadata import EntryWalk, MetadataWalk, count_messages
+from gateway.wire.contract import Direction
+from gateway.wire.pulsar.to_client import ToClientScanner
+from tests.support.commands import ACTIONS
 from tests.support.examples import examples
 from tests.support.frames import (
     LARGEST,
@@ -17,6 +20,7 @@ from tests.support.frames import (
     data,
     fixed,
     group,
+    message,
     metadata_of,
     number,
     tail,
@@ -27,6 +31,9 @@ from tests.support.subjects import subject_of
 HEAD = data(1, b"standalone-0-7") + number(2, 300) + number(3, TIME)
 LONGEST_CUT = 20
 """A tag and a number of ten bytes each."""
+
+LONGEST_COMMAND = 40
+"""Bytes of a MESSAGE before what producers and brokers put behind its command."""
 
 COUNTED = [
     ("no count", HEAD, 1),
@@ -73,42 +80,67 @@ every_metadata = pytest.mark.parametrize(
 )
 
 
-def walked(pieces: list[bytes], size: int) -> int:
-    """Return the count of a walk through these pieces. Bytes behind the last one are not walked."""
-    account = Account(Action.CONSUME, subject_of("a topic"))
-    walk: MetadataWalk | None = MetadataWalk(size, account.count)
-    for left, piece in zip(reversed(range(len(pieces))), pieces, strict=True):
-        assert walk is not None
-        chunk = bytearray(b"\x58\x05" + piece + b"\x58\x05")
-        walk = walk.feed(chunk, 2, len(chunk) - 2 if left else len(chunk))
-        assert walk is None or len(walk._cut) <= LONGEST_CUT
-    assert walk is None
-    assert account.surplus == account.messages - 1
-    return account.messages
+class Reading:
+    """A scanner that reads MESSAGEs of consumer 1, and the account of that consumer."""
+
+    def __init__(self) -> None:
+        self.account = Account(Action.CONSUME, subject_of("a topic"))
+        self.scanner = ToClientScanner(ACTIONS[Direction.TO_CLIENT, True], Account(Action.CONSUME))
+        self.scanner.open_consumer(1, self.account)
+        self._rest = b""
+
+    def feed(self, piece: bytes) -> None:
+        """Scan the next bytes, behind those that did not pass."""
+        chunk = bytearray(self._rest + piece)
+        passed = self.scanner.scan(chunk, 0, len(chunk))
+        assert not self.scanner.stop
+        self._rest = bytes(chunk[passed:])
+
+    @property
+    def waiting(self) -> int:
+        """Return how many bytes did not pass."""
+        return len(self._rest)
+
+
+def walked(frame: bytes, cuts: Iterable[int]) -> int:
+    """Return the count of a MESSAGE that comes in pieces, which end at `cuts`."""
+    reading = Reading()
+    for begin, end in pairwise((0, *cuts, len(frame))):
+        reading.feed(frame[begin:end])
+    assert not reading.waiting
+    assert not reading.scanner.owed
+    assert reading.account.frames == 1
+    assert reading.account.bytes == len(frame)
+    return reading.account.messages
+
+
+def of(metadata: bytes, payload: bytes = b"\x58\x05") -> bytes:
+    """Return a MESSAGE. Its payload looks like a count of five."""
+    return message(1, tail(metadata, payload))
 
 
 @every_metadata
 def test_count_of_whole_metadata(metadata: bytes, count: int) -> None:
-    assert count_messages(metadata, 0, len(metadata)) == count
+    assert walked(of(metadata), ()) == count
 
 
 @every_metadata
 def test_what_lies_around_is_not_read(metadata: bytes, count: int) -> None:
-    for around in (b"\x58\x05", b"\x80" * 30, b"\x00" * 30):
-        chunk = bytearray(around + metadata + around)
-        assert count_messages(chunk, len(around), len(around) + len(metadata)) == count
+    for behind in (b"", b"\x80" * 30, b"\x00" * 30):
+        assert walked(of(metadata, behind), ()) == count
 
 
 @every_metadata
-def test_a_walk_that_is_cut_anywhere_finds_the_same(metadata: bytes, count: int) -> None:
-    for at in range(1, len(metadata)):
-        assert walked([metadata[:at], metadata[at:]], len(metadata)) == count
+def test_a_message_that_is_cut_anywhere_has_the_same_count(metadata: bytes, count: int) -> None:
+    frame = of(metadata)
+    for at in range(1, len(frame)):
+        assert walked(frame, [at]) == count
 
 
 @every_metadata
-def test_a_walk_byte_by_byte_finds_the_same(metadata: bytes, count: int) -> None:
-    if metadata:
-        assert walked([metadata[n : n + 1] for n in range(len(metadata))], len(metadata)) == count
+def test_a_message_byte_by_byte_has_the_same_count(metadata: bytes, count: int) -> None:
+    frame = of(metadata)
+    assert walked(frame, range(1, len(frame))) == count
 
 
 fields = st.one_of(
@@ -125,50 +157,48 @@ fields = st.one_of(
     metadata=st.lists(fields, min_size=1, max_size=10).map(b"".join).filter(bool),
     cuts=st.lists(st.integers(0, 400), max_size=10),
 )
-def test_a_walk_and_a_count_agree(metadata: bytes, cuts: list[int]) -> None:
-    borders = sorted({0, len(metadata), *(at for at in cuts if at < len(metadata))})
-    pieces = [metadata[a:b] for a, b in pairwise(borders)]
-    assert walked(pieces, len(metadata)) == count_messages(metadata, 0, len(metadata))
+def test_cuts_do_not_change_the_count(metadata: bytes, cuts: list[int]) -> None:
+    frame = of(metadata)
+    assert walked(frame, sorted({at for at in cuts if 0 < at < len(frame)})) == walked(frame, ())
 
 
-def test_a_walk_keeps_nothing_of_what_it_has_seen() -> None:
-    account = Account(Action.CONSUME, subject_of("a topic"))
-    piece = bytearray(number(2, 300) * 10_000)
-    walk: MetadataWalk | None = MetadataWalk(50 * len(piece), account.count)
-    for _ in range(49):
-        assert walk is not None
-        walk = walk.feed(piece, 0, len(piece))
-        assert walk is not None
-        assert len(walk._cut) <= LONGEST_CUT
-        assert account.messages == 0
+def test_no_metadata_is_kept() -> None:
+    piece = number(2, 300) * 10_000
+    frame = of(50 * piece)
+    reading = Reading()
+    for at in range(0, len(frame) - 3, 7001):
+        reading.feed(frame[at : at + 7001])
+        assert reading.waiting <= LONGEST_CUT
 
 
-def test_the_messages_are_booked_when_all_of_it_has_passed() -> None:
-    account = Account(Action.CONSUME, subject_of("a topic"))
-    metadata = bytearray(number(11, 9) + data(4, bytes(100)))
-    walk = MetadataWalk(len(metadata), account.count).feed(metadata, 0, len(metadata) - 1)
-    assert walk is not None
-    assert account.messages == 0
-    assert walk.feed(metadata, len(metadata) - 1, len(metadata)) is None
-    assert (account.messages, account.surplus) == (9, 8)
+def test_messages_are_counted_when_all_metadata_has_passed() -> None:
+    frame = of(number(11, 9) + data(4, bytes(100)), b"")
+    reading = Reading()
+    reading.feed(frame[:-1])
+    assert (reading.account.messages, reading.account.bytes) == (0, len(frame))
+    reading.feed(frame[-1:])
+    assert (reading.account.messages, reading.account.surplus) == (9, 8)
 
 
 # -- behind broker entry metadata --------------------------------------------------------------
-
-LONGEST_KEPT = 16
-"""The head of empty broker entry metadata, and the head of the metadata behind it."""
 
 
 @pytest.mark.parametrize("checksum", [True, False])
 @pytest.mark.parametrize("piece", [1, 7, 1000])
 def test_broker_entry_metadata_is_skipped_and_not_kept(piece: int, checksum: bool) -> None:
     metadata = metadata_of(5, num_messages_in_batch=9)
-    rest = tail(metadata, b"payload", checksum=checksum, entry=bytes(20_000))
-    account = Account(Action.CONSUME, subject_of("a topic"))
-    walk: EntryWalk | MetadataWalk | None = EntryWalk(20_006, len(rest), account.count)
-    for at in range(0, len(rest), piece):
-        if walk is not None:
-            walk = walk.feed(bytearray(rest), at, min(at + piece, len(rest)))
-        assert not isinstance(walk, EntryWalk) or len(walk._kept) < LONGEST_KEPT
-    assert walk is None
-    assert account.messages == 9
+    frame = message(1, tail(metadata, b"payload", checksum=checksum, entry=bytes(20_000)))
+    reading = Reading()
+    for at in range(0, len(frame), piece):
+        reading.feed(frame[at : at + piece])
+        assert reading.waiting <= LONGEST_COMMAND
+    assert reading.account.messages == 9
+
+
+@pytest.mark.parametrize("size", [1 << 20, 0xF000_0000, 0xFFFF_FFFA, 0xFFFF_FFFF])
+def test_entry_metadata_beyond_its_frame_leaves_the_next_message_alone(size: int) -> None:
+    lying = message(1, b"\x0e\x02" + size.to_bytes(4) + bytes(20))
+    reading = Reading()
+    reading.feed(lying + of(number(11, 9) + HEAD))
+    assert not reading.waiting
+    assert (reading.account.frames, reading.account.messages) == (2, 10)

@@ -18,7 +18,8 @@ from gateway.wire.contract import Direction
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
-from gateway.wire.pulsar.scan import ToBrokerScanner, ToClientScanner
+from gateway.wire.pulsar.to_broker import ToBrokerScanner
+from gateway.wire.pulsar.to_client import ToClientScanner
 from tests.conformance.battery import SURROUNDINGS, Around, Counts, Driver, Outcome, Subject, cut
 from tests.support.commands import ACTIONS, STOPS
 from tests.support.examples import examples
@@ -83,7 +84,7 @@ surroundings = st.sampled_from(SURROUNDINGS)
 
 def driven(subject: Subject, said: Iterable[Said], sizes: list[int], around: Around) -> Outcome:
     """What becomes of it in pieces of these sizes."""
-    driver = Driver(subject, CARRY_BOUND, around)
+    driver = Driver(subject, CARRY_BOUND, around, reads=True)
     for piece in cut(b"".join(each.data for each in said), sizes):
         driver.feed(piece)
     return driver.outcome()

@@ -1,0 +1,3 @@
+class Walker:
+    owed: int
+    def pass_usual(self, chunk: bytearray, at: int, end: int) -> int: ...
