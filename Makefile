@@ -6,9 +6,9 @@ BIN := $(VENV)/bin
 export PATH := $(CURDIR)/build/tools:$(PATH)
 # One run of pytest: two processes, and what has the same broker in one of them.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
-# What test-all runs once more on pure loops, beside the conformance battery (tests/conformance/test_pure.py).
-PURE := tests/plane tests/model tests/playbooks tests/playbooks_kafka tests/playbooks_tubemq tests/hostile tests/unit/wire \
-	tests/real/test_order.py tests/real/test_large_messages.py tests/scenes
+# What test-all runs once more without compiled modules, beside the conformance battery (tests/conformance/test_pure.py):
+# what drives the loops that exist twice, and real clients.
+PURE := tests/plane tests/playbooks_tubemq tests/real/test_order.py tests/real/test_large_messages.py tests/scenes
 COMPILED := $(wildcard gateway/compiled/*.pyx gateway/compiled/*.pxd gateway/wire/*.pxd gateway/wire/*/*.pxd)
 COMPILED += $(patsubst %.pxd,%.py,$(filter gateway/wire/%,$(COMPILED)))
 INSTALLED := $(VENV)/.installed

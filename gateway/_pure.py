@@ -24,10 +24,12 @@ BUILT = (
     "wire/pulsar/canonical",
     "wire/pulsar/to_broker",
     "wire/pulsar/to_client",
-    "compiled/walker",
-    "compiled/kafka",
+    "wire/kafka/pieces",
+    "wire/kafka/in_flight",
+    "wire/kafka/to_broker",
+    "wire/kafka/to_client",
     "compiled/plane",
-    "compiled/tubemq",
+    "wire/tubemq/bringing",
 )
 """The modules that an installation with a C compiler builds; those of `pyproject.toml`."""
 

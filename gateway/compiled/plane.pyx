@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-"""Move the usual bytes of a pair: receive, walk and send in one call, without the interpreter.
+"""Move the usual bytes of a pair: receive, scan and send in one call.
 
 The twin of `plane.pump.Pump.receive` for a source that nothing pauses, and a sink that has taken all
 before. The pure version moves all else, and the rest of a chunk from its first unusual frame on.
@@ -19,7 +19,6 @@ import fcntl
 import os
 import time
 
-from gateway.compiled.walker cimport Walker
 from gateway.wire.scanner cimport BaseScanner
 
 cdef extern from "sys/socket.h" nogil:
@@ -147,7 +146,6 @@ cdef class Mover:
     cdef public bytes _carry
     cdef public Py_ssize_t _read_size
     cdef public Py_ssize_t _pauses
-    cdef Walker walker
     cdef BaseScanner reader
     cdef bint bulk
 
@@ -155,8 +153,6 @@ cdef class Mover:
         self.scanner = scanner
         if isinstance(scanner, BaseScanner):
             self.reader = scanner
-        else:
-            self.walker = getattr(scanner, "walker", None)
 
     def readable(self, double now):
         """Move received bytes; see `plane.pump.Pump.receive`."""
@@ -165,85 +161,30 @@ cdef class Mover:
     cdef int move(self, double now) except -1:
         cdef Room room = self._memory
         cdef Descriptor source = self.source, sink = self.sink
-        cdef Walker walker = self.walker
+        cdef BaseScanner reader = self.reader
         cdef Py_ssize_t start, most, end, at
-        cdef ssize_t count, sent
+        cdef ssize_t count, sent = 0
         cdef int failure = 0
-        cdef bint walks = walker is not None
         cdef uint8_t *data
         if (
             self._pauses
+            or reader is None
             or sink.pending is not None
             or room.used > room.bound
             or self._collection is not None
             or self._at_border is not None
         ):
+            self.bulk = False
             self.receive(now)
             return 0
         if not source.plain or not sink.plain:
             return self.move_records(now)
-        if self.reader is not None:
-            return self.move_read(now)
         self.heard = now
         start = PyBytes_GET_SIZE(self._carry)
         most = self._read_size if room.used <= room.ample else SPARING_READ
         if self.bulk and start == 0:
             return self.pour(now, True)
         data = <uint8_t *>PyByteArray_AS_STRING(room.buffer)
-        if start:
-            self._put_carry(data, start, most)
-        sent = end = at = 0
-        with nogil:
-            count = recv(source.fd, data + start, most, 0)
-            if count > 0:
-                end = start + count
-                if walks:
-                    at = walker.owed
-                    if at < end:
-                        at = walker.walk(data, at, end)
-                    if at >= end:
-                        walker.owed = at - end
-                        sent = send(sink.fd, data, end, MSG_NOSIGNAL)
-                    else:
-                        walker.owed = 0
-            if count < 0 or sent < 0:
-                failure = errno
-        if count <= 0:
-            return self._nothing(count, failure)
-        self._moved.bytes += count
-        if at < end:
-            self.bulk = False
-            self.judge(at, end, count, now)
-            return 0
-        self.bulk = walker.owed >= BULK and room.has_pipe()
-        if start:
-            room.used -= start
-            self._carry = b""
-        if sent < 0:
-            sent = self._untaken(failure)
-            if sent < 0:
-                return 0
-        if sent < end:
-            self.keep_unsent(sent, end)
-        elif self.bulk:
-            return self.pour(now, False)
-        elif count == self._read_size < room.size:
-            self._read_more()
-        return self.tell(now)
-
-    cdef int move_read(self, double now) except -1:
-        """Do what `move` does with a scanner that reads all frames itself."""
-        cdef Room room = self._memory
-        cdef Descriptor source = self.source, sink = self.sink
-        cdef BaseScanner reader = self.reader
-        cdef Py_ssize_t start = PyBytes_GET_SIZE(self._carry), most, end, at
-        cdef ssize_t count, sent = 0
-        cdef int failure = 0
-        cdef uint8_t *data = <uint8_t *>PyByteArray_AS_STRING(room.buffer)
-        self.heard = now
-        most = self._read_size if room.used <= room.ample else SPARING_READ
-        if self.bulk and start == 0:
-            return self.pour(now, True)
         if start:
             self._put_carry(data, start, most)
         with nogil:
@@ -287,18 +228,14 @@ cdef class Mover:
         return 0
 
     cdef int move_records(self, double now) except -1:
-        """Move bytes of a pair with TLS: walk without the interpreter, and call the methods of its
-        streams. The lock is taken again between the steps, which plain sockets do not need."""
+        """Move bytes of a pair with TLS: scan them, and call the methods of its streams."""
         cdef Room room = self._memory
         cdef Descriptor source = self.source, sink = self.sink
-        cdef Walker walker = self.walker
         cdef uint8_t *data = <uint8_t *>PyByteArray_AS_STRING(room.buffer)
         cdef Py_ssize_t most, at
         cdef ssize_t count, sent
         cdef int failure
-        if PyBytes_GET_SIZE(self._carry) or (
-            walker is None and self.reader is None
-        ):
+        if PyBytes_GET_SIZE(self._carry):
             self.receive(now)
             return 0
         self.heard = now
@@ -320,20 +257,10 @@ cdef class Mover:
             if count == 0:
                 return self._nothing(0, 0)
         self._moved.bytes += count
-        if walker is None:
-            at = self.reader.scan(room.buffer, 0, count)
-            if at < count:
-                self.judged(at, count, count, now)
-                return 0
-        else:
-            with nogil:
-                at = walker.owed
-                if at < count:
-                    at = walker.walk(data, at, count)
-                walker.owed = max(at - count, 0)
-            if at < count:
-                self.judge(at, count, count, now)
-                return 0
+        at = self.reader.scan(room.buffer, 0, count)
+        if at < count:
+            self.judged(at, count, count, now)
+            return 0
         if sink.plain:
             with nogil:
                 sent = send(sink.fd, data, count, MSG_NOSIGNAL)
@@ -366,12 +293,13 @@ cdef class Mover:
     cdef int pour(self, double now, bint has_come) except -1:
         """Move large frames by way of the pipe, for as long as they come.
 
-        A head is only looked at in the socket: what the walker counts of it is owed then, and goes
+        A head is only looked at in the socket: what the scanner clears of it is owed then, and goes
         through the pipe with the rest. What the pipe has gathered is sent at once, because each
         send wakes its peer. `has_come`: the kernel says that there are bytes. If the pipe takes
         none of them then, one is urgent (TCP), and the next bytes are received.
         """
         cdef Room room = self._memory
+        cdef BaseScanner reader = self.reader
         cdef int source = self.source.fd, sink = self.sink.fd, failure = 0, refused = 0
         cdef uint8_t *data = <uint8_t *>PyByteArray_AS_STRING(room.buffer)
         cdef Py_ssize_t most = min(room.size, <Py_ssize_t>PIPE), gathered = 0, wanted, left
@@ -383,26 +311,27 @@ cdef class Mover:
             self.receive(now)
             return 0
         while gathered < most:
-            if self._owed() == 0:
+            if reader.skips == 0:
                 with nogil:
                     count = recv(source, data, HEAD, MSG_PEEK)
                 if count <= 0:
                     break
                 try:
-                    self._look(data, count)
+                    reader.look(room.buffer, count)
                 except Exception as caught:
                     error = caught  # what the pipe holds goes first: all pairs share the pipe
                     break
-                if self._owed() < BULK:
+                if reader.skips < BULK:
                     self.bulk = False
                     break
-            wanted = min(self._owed(), most - gathered)
+            wanted = min(reader.skips, most - gathered)
             with nogil:
                 count = splice(source, NULL, room.inlet, NULL, wanted, flags)
             if count <= 0:
                 break
             gathered += count
-            self._passed(count)
+            reader.owed -= count
+            reader.skips -= count
             if count < wanted:
                 break  # no more has come
         if count < 0:
@@ -428,26 +357,6 @@ cdef class Mover:
             raise error
         self.tell(now)
         return 0 if count > 0 or self.pair.over else self._nothing(count, failure)
-
-    cdef inline Py_ssize_t _owed(self) noexcept:
-        """Return how many of the next bytes pass without a look at them."""
-        return self.walker.owed if self.reader is None else self.reader.skips
-
-    cdef inline void _passed(self, Py_ssize_t count) noexcept:
-        if self.reader is None:
-            self.walker.owed -= count
-        else:
-            self.reader.owed -= count
-            self.reader.skips -= count
-
-    cdef int _look(self, uint8_t *data, Py_ssize_t count) except -1:
-        """Scan bytes that are still in the socket, and come again."""
-        cdef BaseScanner reader = self.reader
-        if reader is None:
-            self.walker.owed = self.walker.walk(data, 0, count)
-        else:
-            reader.replay(reader.scan(self._memory.buffer, 0, count))
-        return 0
 
     cdef int _drain(self, Py_ssize_t left) except -1:
         """Take what the sink did not take out of the pipe, into the buffer."""

@@ -1,7 +1,7 @@
 # The functions of octets.py in C, for compiled readers.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memset
 
 cdef enum:
     LONGEST_VARINT = 10
@@ -55,8 +55,16 @@ cdef inline (uint64_t, Py_ssize_t) long_varint(
     return (0, 0)
 
 
+cdef inline int64_t signed(uint64_t value) noexcept nogil:
+    return <int64_t>value
+
+
 cdef inline bytes piece(const uint8_t *data, Py_ssize_t at, Py_ssize_t end):
     return (<const char *>data)[at:end]
+
+
+cdef inline void blank(uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept nogil:
+    memset(data + at, 0, end - at)
 
 
 cdef inline bint same(const uint8_t *data, Py_ssize_t at, Py_ssize_t end, bytes other) noexcept:

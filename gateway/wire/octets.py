@@ -66,9 +66,19 @@ def varint(data: bytearray, at: int, end: int) -> tuple[int, int]:
     return 0, 0
 
 
+def signed(value: int) -> int:
+    """Return an unsigned number of 64 bits as a signed one, as numbers of protobuf are."""
+    return value - (1 << 64) if value >> 63 else value
+
+
 def piece(data: bytearray, at: int, end: int) -> bytes:
     """Return the bytes between two offsets."""
     return bytes(data[at:end])
+
+
+def blank(data: bytearray, at: int, end: int) -> None:
+    """Set the bytes between two offsets to zero."""
+    data[at:end] = bytes(end - at)
 
 
 def same(data: bytearray, at: int, end: int, other: bytes) -> bool:

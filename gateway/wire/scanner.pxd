@@ -1,8 +1,8 @@
 cdef class BaseScanner:
-    cdef public Py_ssize_t again
     cdef public bint is_slow
+    cdef public bint looks
     cdef public Py_ssize_t owed
     cdef public Py_ssize_t skips
     cdef public Py_ssize_t stop
     cpdef Py_ssize_t scan(self, bytearray chunk, Py_ssize_t start, Py_ssize_t end) except -1
-    cdef void replay(self, Py_ssize_t size) noexcept
+    cpdef look(self, bytearray chunk, Py_ssize_t end)

@@ -8,30 +8,31 @@ class BaseScanner:
     """Scans one direction of a pair; see `contract.Scanner`, whose attributes `owed`, `skips` and
     `stop` are.
 
-    `again`: how many of the owed bytes were scanned before, see `replay`. `is_slow`: the
-    last scan ended early, because its frames took long; the rest is scanned after other pairs had
-    their turn.
+    `looks`: bytes are scanned that come once more, so that nothing may be written into them.
+    `is_slow`: the last scan ended early, because its frames took long; the rest is scanned after
+    other pairs had their turn.
     """
 
-    __slots__ = ("again", "is_slow", "owed", "skips", "stop")
+    __slots__ = ("is_slow", "looks", "owed", "skips", "stop")
 
-    again: int
+    looks: bool
     is_slow: bool
     owed: int
     skips: int
     stop: int
 
     def __init__(self) -> None:
-        self.owed = self.skips = self.stop = self.again = 0
-        self.is_slow = False
+        self.owed = self.skips = self.stop = 0
+        self.looks = self.is_slow = False
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`."""
         raise NotImplementedError
 
-    def replay(self, size: int) -> None:
-        """Let the `size` bytes that the last scan cleared come once more, and pass unread."""
-        if self.skips == self.owed:
-            self.skips += size
-        self.owed += size
-        self.again = size
+    def look(self, chunk: bytearray, end: int) -> None:
+        """Scan `chunk[:end]`, whose bytes come once more: what is cleared passes unread then."""
+        self.looks = True
+        cleared = self.scan(chunk, 0, end)
+        self.looks = False
+        self.owed += cleared
+        self.skips += cleared

@@ -18,6 +18,9 @@ HOST = "127.0.0.94"
 """No other process uses this address: a client that reads it has it from this broker."""
 
 VERSION = "4.3.1"
+OLDER = ("3.9", "2.8")
+"""Releases of which there are brokers too."""
+
 PATIENCE_S = 60.0
 READY = "Kafka Server started"
 
@@ -58,10 +61,12 @@ controlled.shutdown.enable=true
 """
 
 
-def kafka_jars(say: Say) -> Path:
-    """Return the folder of a broker's jars, fetched once. Raises MissingToolError without Java or,
-    the first time, Maven; FetchError."""
+def kafka_jars(say: Say, older: str = "") -> Path:
+    """Return the folder of a broker's jars, fetched once. `older`: the release, if it is not the
+    latest. Raises MissingToolError without Java or, the first time, Maven; FetchError."""
     java()
+    if older:
+        return jars_of(HERE / f"broker-{older}.pom.xml", f"kafka-{older}", "", "40 MB", say)
     return jars_of(HERE / "broker.pom.xml", f"kafka-{VERSION}", "", "44 MB", say)
 
 
@@ -92,7 +97,7 @@ def members(count: int) -> list[Member]:
 class Kafka:
     """A context in which a broker serves. `port`: at `HOST`; `controller`: its port as one. `more`:
     further settings, and `users`: what formats its storage with users of SCRAM. `member`: of a
-    cluster of several. `jars`: Kafka's own, with its tools."""
+    cluster of several. `jars`: Kafka's own, with its tools. `older`: see `kafka_jars`."""
 
     def __init__(
         self,
@@ -101,9 +106,10 @@ class Kafka:
         more: str = "",
         users: Sequence[str] = (),
         member: Member | None = None,
+        older: str = "",
     ) -> None:
         """Raises MissingToolError without Java or, the first time, Maven; FetchError."""
-        jars = kafka_jars(say)
+        jars = kafka_jars(say, older)
         member = member or members(1)[0]
         self.port, self.controller = member.ports[member.id - 1]
         self._log = folder / "kafka.log"

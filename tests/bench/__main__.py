@@ -3,10 +3,10 @@
 `PEERS=java` adds Apache's proxy for Pulsar and Kroxylicious for Kafka, `PEERS=rights` the gateway
 with rules of rights, `PEERS=observed` one that tells all that it can of its clients, and one that
 tells nothing, `PEERS=pure` the gateway without its compiled loops, `PEERS=limits` a tuned HAProxy,
-relays in C and in trio that count nothing, and nginx; `BESIDE=FOLDER` adds the gateway of another
-checkout, so that two versions are compared in one run; `BENCH_PYTHON=/usr/bin/python3` runs the
-gateway with another interpreter. The exit status is also 0 if the machine lacks something, which is
-then printed.
+a splicing relay in C and one in trio that count nothing, and nginx; `BESIDE=FOLDER` adds the
+gateway of another checkout, so that two versions are compared in one run;
+`BENCH_PYTHON=/usr/bin/python3` runs the gateway with another interpreter. The exit status is also 0
+if the machine lacks something, which is then printed.
 """
 
 import argparse
@@ -26,6 +26,8 @@ from tests.bench.figures import (
     COMPARED,
     EVERYTHING,
     NOTHING,
+    OURS,
+    RELAY,
     TIMES,
     Line,
     added_line,
@@ -203,6 +205,14 @@ def _comparisons(samples: Sequence[tuple[Row, Samples]], write: Write) -> Iterat
             if lines:
                 head = f"{one}: {said} {other}, the median of all rounds (least to most)"
                 yield write([head], [other, one], lines)
+    shares = [
+        times_line(row.title, _values(row, it), (RELAY, OURS), row.share)
+        for row, it in samples
+        if row.share is not None and {RELAY, OURS} <= {name for name, _ in it}
+    ]
+    if shares:
+        head = f"part of what {RELAY}, reaches, the median of all rounds (least to most)"
+        yield write([head], [RELAY, OURS], shares)
 
 
 def _is_chosen(key: str, options: argparse.Namespace) -> bool:
@@ -224,6 +234,8 @@ def _recipes(
         gateway(folder, broker, room, interpreter, shown),
     ]
     peers = os.environ.get("PEERS", "").split(",")
+    if "limits" not in peers and not shown:
+        recipes.append(limits.relays(folder, BUILD, broker)[0])
     if "rights" in peers:
         name = "with rights"
         guarded = gateway(folder, broker, room, interpreter, shown, name=name, guarded=True)

@@ -19,6 +19,9 @@ EVERYTHING, NOTHING = "everything on", "everything off"
 BESIDE = "gateway beside"
 """That of another checkout."""
 
+RELAY = "relay, copying"
+"""The relay in C that reads nothing: what a proxy can reach."""
+
 KROXYLICIOUS = "Kroxylicious"
 
 COMPARED: Mapping[tuple[str, str], float | None] = {

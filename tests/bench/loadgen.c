@@ -39,6 +39,8 @@
  *     --batch N          messages in a frame
  *     --conns N          connections
  *     --producers N      per connection
+ *     --topics N --partitions N
+ *                        Kafka: in each frame, of which all partitions have as many bytes
  *     --window N         for pingpong
  *     --rate N           for stream, on one connection: frames per second (as fast as possible)
  *     --secs S --warm S  seconds to measure, and seconds before them
@@ -109,13 +111,13 @@ typedef struct {
 static struct {
     const char *mode, *dir, *cmd, *mix, *hello, *groups;
     struct sockaddr_in listen, target;
-    int conns, window, batch, producers, at_once, tls, resume, renumbers, current, ccpu,
-        scpu, pids[MAX_PIDS], npids;
+    int conns, window, batch, producers, topics, partitions, at_once, tls, resume, renumbers,
+        current, ccpu, scpu, pids[MAX_PIDS], npids;
     long frame;
     double secs, warm, hold, rate;
 } opt = {
     .dir = "up", .cmd = "send", .groups = "P-256",
-    .conns = 1, .window = 1, .batch = 1, .producers = 1, .at_once = 1,
+    .conns = 1, .window = 1, .batch = 1, .producers = 1, .topics = 1, .partitions = 1, .at_once = 1,
     .ccpu = -1, .scpu = -1, .frame = 1024, .secs = 2, .warm = 0.3, .hold = 2,
 };
 
@@ -452,15 +454,16 @@ static void add_text(bytes_t *b, const char *text)
     add(b, text, strlen(text));
 }
 
-static void add_topic(bytes_t *b)
+static void add_topic(bytes_t *b, int number)
 {
-    add_compact(b, 2);             /* one topic */
+    char name[16] = "load";
+    if (number)
+        snprintf(name, sizeof name, "load-%d", number);
     if (opt.current && fetches())
         add(b, TOPIC_ID, 16);
     else
-        add_text(b, "load");
-    add_compact(b, 2);             /* one partition */
-    add_number(b, 4, 0);
+        add_text(b, name);
+    add_compact(b, opt.partitions + 1);
 }
 
 static bytes_t request_head(int api, int version)
@@ -474,29 +477,85 @@ static bytes_t request_head(int api, int version)
     return b;
 }
 
-/* A frame of exactly `len` bytes: `head`, the length of its records, one batch, `tail` zeros. */
-static void put_records(uint8_t *out, size_t len, bytes_t head, size_t tail)
+/* One batch, and its length, in at most `share` bytes; returns how many. */
+static size_t put_batch(uint8_t *out, size_t share)
 {
     uint8_t length[10];
     size_t digits = 1, records;
     for (;; digits++) {
-        records = len - head.len - digits - tail;
+        if (share < digits + BATCH_HEAD)
+            fail("--frame is too small");
+        records = share - digits;
         if (varint(length, records + 1) == digits)
             break;
+        if (varint(length, records + 1) < digits) {  /* no length of so many bytes */
+            share--;
+            digits = 0;
+        }
     }
-    if (len < head.len + digits + tail + BATCH_HEAD)
-        fail("--frame is too small");
-    memcpy(out, head.bytes, head.len);
-    memcpy(out + head.len, length, digits);
-    uint8_t *batch = out + head.len + digits;
+    memcpy(out, length, digits);
+    uint8_t *batch = out + digits;
     memset(batch, 0, BATCH_HEAD);
     be32(batch + 8, records - 12);
     batch[16] = 2;                 /* the format */
     be32(batch + 57, opt.batch);
     for (uint8_t *p = batch + BATCH_HEAD; p < batch + records; p++)
         *p = (uint8_t)(rand() >> 8);
-    memset(batch + records, 0, tail);
-    be32(out, len - 4);
+    return digits + records;
+}
+
+static size_t put(uint8_t *out, size_t at, const bytes_t *b)
+{
+    memcpy(out + at, b->bytes, b->len);
+    return at + b->len;
+}
+
+typedef bytes_t (*partition_t)(int number);
+
+/* A frame of `head`, all topics with all partitions, and `tail`. `records`: bytes of all batches
+   and their lengths, which are spread evenly; 0: partitions have none. */
+static size_t put_topics(uint8_t *out, const bytes_t *head, partition_t partition,
+                         const bytes_t *tail, size_t records)
+{
+    size_t at = put(out, 0, head), parts = (size_t)opt.topics * opt.partitions;
+    bytes_t b = {.len = 0};
+    add_compact(&b, opt.topics + 1);
+    at = put(out, at, &b);
+    for (int topic = 0; topic < opt.topics; topic++) {
+        b.len = 0;
+        add_topic(&b, topic);
+        at = put(out, at, &b);
+        for (int number = 0; number < opt.partitions; number++, parts--) {
+            b = partition(number);
+            at = put(out, at, &b);
+            if (records) {
+                size_t share = put_batch(out + at, records / parts);
+                at += share;
+                records -= share;
+            }
+            out[at++] = 0;         /* no tagged fields */
+        }
+        out[at++] = 0;
+    }
+    at = put(out, at, tail);
+    be32(out, at - 4);
+    return at;
+}
+
+/* The same in exactly `len` bytes. */
+static void put_exactly(uint8_t *out, size_t len, const bytes_t *head, partition_t partition)
+{
+    const bytes_t tail = {.bytes = {0}, .len = 1};
+    size_t around = put_topics(out, head, partition, &tail, 0);
+    if (len <= around || put_topics(out, head, partition, &tail, len - around) != len)
+        fail("no frame of Kafka has the size of --frame");
+}
+
+static bytes_t sent(int number)
+{
+    bytes_t b = {.len = 0};
+    add_number(&b, 4, number);
+    return b;
 }
 
 static void put_produce(uint8_t *out, size_t len)
@@ -506,30 +565,47 @@ static void put_produce(uint8_t *out, size_t len)
     add_compact(&b, 0);            /* no transaction */
     add_number(&b, 2, mode_is("stream") ? 0 : 1);
     add_number(&b, 4, 30000);
-    add_topic(&b);
-    put_records(out, len, b, 3);   /* tagged fields of partition, topic, request */
+    put_exactly(out, len, &b, sent);
 }
 
-static size_t put_produced(uint8_t *out)
+static bytes_t taken(int number)
 {
-    bytes_t b = {.len = 4};
-    add_number(&b, 4, CORRELATION);
-    add_number(&b, 1, 0);
-    add_topic(&b);
+    bytes_t b = {.len = 0};
+    add_number(&b, 4, number);
     add_number(&b, 2, 0);
     add_number(&b, 8, 2000000);
     add_number(&b, 8, -1);
     add_number(&b, 8, 0);
     add_compact(&b, 1);
-    add_number(&b, 8, 0);          /* no text, no tagged fields twice, no time, none again */
-    memcpy(out, b.bytes, b.len);
-    be32(out, b.len - 4);
-    return b.len;
+    add_compact(&b, 0);            /* no text */
+    return b;
+}
+
+static size_t put_produced(uint8_t *out)
+{
+    const bytes_t tail = {.bytes = {0}, .len = 5};  /* no time, no tagged fields */
+    bytes_t b = {.len = 4};
+    add_number(&b, 4, CORRELATION);
+    add_number(&b, 1, 0);
+    return put_topics(out, &b, taken, &tail, 0);
+}
+
+static bytes_t wanted(int number)
+{
+    bytes_t b = {.len = 0};
+    add_number(&b, 4, number);
+    add_number(&b, 4, -1);
+    add_number(&b, 8, 1000000);
+    add_number(&b, 4, -1);
+    add_number(&b, 8, -1);
+    add_number(&b, 4, 1 << 20);
+    return b;
 }
 
 static size_t put_fetch(uint8_t *out)
 {
     bytes_t b = request_head(FETCH, opt.current ? 17 : 12);
+    bytes_t tail = {.bytes = {1, 1, 0}, .len = 3};  /* none forgotten, no rack, no tagged fields */
     add_number(&b, 1, 0);
     if (!opt.current)
         add_number(&b, 4, -1);     /* no replica */
@@ -539,19 +615,20 @@ static size_t put_fetch(uint8_t *out)
     add_number(&b, 1, 0);
     add_number(&b, 4, 0);          /* no session */
     add_number(&b, 4, -1);
-    add_topic(&b);
-    add_number(&b, 4, -1);
-    add_number(&b, 8, 1000000);
-    add_number(&b, 4, -1);
-    add_number(&b, 8, -1);
-    add_number(&b, 4, 1 << 20);
+    return put_topics(out, &b, wanted, &tail, 0);
+}
+
+static bytes_t brought(int number)
+{
+    bytes_t b = {.len = 0};
+    add_number(&b, 4, number);
     add_number(&b, 2, 0);
+    add_number(&b, 8, 2000000);
+    add_number(&b, 8, 2000000);
+    add_number(&b, 8, 0);
     add_compact(&b, 1);
-    add_compact(&b, 1);
-    add_number(&b, 1, 0);
-    memcpy(out, b.bytes, b.len);
-    be32(out, b.len - 4);
-    return b.len;
+    add_number(&b, 4, -1);
+    return b;
 }
 
 static void put_fetched(uint8_t *out, size_t len)
@@ -561,14 +638,7 @@ static void put_fetched(uint8_t *out, size_t len)
     add_number(&b, 1, 0);
     add_number(&b, 8, 0);          /* no time, no error, half of a session */
     add_number(&b, 2, 0);
-    add_topic(&b);
-    add_number(&b, 2, 0);
-    add_number(&b, 8, 2000000);
-    add_number(&b, 8, 2000000);
-    add_number(&b, 8, 0);
-    add_compact(&b, 1);
-    add_number(&b, 4, -1);
-    put_records(out, len, b, 3);
+    put_exactly(out, len, &b, brought);
 }
 
 static size_t put_versions_request(uint8_t *out)
@@ -1702,7 +1772,8 @@ static void read_option(const char *name, const char *value)
     };
     struct { const char *name; int *to; } numbers[] = {
         {"--conns", &opt.conns}, {"--window", &opt.window}, {"--batch", &opt.batch},
-        {"--producers", &opt.producers}, {"--at-once", &opt.at_once}, {"--ccpu", &opt.ccpu},
+        {"--producers", &opt.producers}, {"--topics", &opt.topics},
+        {"--partitions", &opt.partitions}, {"--at-once", &opt.at_once}, {"--ccpu", &opt.ccpu},
         {"--scpu", &opt.scpu}, {"--tls", &opt.tls}, {"--resume", &opt.resume},
         {"--renumbers", &opt.renumbers}, {"--current", &opt.current},
     };

@@ -23,6 +23,7 @@ class Frame:
     """A frame and its expected outcome.
 
     `account`: the account that counts it, if any. `absent`: missing bytes of a last frame.
+    `early`: the frame is counted, though bytes of it are missing.
     `becomes`: what passes in its place, of the same length; empty: it passes as it is. `counted`:
     bytes that are counted of a frame that is read while it passes, which is counted at its end;
     None: all of it is, at its beginning.
@@ -36,6 +37,7 @@ class Frame:
     absent: int = 0
     becomes: bytes = b""
     counted: int | None = None
+    early: bool = False
 
     @property
     def length(self) -> int:
@@ -47,7 +49,7 @@ class Frame:
 
     @property
     def counts(self) -> bool:
-        return bool(self.account) and (self.counted is None or not self.absent)
+        return bool(self.account) and (self.counted is None or not self.absent or self.early)
 
     def begun(self, size: int) -> Frame:
         """Return the beginning of this frame, whose rest is absent."""
@@ -94,7 +96,8 @@ def alone(stopped: bytes) -> list[int]:
 class Spec:
     """One direction of one protocol. `limits`: the scanner halts at frames without allowance.
     `reads`: it reads frames while they pass, so that what a chunk cuts may lie within one.
-    `writes`: it may write into what passes. `split`: returns the lengths of the stop frames that
+    `writes`: it may write into what passes. `alike`: it judges a frame alike however that is cut.
+    `split`: returns the lengths of the stop frames that
     stop together, as samples have them.
 
     Not a dataclass: Hypothesis prints all fields of one, and these have megabytes.
@@ -111,6 +114,7 @@ class Spec:
         carry_bound: int,
         reads: bool = False,
         writes: bool = False,
+        alike: bool = True,
         split: Split = alone,
     ) -> None:
         self.name = name
@@ -121,6 +125,7 @@ class Spec:
         self.carry_bound = carry_bound
         self.reads = reads
         self.writes = writes
+        self.alike = alike
         self.split = split
 
     def __repr__(self) -> str:

@@ -198,6 +198,8 @@ def test_noise_is_judged_alike_however_cut(
 
 def _judged_alike(spec: Spec, stream: bytes, sizes: list[int], around: Around) -> None:
     whole, pieces = drive(spec, [stream]), drive(spec, cut(stream, sizes), around)
+    if not spec.alike:
+        return  # both have ended without a bug
     if whole.violated:  # what precedes the violation in a chunk does not pass any more
         assert pieces.cleared.startswith(whole.cleared)
         whole, pieces = (replace(o, cleared=b"", owed=0, waiting=0) for o in (whole, pieces))

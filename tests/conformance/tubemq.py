@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import re
 import struct
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
-from gateway.compiled import COMPILED
 from gateway.wire.account import Account, Action
 from gateway.wire.subject import NOBODY
 from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.alike import LARGEST, learn_receipt, learn_request
 from gateway.wire.tubemq.bringing import LONGEST_LEAD, Bringing, Lead, learn_lead
-from gateway.wire.tubemq.directions import directions
 from gateway.wire.tubemq.envelopes import Reply, parsed, read_reply, read_request, succeeded, varint
 from gateway.wire.tubemq.frames import BLOCK, FIRST, HEAD, MOST_BLOCKS, SIZE, TOKEN, whole
 from gateway.wire.tubemq.in_flight import Asked, InFlight
@@ -100,14 +98,11 @@ def _message_of(method: int, reply: Reply) -> Any:
     return parsed(m.METHODS[method].reply(), reply.body.data)
 
 
-def _replies(*, compiled: bool = False) -> Subject:
+def _replies() -> Subject:
     accounts, services = _accounts(), TubeServices()
     sent, got = accounts["sent"], accounts["got"]
     in_flight = Unanswered(_asked(m.SEND_MESSAGE, sent), _asked(m.GET_MESSAGES, got))
-    if compiled:
-        _, scanner = directions((LARGEST_BLOCK,) * 2, in_flight, services)
-    else:
-        scanner = ReplyScanner(LARGEST_BLOCK, in_flight, Bringing(in_flight, services))
+    scanner = ReplyScanner(LARGEST_BLOCK, in_flight, Bringing(in_flight, services))
     lead, receipts = _learned()
     scanner.learn_lead(lead)
     for length, receipt in receipts.items():
@@ -373,13 +368,12 @@ class BlockSpec(Spec):
         return [it for it in found if it.data.startswith(b"\x00\x00\x00\x01", 8)]
 
 
-def _reply_specs(implementation: str) -> tuple[Spec, ...]:
-    make = partial(_replies, compiled=bool(implementation))
+def _reply_specs() -> tuple[Spec, ...]:
     told = (("", SAMPLES + ANSWERS + BROUGHT, LIES), (" that go on otherwise", BROUGHT[:2], WRONG))
     return tuple(
         BlockSpec(
-            f"tubemq replies{name}{implementation}",
-            make,
+            f"tubemq replies{name}",
+            _replies,
             samples,
             lies,
             limits=False,
@@ -401,6 +395,5 @@ SPECS = (
         carry_bound=LARGEST - 1,
         split=_split,
     ),
-    *_reply_specs(""),
-    *(_reply_specs(", compiled") if COMPILED else ()),
+    *_reply_specs(),
 )

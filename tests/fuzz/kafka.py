@@ -12,7 +12,7 @@ from gateway.wire.kafka import frames
 from gateway.wire.kafka.addresses import FETCH, PRODUCE
 from gateway.wire.kafka.in_flight import Asked
 from gateway.wire.kafka.schema import Api, Schema, api, apis
-from gateway.wire.kafka.stream import LONGEST
+from gateway.wire.kafka.to_broker import LONGEST_TEXT
 from tests.apache_kafka.encoding import body
 from tests.fuzz.report import Row
 from tests.fuzz.source import Source
@@ -70,10 +70,10 @@ def usual_request(source: Source, correlation: int) -> bytes:
     records = batch(source.below(5), 50) if source.odd(2) else old() + batch(1)
     match source.below(6):
         case 0:
-            version = 4 + source.below(15)
+            version = source.below(19)
             made = fetch(version, correlation, topic, source.pick(_TOPICS))
         case 1 | 2:
-            version = 3 + source.below(11)
+            version = source.below(14)
             topics = {topic: records} | ({source.pick(_TOPICS): old()} if source.odd(2) else {})
             made = produce(version, correlation, source.pick((1, -1, 0)), **topics)
         case 3:
@@ -139,7 +139,7 @@ def _sized(data: bytes) -> bytes:
 TOLD_EVERY = 100_000
 """Frames between two reports."""
 
-MOST_KEPT = LONGEST + 16
+MOST_KEPT = 2 * LONGEST_TEXT
 """Bytes that a scanner may leave of a frame that passes."""
 
 

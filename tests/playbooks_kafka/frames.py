@@ -7,7 +7,7 @@ from typing import Any
 
 from gateway.wire.kafka import frames
 from gateway.wire.kafka.codec import decode, encode
-from gateway.wire.kafka.records import HEAD, SHORT
+from gateway.wire.kafka.pieces import HEAD, SHORT
 from gateway.wire.kafka.schema import Api, api, apis
 from gateway.wire.kafka.versions import is_offered
 

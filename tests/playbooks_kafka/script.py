@@ -53,7 +53,6 @@ from gateway.wire.plugin import EntrySettings, Mode
 from gateway.wire.services import Undecided
 from gateway.wire.subject import Caller, Subject, TopicName
 from tests.playbooks.services import BROKER_1, FORBIDDEN, ORIGIN
-from tests.support.scanners import scan_as_the_pump
 from tests.unit.wire.kafka.sasl.doubles import SaslServices
 
 from .frames import id_of
@@ -212,8 +211,11 @@ class Play:
         self._settle()
 
     def _settle(self) -> None:
-        """Offer again what was resumed: the plane does so when others had their turn."""
-        while self._resumed and self.end is None:
+        """Offer again what was resumed, or is due: the plane does so when others had their turn."""
+        while self.end is None:
+            self._resumed += [way for way, until in self._postponed.items() if until <= self.now]
+            if not self._resumed:
+                return
             direction = self._resumed.pop(0)
             if self._postponed.pop(direction, None) is not None:
                 self._move(direction)
@@ -228,7 +230,7 @@ class Play:
             if self._at_border[direction]:
                 end = min(end, scanner.owed)
             size = len(chunk)
-            cleared = scan_as_the_pump(scanner, chunk, 0, end)
+            cleared = scanner.scan(chunk, 0, end)
             assert len(chunk) == size, "what passes has another length"
             self.sent[direction] += chunk[:cleared]
             self._carry[direction] = bytes(chunk[cleared:])

@@ -14,6 +14,7 @@ from gateway.wire.address import Address
 from gateway.wire.contract import EndReason
 from gateway.wire.kafka import frames
 from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.in_flight import MOST
 from gateway.wire.kafka.versions import CLIENT_METRICS, OF_PRINCIPALS
 from gateway.wire.plugin import Mode
 from tests.playbooks.services import BROKER_1
@@ -153,7 +154,7 @@ def test_any_requests_are_answered_in_their_order(seed: int) -> None:
 def test_an_answer_to_another_request_is_a_violation_by_the_broker(response: bytes) -> None:
     play = Play()
     play.client(metadata(12, 1), metadata(12, 2))
-    with pytest.raises(PeerError, match="an answer to 2 in place of 1"):
+    with pytest.raises(PeerError, match="a response to 2 in place of 1"):
         play.broker(response)
 
 
@@ -162,10 +163,10 @@ def test_an_answer_that_nobody_asked_for_is_a_violation_by_the_broker() -> None:
         Play().broker(described(12, 1))
 
 
-def test_a_client_that_asks_too_much_at_once_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.wire.kafka.in_flight.MOST", 3)
+def test_a_client_that_asks_too_much_at_once_waits() -> None:
     play = Play()
     requests = [metadata(12, 1), produce(9, 2, a=batch(1)), metadata(12, 3)]
+    requests += [produce(9, 3, a=batch(1))] * (MOST - 3)
     assert play.client(*requests, produce(9, 4, a=batch(1)), metadata(12, 5)) == b"".join(requests)
     play.after(1)
     assert play.broker_got() == b""
@@ -175,6 +176,19 @@ def test_a_client_that_asks_too_much_at_once_waits(monkeypatch: pytest.MonkeyPat
     play.broker(produced(9, 2, a=0))
     play.after(1)
     assert correlations_asked(play.broker_got()) == [5]
+
+
+def test_responses_of_the_gateways_own_wait_within_a_bound() -> None:
+    """Behind one request that the broker holds, a client had others refused without end."""
+    play = Play()
+    play.client(metadata(12, 1))
+    refused = produce(9, 2, **{f"/{number}": b"" for number in range(500)})
+    for _ in range(20):
+        play.client(refused)
+    assert play.is_waiting
+    heard = play.broker(described(12, 1))
+    play.after(1)
+    assert len(correlations(heard + play.client_got())) == 21
 
 
 # -- what names brokers ----------------------------------------------------------------------------

@@ -29,8 +29,9 @@ from .script import Play
 
 CHANGED = sorted({*REWRITTEN, *EMPTIED, DESCRIBE_CONFIGS, API_VERSIONS})
 
-FIRST = {PRODUCE: 10, FETCH: 16}
-"""The first versions of which answers name brokers; others of these are never changed."""
+FIRST = {PRODUCE: 10, FETCH: 16, DESCRIBE_CONFIGS: 1}
+"""The first versions of which answers name brokers; others of these are never changed. Of
+DescribeConfigs, the first one that brokers of Kafka 4 serve."""
 
 TRACE = b"127.0.0.94"
 """The cluster's address."""

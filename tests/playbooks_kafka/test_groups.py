@@ -217,11 +217,10 @@ def test_what_is_produced_moves_the_end(version: int) -> None:
     play.broker(produced_at(version, 0, 40))  # it stops, since the topic is new
     play.client(produce(version, 1, a=batch(1)))
     play.broker(produced_at(version, 1, 41))
-    # Older versions are looked at as a whole, and leave the end to consumers.
-    assert ends(play) == ({("a", 0): 42} if version >= 9 else {})
+    assert ends(play) == {("a", 0): 42}
     play.client(produce(version, 2, a=batch(1)))
     play.broker(produced_at(version, 2, 17))  # of before, when it was sent again
-    assert ends(play) == ({("a", 0): 42} if version >= 9 else {})
+    assert ends(play) == {("a", 0): 42}
 
 
 def produced_at(version: int, correlation: int, base: int) -> bytes:

@@ -144,7 +144,7 @@ def test_an_answer_below_the_limit_says_nothing() -> None:
     assert play.broker(said) == said
 
 
-FETCHES = versions(known(FETCH).response)
+FETCHES = versions(known(FETCH).response, 1)  # those that state for how long
 
 
 @pytest.mark.parametrize("version", FETCHES)

@@ -151,14 +151,14 @@ def test_a_request_that_passes_comes_to_its_end_before() -> None:
 def test_names_are_asked_for_when_it_is_over() -> None:
     """A broker that hears another request between two of SASL closes the connection."""
     play = begun()
-    play.client(produce(13, 1, b=batch(1)))
+    play.client(fetch(16, 1, "a"))
     play.after(DUE)
-    play.broker(produced(13, 1, b=0))
     assert keys(play.broker_got())[-1] == SASL_HANDSHAKE
+    play.broker(fetched(16, 1, b=batch(1)))
     play.broker(chosen())
     assert keys(play.broker_got()) == [SASL_AUTHENTICATE]
     play.broker(shown())
-    assert METADATA in keys(play.client(metadata(12, 2)))
+    assert keys(play.broker_got()) == [METADATA]
 
 
 @pytest.mark.parametrize("responses", [[chosen(33)], [chosen(), shown(58)]])

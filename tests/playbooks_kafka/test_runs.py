@@ -7,16 +7,19 @@ from random import Random
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.kafka import quick
-from gateway.wire.kafka.records import HEAD
-from gateway.wire.kafka.scanning import REQUEST
+from gateway.wire.kafka.pieces import HEAD
+from gateway.wire.kafka.to_broker import BY_ID, FLEXIBLE_PRODUCE
+from gateway.wire.kafka.to_client import MOST_ENDS
 
 from .frames import PRODUCE, batch, metadata, named, produce, tell, told
 from .script import KafkaServices, Play
 
-VERSIONS = range(quick.FLEXIBLE[0], quick.BY_ID + 1)
+VERSIONS = range(FLEXIBLE_PRODUCE, BY_ID + 1)
 BORDERS = (127, 128, 16_383, 16_384)
 """Bytes of a batch and of its length's one, at which the length takes a byte more."""
+
+TAIL = 3
+"""Bytes behind the batches of a frame with one partition: three times no tagged fields."""
 
 SIZES = [border + more for border in BORDERS for more in (-3, -2, -1, 0, 1)]
 
@@ -48,7 +51,7 @@ def test_lengths_of_all_sizes_follow_one_another(version: int, acks: int) -> Non
 def test_a_length_that_takes_more_bytes_than_it_needs_is_counted_too(version: int) -> None:
     play = Play(known=("a",))
     usual = produce(version, 1, 0, a=sized(3, 100))
-    at = len(usual) - quick.TAIL - 100 - 1
+    at = len(usual) - TAIL - 100 - 1
     assert usual[at] == 101
     longer = usual[4:at] + b"\xe5\x00" + usual[at + 1 :]
     stream = usual + len(longer).to_bytes(4) + longer + usual
@@ -58,27 +61,13 @@ def test_a_length_that_takes_more_bytes_than_it_needs_is_counted_too(version: in
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_the_head_of_one_like_the_last_passes_whole(version: int) -> None:
-    """Read in pieces, it would cost ten times as much; and reads of 512 KiB that begin within a
-    frame of 16 KB cut each one at the same place."""
+def test_a_request_may_be_cut_anywhere(version: int) -> None:
     play = Play(known=("a",))
-    first, second = (produce(version, number, 0, a=sized(2, 200)) for number in (1, 2))
-    play.client(first)
-    records = len(first) - quick.TAIL - 200
-    for cut in range(REQUEST.size, records + HEAD):
-        assert play.client(second[:cut]) == b""
-        assert play.client(second[cut:]) == second
-    assert play.account("a").messages == 2 * (1 + records + HEAD - REQUEST.size)
-
-
-def test_the_head_of_one_unlike_the_last_passes_as_it_comes() -> None:
-    play = Play(known=("a", "b"))
-    play.client(produce(9, 1, 0, a=batch(1)))
-    other = produce(9, 2, 0, b=batch(2))
-    cut = other.index(b"b") + 1
-    assert play.client(other[:cut]) == other[:cut]
-    assert play.client(other[cut:]) == other[cut:]
-    assert play.account("b").messages == 2
+    request = produce(version, 2, 0, a=sized(2, 200))
+    for cut in range(len(request)):
+        assert play.client(request[:cut]) + play.client(request[cut:]) == request
+    assert play.account("a").messages == 2 * len(request)
+    assert play.account("a").frames == len(request)
 
 
 def test_a_run_ends_where_the_allowance_does() -> None:
@@ -140,7 +129,7 @@ def test_an_error_among_them_is_counted(version: int) -> None:
 def test_one_to_another_request_is_a_violation(version: int) -> None:
     play = going_on(version)
     play.client(*(produce(version, number, a=batch(1)) for number in (3, 4)))
-    with pytest.raises(PeerError, match="an answer to 4 in place of 3"):
+    with pytest.raises(PeerError, match="a response to 4 in place of 3"):
         play.broker(appended(version, 4, 40))
 
 
@@ -185,10 +174,12 @@ def test_answers_of_several_partitions_in_turn_are_receipts(version: int) -> Non
     assert ends == {0: 106, 1: 104, 2: 105}
 
 
-def test_partitions_that_no_cluster_has_take_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway.wire.kafka.responses.MOST_ENDS", 2)
+def test_partitions_that_no_cluster_has_take_no_memory() -> None:
     play = going_on(9)
-    for number in range(100, 110):
+    ends = play.account("a").ends
+    assert ends is not None
+    ends.update(dict.fromkeys(range(MOST_ENDS), 0))
+    for number in range(MOST_ENDS, MOST_ENDS + 10):
         play.client(produce(9, number, a=batch(1)))
         play.broker(appended(9, number, number, partition=number))
-    assert len(list(play.services.progress.ends())) == 2
+    assert len(ends) == MOST_ENDS

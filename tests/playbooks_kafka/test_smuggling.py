@@ -8,7 +8,7 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.account import Right
-from gateway.wire.kafka.records import HEAD
+from gateway.wire.kafka.pieces import HEAD
 from gateway.wire.kafka.walk import unsigned
 
 from .frames import PRODUCE, asked, batch, produce, produced

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from contextlib import suppress
 from typing import Any
 
@@ -9,14 +10,14 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.account import Right
-from gateway.wire.contract import Denial, Refusal
+from gateway.wire.contract import Denial, EndReason, Refusal
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.replicas import OF_REPLICAS as OF_REPLICAS_LISTED
 from gateway.wire.kafka.schema import Field
 from gateway.wire.kafka.session import LONGEST_QUESTION, SWEPT
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.topics import TopicIds
-from gateway.wire.kafka.watch import Watch
+from gateway.wire.subject import Subject
 from tests.support.versions import by_version, versions
 
 from .frames import (
@@ -30,7 +31,6 @@ from .frames import (
     ask,
     asked,
     batch,
-    correlations,
     described,
     fetch,
     fetched,
@@ -46,6 +46,7 @@ from .frames import (
 from .script import KafkaServices, Play
 
 PRODUCES = versions(known(PRODUCE).request)
+WITH_TRANSACTIONS = 3
 FETCHES = versions(known(FETCH).request)
 
 
@@ -69,10 +70,9 @@ def test_a_denied_topic_is_another_one_to_the_broker_and_itself_to_the_client(
 ) -> None:
     play = Play(guarded("denied"), known=("a", "denied"))
     said = produce(version, 1, a=batch(3), denied=batch(5))
-    reached = in_pieces(play, said, piece)
-    assert len(reached) == len(said)
-    topics = asked(reached)["TopicData"]
+    topics = asked(in_pieces(play, said, piece))["TopicData"]
     assert {key: topics[0][key] for key in named(version, "a")} == named(version, "a")
+    assert [it["PartitionData"][0]["Records"] for it in topics] == [batch(3), None]
     substitute = {key: topics[1][key] for key in named(version, "denied")}
     assert substitute != named(version, "denied")
     responses = [
@@ -103,17 +103,14 @@ def test_a_topic_that_is_not_admitted_is_denied_with_the_reason(
 ) -> None:
     play = Play()
     play.services.admit = lambda action, subject, *, again=False: Denial(refusal, "no")
-    reached = play.client(produce(9, 1, a=batch(1)))
-    (topic,) = asked(reached)["TopicData"]
-    responses = [{"Name": topic["Name"], "PartitionResponses": [{"ErrorCode": 17}]}]
-    heard = told(PRODUCE, 9, play.broker(tell(PRODUCE, 9, 1, Responses=responses)))
-    (response,) = heard["Responses"]
+    assert play.client(produce(9, 1, a=batch(1))) == b""
+    (response,) = told(PRODUCE, 9, play.client_got())["Responses"]
     assert response["Name"] == "a"
     assert response["PartitionResponses"][0]["ErrorCode"] == code
 
 
 @pytest.mark.parametrize("piece", [1, 11, 10_000])
-@pytest.mark.parametrize("version", PRODUCES)
+@pytest.mark.parametrize("version", versions(known(PRODUCE).request, WITH_TRANSACTIONS))
 @pytest.mark.parametrize("theirs", ["theirs", ""])
 def test_a_client_produces_in_no_transaction_of_somebody_else(
     version: int, piece: int, theirs: str
@@ -122,17 +119,11 @@ def test_a_client_produces_in_no_transaction_of_somebody_else(
     for one that the gateway may send."""
     play = Play(guarded(f"group:{theirs}"), known=("a",))
     said = produce(version, 1, 1, theirs, a=batch(3))
-    (topic,) = asked(in_pieces(play, said, piece))["TopicData"]
-    assert topic["PartitionData"][0]["Records"] == bytes(len(batch(3)))
-    substitute = {key: topic[key] for key in named(version, "a")}
-    assert substitute != named(version, "a")
-    response = {**substitute, "PartitionResponses": [{"ErrorCode": 3}]}
-    heard = told(PRODUCE, version, play.broker(tell(PRODUCE, version, 1, Responses=[response])))
-    (response,) = heard["Responses"]
+    assert in_pieces(play, said, piece) == b""
+    (response,) = told(PRODUCE, version, play.client_got())["Responses"]
     assert {key: response[key] for key in named(version, "a")} == named(version, "a")
     told_of = response["PartitionResponses"][0]["ErrorCode"]
     assert told_of == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    assert play.services.admitted == []
     own = produce(version, 2, 1, "own", a=batch(3))
     assert in_pieces(play, own, piece) == own
 
@@ -142,14 +133,9 @@ def test_nobody_produces_in_a_transaction_before_it_is_known_whose_it_is() -> No
     services.undecided = {"group:own"}
     play = Play(services)
     said = produce(9, 1, 1, "own", a=batch(3))
-    (topic,) = asked(play.client(said))["TopicData"]
-    response = {"Name": topic["Name"], "PartitionResponses": [{"ErrorCode": 17}]}
-    heard = play.broker(tell(PRODUCE, 9, 1, Responses=[response]))
-    (response,) = told(PRODUCE, 9, heard)["Responses"]
-    assert response["PartitionResponses"][0]["ErrorCode"] == ErrorCode.NOT_LEADER
+    assert play.client(said) == b""
     play.finish()
-    again = produce(9, 2, 1, "own", a=batch(3))
-    assert play.client(again) == again
+    assert play.broker_got() == said
 
 
 def test_an_error_of_the_broker_is_counted() -> None:
@@ -163,43 +149,194 @@ def test_an_error_of_the_broker_is_counted() -> None:
 
 
 def test_an_id_that_is_not_known_is_asked_for_and_known_then() -> None:
-    """The request passes while it comes, so its client has to try again."""
+    """The request waits meanwhile."""
     play = Play()
     said = produce(BY_ID, 1, a=batch(1))
-    first = play.client(said)
-    assert len(first) == len(said)
-    (topic,) = asked(first)["TopicData"]
-    assert topic["TopicId"] != id_of("a")
-    other = {"TopicId": topic["TopicId"], "PartitionResponses": [{"ErrorCode": 100}]}
-    heard = play.broker(tell(PRODUCE, BY_ID, 1, Responses=[other]))
+    own = play.client(said)
+    assert [it["TopicId"] for it in asked(own)["Topics"]] == [id_of("a")]
+    assert play.client(metadata(12, 2)) == b""
+    heard = play.broker(described(12, -1, "a"))
+    assert heard == b"", "the response to the gateway's own request is swallowed"
+    assert play.broker_got() == said + metadata(12, 2)
+    assert play.account("a").messages == 1
+
+
+def test_an_id_that_nobody_knows_is_refused_at_last() -> None:
+    play = Play()
+    assert asked(play.client(produce(BY_ID, 1, a=batch(1))))["Topics"]
+    topic = {"TopicId": id_of("a"), "ErrorCode": 100, "Name": None}
+    heard = play.broker(tell(METADATA, 12, -1, Topics=[topic]))
+    assert play.broker_got() == b""
     (response,) = told(PRODUCE, BY_ID, heard)["Responses"]
     assert response["TopicId"] == id_of("a")
     assert response["PartitionResponses"][0]["ErrorCode"] == ErrorCode.UNKNOWN_TOPIC_ID
-    own = play.broker_got()
-    assert [it["TopicId"] for it in asked(own)["Topics"]] == [id_of("a")]
-    play.client(metadata(12, 2))
-    heard = play.broker(described(12, -1, "a"), described(12, 2))
-    assert correlations(heard) == [2], "the answer to the gateway's own request is swallowed"
-    assert play.client(produce(BY_ID, 3, a=batch(4))) == produce(BY_ID, 3, a=batch(4))
-    assert play.account("a").messages == 4
 
 
-def test_a_question_of_our_own_waits_until_a_request_that_passes_has_its_place() -> None:
-    """It would reach the broker behind the request, whose response comes first."""
+# -- requests of Produce that a read cuts ----------------------------------------------------------
+
+CUT = 200
+
+
+@pytest.mark.parametrize("version", PRODUCES)
+def test_a_cut_request_of_as_many_topics_as_are_open_passes_as_it_comes(version: int) -> None:
+    play = Play(known=("a", "b"))
+    play.client(produce(version, 1, a=batch(1), b=batch(1)))
+    said = produce(version, 2, b=batch(2, 300), a=batch(3, 300))
+    first = play.client(said[:CUT])
+    assert first == said[:CUT]
+    assert first + play.client(said[CUT:]) == said
+    assert [play.account(topic).messages for topic in "ab"] == [4, 3]
+
+
+def test_a_cut_request_of_more_topics_is_collected() -> None:
     play = Play()
-    said = produce(BY_ID, 2, a=batch(1, 500))
-    passed = play.client(metadata(12, 1), said[:300])
-    first = passed[len(metadata(12, 1)) :]
-    heard = play.broker(described(12, 1))
-    reached = play.client(said[300:])
-    assert len(reached) == len(said) - 300
-    (topic,) = asked(first + reached)["TopicData"]
-    assert topic["TopicId"] != id_of("a")
-    other = {"TopicId": topic["TopicId"], "PartitionResponses": [{"ErrorCode": 100}]}
-    heard += play.broker(tell(PRODUCE, BY_ID, 2, Responses=[other]))
-    assert [it["TopicId"] for it in asked(play.broker_got())["Topics"]] == [id_of("a")]
-    heard += play.broker(described(12, -1, "a"))
-    assert correlations(heard) == [1, 2]
+    said = produce(9, 2, b=batch(2, 300), a=batch(3, 300))
+    assert play.client(said[:CUT]) == b""
+    assert play.client(said[CUT:]) == said
+    assert [play.account(topic).messages for topic in "ab"] == [3, 2]
+
+
+def opened(services: KafkaServices) -> Play:
+    """Return a play whose producer has sent to two topics."""
+    play = Play(services)
+    assert play.client(produce(9, 1, a=batch(1), b=batch(1)))
+    return play
+
+
+def test_a_denied_topic_within_a_request_ends_the_connection_before_its_bytes_pass() -> None:
+    play = opened(guarded("denied"))
+    said = produce(9, 2, b=batch(2, 300), denied=batch(3, 300))
+    passed = play.client(said[:CUT])
+    assert passed == said[:CUT]
+    assert b"denied" not in play.client(said[CUT:])
+    assert play.ended is EndReason.OPERATOR_CLOSED
+
+
+def test_after_a_denied_topic_cut_requests_are_collected() -> None:
+    play = opened(guarded("denied"))
+    play.client(produce(9, 2, denied=batch(1)))
+    said = produce(9, 3, b=batch(2, 300), denied=batch(3, 300))
+    assert play.client(said[:CUT]) == b""
+    kept, taken = asked(play.client(said[CUT:]))["TopicData"]
+    assert kept["PartitionData"][0]["Records"] == batch(2, 300)
+    assert taken["PartitionData"][0]["Records"] is None
+
+
+@pytest.mark.parametrize("may", [True, False])
+def test_a_topic_within_a_request_waits_until_its_right_is_known(may: bool) -> None:
+    services = guarded()
+    services.undecided = {"new"}
+    play = opened(services)
+    said = produce(9, 2, b=batch(2, 300), new=batch(3, 300))
+    assert play.client(said[:CUT]) == said[:CUT]
+    before = play.client(said[CUT:])
+    assert b"new" not in before
+    if not may:
+        services.forbidden = {(Right.PRODUCE, "new")}
+        play.finish()
+        assert play.ended is EndReason.OPERATOR_CLOSED
+        return
+    play.finish()
+    assert before + play.broker_got() == said[CUT:]
+    assert play.account("new").messages == 3
+
+
+def test_a_policy_that_is_never_decided_ends_the_connection_at_last() -> None:
+    services = guarded()
+    services.undecided = {"new"}
+    play = opened(services)
+    said = produce(9, 2, b=batch(2, 300), new=batch(3, 300))
+    play.client(said[:CUT])
+    play.client(said[CUT:])
+    play.after(LONGEST_QUESTION)
+    assert play.ended is None
+    play.after(LONGEST_QUESTION)
+    assert play.ended is EndReason.OPERATOR_CLOSED
+
+
+def test_each_new_topic_within_a_request_may_be_asked_for() -> None:
+    services = guarded()
+    services.undecided = {"c", "d", "e"}
+    play = opened(services)
+    for number, new in enumerate("cde", start=2):
+        said = produce(9, number, b=batch(1, 300), **{new: batch(1, 300)})
+        passed = play.client(said[:CUT]) + play.client(said[CUT:])
+        play.finish()
+        assert passed + play.broker_got() == said
+
+
+def test_a_topic_is_named_once_in_a_request() -> None:
+    """Its entries would be several frames with one receipt, and bills count receipts."""
+    play = Play(known=("a",))
+    topic = {**named(9, "a"), "PartitionData": [{"Index": 0, "Records": batch(1)}]}
+    with pytest.raises(PeerError, match="twice"):
+        play.client(ask(PRODUCE, 9, 1, Acks=1, TopicData=[topic, topic]))
+
+
+def test_a_topic_without_partitions_is_no_frame() -> None:
+    play = Play()
+    data = [{**named(9, topic), "PartitionData": []} for topic in "ab"]
+    said = ask(PRODUCE, 9, 1, Acks=1, TopicData=data)
+    assert play.client(said) == said
+    assert [it.frames for it in play.services.admitted] == [0, 0]
+
+
+@pytest.mark.parametrize("forbidden", ["group:t", "a"])
+def test_what_is_refused_and_awaits_no_response_ends_the_connection(forbidden: str) -> None:
+    """As brokers do. It does not reach them."""
+    play = Play(guarded(forbidden))
+    assert play.client(produce(9, 1, 0, "t", a=batch(1))) == b""
+    assert play.ended is EndReason.OPERATOR_CLOSED
+
+
+@pytest.mark.parametrize("version", [14, 32_767, -1])
+def test_a_request_of_an_unknown_version_is_no_head(version: int) -> None:
+    """A request of 12 bytes was offered again without end."""
+    play = Play()
+    with pytest.raises(PeerError, match="head"):
+        play.client(struct.pack(">ihhi", 8, PRODUCE, version, 7))
+
+
+@pytest.mark.parametrize("name", ["/" + "x" * 249, "b" * 5000])
+def test_a_name_that_no_topic_may_have_is_not_kept(name: str) -> None:
+    play = Play()
+    with pytest.raises(PeerError, match="name"):
+        play.client(produce(9, 1, **{name: batch(1), "a": batch(1)}))
+
+
+def test_bytes_behind_a_request_that_the_session_decides_are_a_violation() -> None:
+    said = produce(9, 1, denied=batch(1), a=batch(1)) + b"?"
+    with pytest.raises(PeerError, match="bytes behind"):
+        Play(guarded("denied")).client((len(said) - 4).to_bytes(4) + said[4:])
+
+
+def test_tagged_fields_which_pass_uncounted_are_small() -> None:
+    said = ask(PRODUCE, 9, 1, Acks=1, TopicData=[])[:-1] + b"\x01\x05" + b"\xa0\x8d\x06"
+    said += bytes(100_000)
+    said = (len(said) - 4).to_bytes(4) + said[4:]
+    with pytest.raises(PeerError):
+        Play().client(said[:1000])
+
+
+def test_what_has_come_of_a_request_is_charged_if_its_end_never_comes() -> None:
+    play = Play()
+    said = produce(9, 1, a=batch(7, 100) * 3)
+    play.client(said[:-90])  # the head of the third batch has come
+    account = play.account("a")
+    play.close()
+    assert account.messages == 21
+
+
+def test_an_account_that_is_closed_within_its_request_holds_nobody() -> None:
+    play = Play()
+    said = produce(9, 1, a=batch(1, 500))
+    play.client(said[:300])
+    account = play.account("a")
+    account.hold()
+    play.revoke(account)
+    play.client(said[300:])
+    assert play.client(produce(9, 2, b=batch(1)))
+    assert not play.is_waiting
 
 
 def test_no_client_foresees_the_substitute_of_an_id() -> None:
@@ -221,7 +358,7 @@ def test_no_client_foresees_the_substitute_of_an_id() -> None:
 def test_no_substitute_is_the_id_of_a_topic() -> None:
     ids, drawn = TopicIds(), iter([bytes(16), id_of("a"), id_of("x"), id_of("x"), id_of("y")])
     ids._add(id_of("a"), b"a")
-    substitutes = Substitutes(Watch(), ids, lambda _size: next(drawn))
+    substitutes = Substitutes(ids, lambda _size: next(drawn))
     assert substitutes.id(id_of("secret"), 29) == id_of("x")
     assert substitutes.id(id_of("secret"), 29) == id_of("x")
     assert substitutes.id(id_of("other"), 29) == id_of("y")
@@ -456,15 +593,16 @@ def test_an_account_that_is_closed_as_idle_holds_nobody() -> None:
 def test_too_many_denied_topics_are_a_violation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateway.wire.kafka.substitutes.MOST", 3)
     play = Play(guarded(*"abcd"))
-    play.client(produce(9, 1, a=batch(1), b=batch(1), c=batch(1)))
+    play.client(produce(9, 1, a=batch(1), b=batch(1), c=batch(1), mine=batch(1)))
     with pytest.raises(PeerError):
-        play.client(produce(9, 2, a=batch(1), d=batch(1)))
+        play.client(produce(9, 2, a=batch(1), d=batch(1), mine=batch(1)))
 
 
 def test_topics_that_differ_in_their_first_letter_alone_are_told_apart() -> None:
     names = [f"{letter}-events" for letter in "abcdefghijklmnopqrstuvwxyz"]
     play = Play(guarded(*names))
-    reached = play.client(produce(9, 1, **dict.fromkeys(names, b"")))
+    names.append("mine")
+    reached = play.client(produce(9, 1, **dict.fromkeys(names, batch(1))))
     others = [it["Name"] for it in asked(reached)["TopicData"]]
     responses = [{"Name": it, "PartitionResponses": [{"ErrorCode": 17}]} for it in others]
     heard = told(PRODUCE, 9, play.broker(tell(PRODUCE, 9, 1, Responses=responses)))
@@ -473,13 +611,16 @@ def test_topics_that_differ_in_their_first_letter_alone_are_told_apart() -> None
 
 def test_a_topic_that_is_denied_for_two_reasons_has_the_one_of_each_request() -> None:
     services = guarded("a")
-    services.forbidden = {(Right.PRODUCE, "a"), (Right.CONSUME, "a")}
     play = Play(services)
-    services.forbid = lambda right, subject: Denial(  # type: ignore[method-assign]
-        Refusal.FULL if right is Right.PRODUCE else Refusal.UNAUTHORIZED, "no"
-    )
+
+    def forbid(right: Right, subject: Subject) -> Denial | None:
+        reason = Refusal.FULL if right is Right.PRODUCE else Refusal.UNAUTHORIZED
+        is_a = subject.topic is not None and subject.topic.name == "a"
+        return Denial(reason, "no") if is_a else None
+
+    services.forbid = forbid  # type: ignore[method-assign]
     first, second = (
-        asked(play.client(produce(9, 1, a=batch(1))))["TopicData"][0]["Name"],
+        asked(play.client(produce(9, 1, a=batch(1), b=batch(1))))["TopicData"][0]["Name"],
         asked(play.client(fetch(12, 2, "a")))["Topics"][0]["Topic"],
     )
     responses = [{"Name": first, "PartitionResponses": [{"ErrorCode": 17}]}]

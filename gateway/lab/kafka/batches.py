@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import crc32c
 
-from gateway.wire.kafka.records import FORMAT, HEAD, SHORT
+from gateway.wire.kafka.pieces import FORMAT, HEAD, SHORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,6 +5,7 @@ Source: the protocol guide of Apache Kafka.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
 
 
@@ -82,3 +83,17 @@ class Key(IntEnum):
 
 NO_RIGHTS_TOLD = -(2**31)
 """Stands for authorized operations in responses to requests that do not ask for them."""
+
+
+FIRST: Mapping[int, int] = {
+    Key.PRODUCE: 3,
+    Key.FETCH: 4,
+    Key.LIST_OFFSETS: 1,
+    Key.OFFSET_COMMIT: 2,
+    Key.OFFSET_FETCH: 1,
+    Key.CREATE_TOPICS: 2,
+    Key.DELETE_TOPICS: 1,
+    Key.DESCRIBE_CONFIGS: 1,
+}
+"""The first versions that the sandbox serves, as brokers do since Kafka 4.0 (KIP-896); of all other
+APIs 0."""

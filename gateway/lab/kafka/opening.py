@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gateway.errors import PeerError
-from gateway.lab.kafka.codes import Error, Key
+from gateway.lab.kafka.codes import FIRST, Error, Key
 from gateway.lab.kafka.users import DENIED
 from gateway.wire.kafka.schema import api
 
@@ -41,7 +41,7 @@ def _offered(keys: Iterable[int]) -> Iterable[Struct]:
         assert known is not None
         # librdkafka compresses only where it sees old versions, so brokers name them, though they
         # take none below 3 (KAFKA-18659).
-        least = 0 if key == Key.PRODUCE else known.request.first
+        least = 0 if key == Key.PRODUCE else FIRST.get(key, 0)
         yield {"ApiKey": key, "MinVersion": least, "MaxVersion": known.request.last}
 
 

@@ -12,7 +12,7 @@ from gateway.lab.kafka.batches import MOST_BATCH, ZSTD, format_of, parse, split
 from gateway.lab.kafka.codes import Error, Key
 from gateway.lab.kafka.leading import current, led, topic_of
 from gateway.lab.kafka.metadata import endpoints
-from gateway.wire.kafka.records import FORMAT
+from gateway.wire.kafka.pieces import FORMAT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

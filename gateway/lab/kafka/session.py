@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.errors import PeerError
-from gateway.lab.kafka.codes import Key
+from gateway.lab.kafka.codes import FIRST, Key
 from gateway.wire.kafka import codec, frames
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.versions import unsupported
@@ -103,7 +103,7 @@ class KafkaSession:
         if known is None or head.key not in self.context.handlers:
             raise PeerError(f"a request of API {head.key}, which is not offered")
         self._note(known, head.version)
-        if head.body < 0:
+        if head.body < 0 or head.version < FIRST.get(head.key, 0):
             if head.key != Key.API_VERSIONS:
                 raise PeerError(f"{known.name} of version {head.version}, which is not offered")
             return frames.response(known, 0, head.correlation, unsupported())

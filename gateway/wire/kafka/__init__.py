@@ -2,10 +2,9 @@
 
 - A connection begins in `opening`, which uses `greeting`, `authenticating` and `sasl`. `session`
   then returns what to do with each stop frame, a frame at which a scanner halts.
-- `requests` and `responses` are the scanners. They count records by `traffic` (frames in pieces,
-  read by `stream`), by `quick` (whole frames) and by `alike` (frames like the last one, which a
-  compiled walker may pass until `watch` says that something has changed).
-- `rights`, `lists`, `fetching` and `replicas` authorize requests. `book` opens the accounts of
+- `to_broker` and `to_client` are the scanners. They read lengths and batches by `pieces`.
+- `rights`, `lists`, `fetching`, `producing` and `replicas` authorize requests that stop; `records`
+  counts their batches. `book` opens the accounts of
   topics. `substitutes` has the names that stand for denied topics. `shown` says why a client may
   see each name in a response. `sessions` has the fetch and share sessions that the connection may
   use.

@@ -110,20 +110,21 @@ class Answering:
         assert known is not None
         start = body_of_response(known, request.version, frame)
         schema, version = known.response, request.version
-        before, counted = frame, request.accounts
+        before = frame
+        used: Collection[Account] = ()
         if request.key == METADATA and version >= WITH_IDS and len(frame) <= LARGEST_LESSON:
             self._listener.ids.learn(schema, version, frame, start)
         if request.key == PRODUCE:
-            self._count(known, request, frame, start)
+            used = self._count(known, request, frame, start)
         elif request.key == SHARE_FETCH:
-            frame, counted = self._count_shared(schema, version, frame, start)
+            frame, used = self._count_shared(schema, version, frame, start)
         if request.key in FILTERED_APIS and self._services.guarded:
             frame = without(schema, version, frame, start, self._hidden())
         if len(self._substitutes):
             frame = restored(schema, version, frame, start, self._substitutes)
         self._note(known, request, frame, start)
         frame = cleaned(request.key, schema, version, frame, start, self._clean)
-        throttle = self._throttle.milliseconds(counted) if counted else 0
+        throttle = self._throttle.milliseconds(used) if used else 0
         if throttle and has_throttle(schema, version):
             frame = throttled(schema, version, frame, start, throttle)
         if request.key == API_VERSIONS:
@@ -176,21 +177,27 @@ class Answering:
             self._client.quota.give_back(self._commit.size)
             self._commit = None
 
-    def _count(self, known: Api, request: Asked, frame: bytes, start: int) -> None:
-        """Count the receipts of a Produce request, and those that are errors. A substitute of a
-        denied topic has no account."""
-        for sent in request.accounts:
-            sent.receipts += 1
+    def _count(self, known: Api, request: Asked, frame: bytes, start: int) -> Collection[Account]:
+        """Count the receipts of a Produce request, and those that are errors. Return the accounts
+        of its topics; a substitute of a denied topic has none."""
         schema, version = known.response, request.version
         account: Account | ErrorCode | None = None
+        used: list[Account] = []
+        is_counted = False  # the topic's error
         for place in plan(schema, version, _PRODUCED).walk(frame, start, len(frame)).places:
             if place.name != "ErrorCode":
                 by_id = place.name == "TopicId"
                 topic = topic_at(frame, place, flexible=version >= schema.flexible)
                 account = self._used(Action.PRODUCE, topic, by_id=by_id)
-            elif isinstance(account, Account) and frame[place.start : place.end] != _NO_ERROR:
-                account.errors += 1
-                account = None
+                is_counted = False
+            elif isinstance(account, Account) and account is not STRAY:
+                if account not in used:
+                    account.receipts += 1
+                    used.append(account)
+                if frame[place.start : place.end] != _NO_ERROR and not is_counted:
+                    account.errors += 1
+                    is_counted = True
+        return used
 
     def _count_shared(
         self, schema: Schema, version: int, frame: bytes, start: int
@@ -216,7 +223,7 @@ class Answering:
                 assert error is not None
                 changes += [(error, code.to_bytes(2)), (place, _NO_RECORDS)]
             else:
-                size, messages = counted(frame, place)
+                size, messages = counted(frame, place, flexible=True, whole=False)
                 if messages:
                     account.count(messages)
                     account.bytes += size

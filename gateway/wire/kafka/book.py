@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
+from typing import Protocol
 
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.contract import Denial
@@ -18,7 +19,6 @@ from gateway.wire.kafka.errors import ErrorCode, of_topic
 from gateway.wire.kafka.names import EVERY_TOPIC, is_name, read_topic, readable
 from gateway.wire.kafka.sessions import Sessions
 from gateway.wire.kafka.topics import TopicIds
-from gateway.wire.kafka.watch import Watch
 from gateway.wire.services import Services, Undecided
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Subject
@@ -47,11 +47,18 @@ _NO_TABLES: Tables = ({}, {})
 """The tables of all books without accounts. Nobody adds to them."""
 
 
+class Reader(Protocol):
+    """Remembers the account of the topic that it has read last."""
+
+    def forget(self, account: Account) -> None:
+        """Look the next topic up anew, because this account was closed."""
+
+
 class Book:
     """`produced`, `consumed`: open accounts, to which the book alone adds some. `wanted`: ids whose
     names have to be asked for. `undecided`: questions about rights that have to be asked.
     `has_new`: an account was opened since the session last decided anything. `sessions`: those that
-    the connection may use."""
+    the connection may use. `readers`: are told of accounts that are closed."""
 
     __slots__ = (
         "_client",
@@ -59,10 +66,10 @@ class Book:
         "_seen",
         "_services",
         "_stopwatch",
-        "_watch",
         "consumed",
         "has_new",
         "produced",
+        "readers",
         "sessions",
         "undecided",
         "wanted",
@@ -73,18 +80,17 @@ class Book:
         services: Services,
         client: Client,
         ids: TopicIds,
-        watch: Watch,
         stopwatch: Stopwatch | None = None,
     ) -> None:
         self._services = services
         self._stopwatch = stopwatch
         self._client = client
         self._ids = ids
-        self._watch = watch
         # Connections are many, and most of them never have any of these.
         self.produced = self.consumed = _NO_TABLES
         self._seen: Mapping[Account, int] = _NONE  # frames at the last look, of accounts
         self.has_new = False
+        self.readers: tuple[Reader, ...] = ()
         self.sessions = Sessions()
         self.wanted: Collection[bytes] = ()
         self.undecided: Sequence[Callable[[], Awaitable[None]]] = ()
@@ -108,7 +114,6 @@ class Book:
             if not isinstance(self.wanted, dict):
                 self.wanted = dict[bytes, None]()
             self.wanted[id] = None
-            self._watch.edition += 1  # the next request stops, and the session asks
         return name
 
     def use(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
@@ -127,7 +132,6 @@ class Book:
         if isinstance(found, Account):
             self._own(action, by_id=by_id)[topic] = found
             self.has_new = True
-            self._watch.edition += 1
         return found
 
     def _own(self, action: Action, *, by_id: bool) -> dict[bytes, Account]:
@@ -185,21 +189,22 @@ class Book:
                 self.undecided = []
             if len(self.undecided) < MOST_WANTED:
                 self.undecided.append(refused.ask)
-            self._watch.edition += 1
         return refused
 
     def forbid_all(self, right: Right, subject: Subject) -> Denial | None:
         """Return why the client may not do something to some topic of the cluster."""
         return self._services.forbid_all(right, subject, EVERY_TOPIC)
 
-    def close_idle(self) -> list[Account]:
-        """Close accounts that have counted nothing since the last look; return them."""
+    def close_idle(self, passing: Collection[Account | None] = ()) -> list[Account]:
+        """Close accounts that have counted nothing since the last look; return them. `passing`: of
+        topics within frames that pass now, which stay open."""
         seen: dict[Account, int] = {}
         closed: list[Account] = []
         for table in self._tables:
             for topic, account in list(table.items()):
                 awaits = account.action is Action.PRODUCE and account.outstanding
-                if self._seen.get(account) == account.messages and not awaits:
+                is_idle = self._seen.get(account) == account.messages and not awaits
+                if is_idle and account not in passing:
                     self._close(table, topic)
                     closed.append(account)
                 else:
@@ -223,7 +228,8 @@ class Book:
 
     def _close(self, table: dict[bytes, Account], topic: bytes) -> None:
         account = table.pop(topic)
-        self._watch.edition += 1
+        for reader in self.readers:
+            reader.forget(account)
         if self._stopwatch is not None:
             self._stopwatch.closed(account)
         self._services.release(account)

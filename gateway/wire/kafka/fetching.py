@@ -13,7 +13,7 @@ from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import Head
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.substitutes import Substitutes
-from gateway.wire.kafka.traffic import BY_ID
+from gateway.wire.kafka.to_broker import BY_ID
 from gateway.wire.kafka.walk import Place, plan, text_at
 
 _SESSION, _EPOCH = "SessionId", "SessionEpoch"
@@ -68,7 +68,7 @@ def authorize(schema: Schema, head: Head, frame: bytes, book: Book) -> Denied | 
 
 def names_ids(head: Head) -> bool:
     """Return whether a Fetch or ShareFetch request with this head names topics by id."""
-    return head.key != FETCH or head.version >= BY_ID[FETCH]
+    return head.key != FETCH or head.version >= BY_ID
 
 
 def replaced(frame: bytes, denied: Denied, substitutes: Substitutes, *, by_id: bool) -> bytes:

@@ -17,6 +17,12 @@ from gateway.wire.kafka.walk import over_tags
 SIZE = struct.Struct(">i")
 """The size field before each frame: the number of bytes that follow."""
 
+REQUEST = struct.Struct(">ihhi")
+"""The head of each request up to its client id: size, API key, version, correlation id."""
+
+RESPONSE = struct.Struct(">ii")
+"""The head of each response: size, correlation id."""
+
 API_VERSIONS = 18
 
 LONGEST_CLIENT = 1024

@@ -1,3 +1,4 @@
+# cython: annotation_typing=False
 """The in-flight requests of one connection, in order.
 
 A broker responds in the order of requests, and clients rely on that. So if the gateway refuses a
@@ -10,156 +11,150 @@ Source: the protocol guide of Apache Kafka, "Network".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from gateway.compiled import COMPILED
 from gateway.errors import PeerError
-from gateway.wire.account import Account
 from gateway.wire.kafka.sasl.claims import Claim
 
 MOST = 10_000
 """The most in-flight requests of one connection. Java has 5, librdkafka up to a million, which wait
 in its own memory while the connection is not read."""
 
+MOST_KEPT = 64 * 1024
+"""Bytes of synthetic responses that wait, above which nothing is read from the client. It could
+have requests refused without end behind one that the broker holds."""
+
+_MOST = MOST
+_MOST_KEPT = MOST_KEPT
+_LOW_16 = (1 << 16) - 1
+_LOW_32 = (1 << 32) - 1
+
 
 class Asked(NamedTuple):
     """An in-flight request: the gateway has sent it to the broker, and the broker has not responded
     yet.
 
-    `version`: the version of the request, which its response has too. `accounts`: the accounts of
-    the topics to which the request produces. `is_own`: the request is the gateway's own, and the
-    client is not sent the response. `claim`: the identity that the client claims in this request.
-    `since`: when the gateway forwarded the request, if it is a lookup.
+    `version`: the version of the request, which its response has too. `is_own`: the request is the
+    gateway's own, and the client is not sent the response. `claim`: the identity that the client
+    claims in this request. `since`: when the gateway forwarded the request, if it is a lookup.
     """
 
     key: int
     version: int
     correlation: int
-    accounts: tuple[Account, ...] = ()
     is_own: bool = False
     claim: Claim | None = None
     since: float = 0.0
 
 
-class PureLine:
-    """In-flight requests, and synthetic responses that wait among them, in the order in which the
-    client is sent the responses. `open`: the number of requests. `compiled.kafka.Line` is the
-    compiled version of this class."""
+class InFlight:
+    """The in-flight requests of one connection, and the synthetic responses that wait behind
+    them, in the order in which the client is sent the responses. `open`: the number of requests.
 
-    __slots__ = ("_line", "_most", "open")
+    A request that passed a scanner is a number, of its key, version and correlation id.
+    """
 
-    def __init__(self, _make: type[Asked], most: int) -> None:
+    __slots__ = ("_kept", "_line", "open")
+
+    _kept: int
+    _line: list[int | Asked | bytes]
+    open: int
+
+    def __init__(self) -> None:
         # A deque would take 700 bytes more, and connections are many; few lines are long.
-        self._line: list[Asked | bytes] = []
-        self._most = most
+        self._line = []
+        self._kept = 0  # bytes of synthetic responses
         self.open = 0
 
     def __len__(self) -> int:
         return len(self._line)
 
     def __iter__(self) -> Iterator[Asked | bytes]:
-        return iter(self._line)
+        return map(_unpacked, self._line)
 
-    @property
-    def room(self) -> int:
-        """Return how many more requests may be added."""
-        return self._most - len(self._line)
-
-    @property
     def is_full(self) -> bool:
         """Return whether no more requests may be added, so that nothing should be read from the
         client."""
-        return len(self._line) >= self._most
+        return len(self._line) >= _MOST or self._kept > _MOST_KEPT
 
-    @property
-    def precedes_own_answer(self) -> bool:
-        """Return whether the entry after the first one is a synthetic response, which must be sent
-        directly after the broker's next response."""
-        return len(self._line) > 1 and isinstance(self._line[1], bytes)
-
-    @property
-    def first(self) -> Asked | bytes | None:
-        """Return the first entry, a request or a synthetic response; None if there is none."""
-        return self._line[0] if self._line else None
-
-    def ask(self, request: Asked) -> None:
-        """Append a request that is forwarded to the broker."""
-        self._line.append(request)
+    def passes(self, key: int, version: int, correlation: int) -> None:
+        """Append a request that passes a scanner to the broker."""
+        self._line.append(key << 48 | version << 32 | correlation & _LOW_32)
         self.open += 1
 
-    def add(self, own: bytes) -> None:
-        """Append a synthetic response."""
-        self._line.append(own)
-
-    def take(self, correlation: int, like: Asked) -> bool:
-        """Remove the first entry, and return True, if three things hold: it is a request with this
-        correlation id, the request has the key, version and accounts of `like`, and no synthetic
-        response follows it. Otherwise remove nothing, and return False."""
-        line = self._line
-        first = line[0] if line else b""
-        if isinstance(first, bytes) or first.correlation != correlation:
-            return False
-        if first.accounts != like.accounts or (len(line) > 1 and isinstance(line[1], bytes)):
-            return False
-        if first.key != like.key or first.version != like.version:
-            return False
-        del line[0]
-        self.open -= 1
-        return True
-
-    def pop(self) -> Asked | bytes:
-        """Remove the first entry, and return it."""
-        first = self._line.pop(0)
-        if not isinstance(first, bytes):
-            self.open -= 1
-        return first
-
-
-if COMPILED and not TYPE_CHECKING:
-    from gateway.compiled.kafka import Line
-else:
-    Line = PureLine
-
-
-class InFlight(Line):
-    """The in-flight requests of one connection, and the synthetic responses that wait behind
-    them."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        super().__init__(Asked, MOST)
+    def ask(self, request: Asked) -> None:
+        """Append a request that the session sends to the broker."""
+        self._line.append(request)
+        self.open += 1
 
     def respond(self, own: bytes) -> bytes:
         """Queue a synthetic response behind the in-flight requests, and return no bytes. If no
         request is in flight, return the response, which the caller sends to the client now."""
-        if not len(self):
+        if not self._line:
             return own
-        self.add(own)
+        self._line.append(own)
+        self._kept += len(own)
         return b""
 
-    def next(self, correlation: int) -> Asked:
-        """Return the oldest in-flight request, which is the one that the broker's next response
-        belongs to. `correlation`: the correlation id of that response. Raises `PeerError` if no
+    def oldest(self, correlation: int) -> int:
+        """Return the API key and the version (in the lower 16 bits) of the oldest request, to which
+        the broker responds next. `correlation`: of that response. Raises `PeerError` if no
         request is in flight, or if the request has another correlation id."""
-        first = self.first
-        if first is None or isinstance(first, bytes):
-            raise PeerError("an answer without a request")
-        if first.correlation != correlation:
-            raise PeerError(f"an answer to {correlation} in place of {first.correlation}")
+        first = self._line[0] if self._line else None
+        if isinstance(first, int):
+            packed = first
+            if (packed ^ correlation) & _LOW_32 == 0:
+                return packed >> 32
+        asked = self.next(correlation)
+        return asked.key << 16 | asked.version
+
+    def first(self) -> Asked | None:
+        """Return the oldest request; None if no request is in flight."""
+        first = _unpacked(self._line[0]) if self._line else None
+        assert not isinstance(first, bytes), "a synthetic response waits for no request"
         return first
+
+    def next(self, correlation: int) -> Asked:
+        """Return the oldest request; see `oldest`."""
+        first = self.first()
+        if first is None:
+            raise PeerError("a response without a request")
+        if first.correlation != correlation:
+            raise PeerError(f"a response to {correlation} in place of {first.correlation}")
+        return first
+
+    def precedes_own(self) -> bool:
+        """Return whether a synthetic response must be sent directly behind the broker's next
+        response."""
+        return len(self._line) > 1 and isinstance(self._line[1], bytes)
 
     def answered(self) -> bytes:
         """Remove the oldest request, to which the broker has responded. Return the synthetic
         responses directly behind it, which the caller sends to the client now."""
-        self.pop()
+        line = self._line
+        del line[0]
+        self.open -= 1
+        if not line or not isinstance(line[0], bytes):
+            return b""
         own: list[bytes] = []
-        while isinstance(first := self.first, bytes):
-            own.append(first)
-            self.pop()
-        return b"".join(own)
+        for entry in line:
+            if not isinstance(entry, bytes):
+                break
+            own.append(entry)
+        del line[: len(own)]
+        joined = b"".join(own)
+        self._kept -= len(joined)
+        return joined
 
     def waits_only_for(self, keys: frozenset[int]) -> bool:
         """Return whether each entry is a request of one of the APIs `keys`, and no synthetic
         response waits."""
-        return all(isinstance(entry, Asked) and entry.key in keys for entry in self)
+        return all(isinstance(entry, Asked) and entry.key in keys for entry in self._line)
+
+
+def _unpacked(entry: int | Asked | bytes) -> Asked | bytes:
+    """Return an entry of the line as a request or a synthetic response."""
+    if not isinstance(entry, int):
+        return entry
+    number = (entry & _LOW_32) - ((entry & 1 << 31) << 1)
+    return Asked(entry >> 48, entry >> 32 & _LOW_16, number)

@@ -35,16 +35,15 @@ from gateway.wire.contract import (
     Scanner,
     Start,
 )
-from gateway.wire.kafka import fetching
+from gateway.wire.kafka import fetching, producing
 from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_ACKNOWLEDGE, SHARE_FETCH
 from gateway.wire.kafka.answering import Answering, metadata_of
 from gateway.wire.kafka.authenticating import credential_of
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.commits import COMMITS
 from gateway.wire.kafka.context import Client, Listener
-from gateway.wire.kafka.directions import directions
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.frames import API_VERSIONS, Head, response
+from gateway.wire.kafka.frames import API_VERSIONS, REQUEST, RESPONSE, SIZE, Head, response
 from gateway.wire.kafka.frames import request as read_head
 from gateway.wire.kafka.in_flight import Asked, InFlight
 from gateway.wire.kafka.reauthentication import Reauthentication, Settling
@@ -61,14 +60,14 @@ from gateway.wire.kafka.sasl.handshake import (
     read_offer,
     token_of,
 )
-from gateway.wire.kafka.scanning import ANSWER, REQUEST
 from gateway.wire.kafka.schema import Api, Schema, api
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.synthetic import no_session, refused
 from gateway.wire.kafka.throttle import Throttle
+from gateway.wire.kafka.to_broker import ToBrokerScanner
+from gateway.wire.kafka.to_client import ToClientScanner
 from gateway.wire.kafka.versions import is_offered, unsupported
 from gateway.wire.kafka.walk import plan
-from gateway.wire.kafka.watch import Watch
 from gateway.wire.plugin import Mode
 from gateway.wire.questions import Questions
 from gateway.wire.services import Again, LookupOutcome, LookupTimes
@@ -119,7 +118,11 @@ SASL = frozenset({SASL_HANDSHAKE, SASL_AUTHENTICATE})
 
 
 def _is_head_of_produce(frame: bytes) -> bool:
-    return len(frame) == REQUEST.size and REQUEST.unpack(frame)[1] == PRODUCE
+    """Return whether a stop frame is the head of a longer request of Produce."""
+    if len(frame) != REQUEST.size:
+        return False
+    size, key, *_ = REQUEST.unpack(frame)
+    return bool(key == PRODUCE and size + SIZE.size > len(frame))
 
 
 class KafkaSession:
@@ -140,6 +143,7 @@ class KafkaSession:
         "_reauthentication",
         "_refused",
         "_renewal",
+        "_renews",
         "_requests",
         "_responses",
         "_rights",
@@ -150,7 +154,7 @@ class KafkaSession:
         "_throttle",
         "_unanswered",
         "_waits_since",
-        "_watch",
+        "_within_until",
         "stopwatch",
     )
 
@@ -161,22 +165,19 @@ class KafkaSession:
         self._services = listener.settings.services
         self._client = client
         self._in_flight = InFlight()
-        self._watch = Watch()
-        self._substitutes = Substitutes(self._watch, listener.ids)
+        self._substitutes = Substitutes(listener.ids)
         self.stopwatch = Stopwatch() if self._services.timed else None
-        self._book = Book(self._services, client, listener.ids, self._watch, self.stopwatch)
+        self._book = Book(self._services, client, listener.ids, self.stopwatch)
         self._rights = Rights(client, self._book, self._substitutes)
-        self._throttle = Throttle(self._services, self._watch)
-        self._requests, self._responses = directions(
-            self._services,
-            self._book,
-            self._in_flight,
-            self._substitutes,
-            self._throttle,
-            self._watch,
+        self._throttle = Throttle(self._services)
+        self._requests = ToBrokerScanner(self._book, self._in_flight, self._throttle)
+        self._responses = ToClientScanner(
+            self._services, self._book, self._in_flight, self._substitutes, self._throttle
         )
+        self._book.readers = (self._requests, self._responses)
         self._requests.stops = client.guessed is not None
         self._answering = Answering(listener, client, self._book, self._substitutes, self._throttle)
+        self._within_until = 0.0  # when a topic within the request that passes is refused
         self._rounds = 0  # of questions, for which the next request has waited
         self._asks_until = 0.0  # when that request goes on, whatever is known
         self._unanswered = 0  # the gateway's own questions, to the broker and to the policy agent
@@ -187,6 +188,7 @@ class KafkaSession:
         self._reauthentication: Reauthentication | None = None
         self._refused: Denial | None = None  # ends the pair when no request is in flight
         self._renewal: Renewal | None = None  # under way
+        self._renews = False  # begins once no request passes
         self._is_leaving = self._sweeps = False
 
     @property
@@ -251,13 +253,15 @@ class KafkaSession:
     # -- requests ----------------------------------------------------------------------------
 
     def _decide_request(self, frame: bytes, now: float) -> Effects:
+        if self._requests.within:
+            return self._decide_within(now)
         if self._is_leaving or self._refused is not None:
             return self._decide_while_leaving(frame)
         if self._is_misled():
             return (End(EndReason.TARGET_REFUSED, detail="this is another broker"),)
-        if self._renewal is not None:
+        if self._renewal is not None or self._renews:
             return (Postpone(math.inf),)
-        if self._in_flight.is_full:
+        if self._in_flight.is_full():
             return (Postpone(now + FULL_WAIT),)
         if self._requests.raw:
             return self._bare_token(frame, now)
@@ -269,6 +273,8 @@ class KafkaSession:
             return self._unknown(head)
         if head.key in SASL:
             return self._sasl(head, frame, now)
+        if head.key == PRODUCE:
+            return self._produce_decided(known, head, frame, now)
         return self._delayed(known, head, frame, now) or self._authorize(known, head, frame, now)
 
     def _delayed(self, known: Api, head: Head, frame: bytes, now: float) -> Effects | None:
@@ -332,8 +338,9 @@ class KafkaSession:
         if has_questions and self._rounds < MOST_QUESTIONS:
             if not self._rounds:
                 self._asks_until = now + LONGEST_QUESTION
-            self._rounds += 1
-            return now < self._asks_until
+            if now < self._asks_until:
+                self._rounds += 1
+                return True
         self._rounds = 0
         return False
 
@@ -371,8 +378,53 @@ class KafkaSession:
         if waits is not None:
             return waits
         self._requests.stops = self._client.guessed is not None
-        self._requests.go_on(head)
-        return FORWARD
+        self._requests.passes = True
+        return (Postpone(now),)
+
+    def _produce_decided(self, known: Api, head: Head, frame: bytes, now: float) -> Effects:
+        """Decide a whole request of Produce, some topic of which may be denied."""
+        if self._rounds and self._unanswered and now < self._asks_until:
+            return (Postpone(self._asks_until),)  # resumed by something else
+        request = producing.authorize(known.request, head, frame, self._book)
+        if self._must_ask(now):
+            return (*self._ask_questions(), Postpone(self._asks_until))
+        self._requests.passes = False
+        self._requests.collects |= bool(request.denied)
+        if request.error is not None and not request.acks:  # as brokers do
+            detail = "a refused request of Produce that awaits no response"
+            return (End(EndReason.OPERATOR_CLOSED, detail=detail),)
+        if request.error is not None:
+            return self._respond(refused(known, head, frame, request.error))
+        for sent in request.sent:
+            if isinstance(sent.used, Account) and sent.records:
+                self._count(sent.used, sent.messages, sent.size, acks=request.acks)
+        if request.acks:
+            self._in_flight.ask(Asked(PRODUCE, head.version, head.correlation))
+        if not request.denied:
+            return FORWARD
+        data = producing.replaced(known.request, head.version, frame, request, self._substitutes)
+        return (Replace(data),)
+
+    def _count(self, account: Account, messages: int, size: int, *, acks: int) -> None:
+        """Count what a request of Produce has of a topic; see `ToBrokerScanner`."""
+        account.add(max(1, messages), size)
+        if not acks:
+            account.receipts += 1
+        if account.held:
+            self._throttle.used_up(account)
+            self._stop_requests()
+
+    def _decide_within(self, now: float) -> Effects:
+        """Decide a topic without an account, within a request of Produce whose begin has passed.
+        The pair ends if the client may not use the topic."""
+        if self._requests.halts == 1:
+            self._within_until = now + MOST_QUESTIONS * LONGEST_QUESTION
+        if self._book.undecided and not self._unanswered and now < self._within_until:
+            return (*self._ask_questions(), Postpone(self._within_until))
+        if self._unanswered and now < self._within_until:  # resumed by something else
+            return (Postpone(self._within_until),)
+        detail = "a topic that the client may not use, within a request of other topics"
+        return (End(EndReason.OPERATOR_CLOSED, detail=detail),)
 
     def _pace(self, known: Api, head: Head, frame: bytes, now: float) -> Effects | None:
         """Return the effects that make a lookup wait for its rate limit, or refuse it; None if it
@@ -430,7 +482,7 @@ class KafkaSession:
     def _decide_response(self, frame: bytes, now: float) -> Effects:
         if self._responses.raw:
             return self._bare_response(frame)
-        _, correlation = ANSWER.unpack_from(frame)
+        _, correlation = RESPONSE.unpack_from(frame)
         request = self._in_flight.next(correlation)
         if request.key == FETCH:  # the head alone, and the gateway's own response follows
             own = self._responses.go_on(frame)
@@ -441,7 +493,6 @@ class KafkaSession:
             self._sasl_answered(request, frame)
         if request.key == METADATA and not request.is_own:
             self._looked_up(request.since, now)
-        self._responses.note(request, frame)
         changed = self._answering.response(request, frame)
         own = self._in_flight.answered()
         effect: Effect = Forward() if changed is frame else Replace(changed)
@@ -547,7 +598,6 @@ class KafkaSession:
         elif claim.bare:
             accepted = not read_offer(request.version, frame).error
             self._requests.raw = self._responses.raw = accepted
-            self._watch.edition += 1
             self._claim = claim
 
     def _bare_token(self, frame: bytes, now: float) -> Effects:
@@ -585,14 +635,16 @@ class KafkaSession:
         if self._is_leaving or self._refused is not None:
             return ()
         self._stop_requests()
-        if self._requests.owed:
+        self._renews = self._requests.owed > 0
+        if self._renews:
             return (Later(now + PASSING, self._renew),)
         credential = credential_of(
             self._listener, self._client.subject.caller.principal, self._client.credential
         )
         mechanism = self._listener.mechanism
         if isinstance(credential, Denial) or mechanism is None:
-            return ()  # the broker ends the connection when it has to
+            self._let_requests_pass()
+            return (Resume(Direction.TO_BROKER),)  # the broker ends the connection when it has to
         self._renewal = Renewal(credential, mechanism, OWN)
         request, data = self._renewal.begin()
         self._in_flight.ask(request)
@@ -612,6 +664,7 @@ class KafkaSession:
             self._in_flight.ask(following)
             return (*before, Inject(Direction.TO_BROKER, data))
         self._renewal = None
+        self._let_requests_pass()
         next_renewal = self._renew_later(renewal.lifetime, now)
         return (*before, Resume(Direction.TO_BROKER), *next_renewal, *self._end_of_refused(now))
 
@@ -630,20 +683,24 @@ class KafkaSession:
         """Close unused accounts, and schedule the next sweep while any are left, since passing
         frames give no occasion for it."""
         self._sweeps = False
-        closed = self._book.close_idle()
+        scanners = (self._requests, self._responses)
+        closed = self._book.close_idle([it.account for it in scanners if it.owed])
         for account in closed:
             self._throttle.forget(account)
         if self._is_at_rest and not self._book.sessions.any_fetch:
             self._substitutes.clear()
         # An account that is still open has to be looked at again.
         self._book.has_new |= any(True for _ in self._book)
-        self._watch.edition += 1
         return (*map(Discard, closed), *self._sweep_later(now))
 
     def _stop_requests(self) -> None:
-        """Make each request stop from now on, also those that are like the last one."""
+        """Make each request stop from now on."""
         self._requests.stops = True
-        self._watch.edition += 1
+        self._requests.passes = False
+
+    def _let_requests_pass(self) -> None:
+        """Undo `_stop_requests`, unless requests have to stop for another reason."""
+        self._requests.stops = self._client.guessed is not None or bool(self._throttle.produced)
 
     @property
     def _is_at_rest(self) -> bool:
@@ -696,6 +753,8 @@ class KafkaSession:
     def close(self) -> bool:
         """Release some of the pair's accounts, and the pair's memory quota after the last account;
         return whether accounts are left. See `contract.Session`."""
+        for scanner in (self._requests, self._responses):
+            scanner.finish()
         if self._book.close():
             return True
         self._client.leave()

@@ -17,12 +17,10 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.kafka.topics import ID, NONE, TopicIds
-from gateway.wire.kafka.traffic import Original
-from gateway.wire.kafka.watch import Watch
 
 MOST = 10_000
 """The most denied topics of a connection between two sweeps, of some 300 bytes each: as many as one
@@ -35,18 +33,23 @@ _NONE: Mapping[Any, Any] = MappingProxyType({})
 """Stands for no substitutes. Most connections have none, so they share it."""
 
 
+class Original(NamedTuple):
+    """A topic as its client names it, of which the client gets no messages, and the error that says
+    why."""
+
+    topic: bytes
+    error: int
+
+
 class Substitutes:
     """The substitutes of one connection: which substitute each denied topic has, and which topic
     each substitute stands for."""
 
-    __slots__ = ("_draw", "_ids", "_originals", "_others", "_watch")
+    __slots__ = ("_draw", "_ids", "_originals", "_others")
 
-    def __init__(
-        self, watch: Watch, ids: TopicIds, draw: Callable[[int], bytes] = secrets.token_bytes
-    ) -> None:
+    def __init__(self, ids: TopicIds, draw: Callable[[int], bytes] = secrets.token_bytes) -> None:
         """`ids`: known topic ids, which are never used as a substitute. `draw`: returns random
         bytes, as many as its argument says."""
-        self._watch = watch
         self._ids = ids
         self._draw = draw
         self._others: Mapping[tuple[bytes, int], bytes] = _NONE
@@ -97,7 +100,6 @@ class Substitutes:
     def _keep(self, topic: bytes, error: int, other: bytes) -> None:
         if not (isinstance(self._others, dict) and isinstance(self._originals, dict)):
             self._others, self._originals = {}, {}
-        self._watch.edition += 1
         self._others[topic, error] = other
         self._originals[other] = Original(topic, error)
 

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from gateway.wire.account import Account, Action
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.walk import plan
-from gateway.wire.kafka.watch import Watch
 from gateway.wire.services import Services
 
 LONGEST_WAIT = 20.0
@@ -43,18 +42,16 @@ class Throttle:
     connection carries a group's heartbeats. `produced`, `consumed`: the accounts that have used up
     their allowance."""
 
-    __slots__ = ("_services", "_watch", "consumed", "in_group", "produced")
+    __slots__ = ("_services", "consumed", "in_group", "produced")
 
-    def __init__(self, services: Services, watch: Watch) -> None:
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self._watch = watch
         self.in_group = False
         self.produced = self.consumed = _NONE
 
     def used_up(self, account: Account) -> None:
         """Remember that an account has used up its allowance, so that responses about its topic
         state a throttle time."""
-        self._watch.edition += 1
         if account.action is Action.PRODUCE:
             if not isinstance(self.produced, dict):
                 self.produced = {}

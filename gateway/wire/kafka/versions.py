@@ -4,8 +4,8 @@ APIs that only brokers and controllers use among themselves are not offered. The
 cluster that a response states, and unknown tagged fields, are not changed.
 
 Source: KIP-35 and KIP-511. Since Kafka 4.0 brokers accept Produce from version 3 on, and still
-advertise version 0: librdkafka compresses only where it sees the old versions (KAFKA-18659). So the
-gateway does not change the lowest version of Produce that a broker states.
+advertise version 0: librdkafka compresses only where it sees the old versions (KAFKA-18659). So
+does the gateway.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from collections.abc import Iterator, Sequence, Set
 from typing import NamedTuple
 
 from gateway.errors import PeerError
-from gateway.wire.kafka.addresses import PRODUCE
 from gateway.wire.kafka.frames import API_VERSIONS, Head
 from gateway.wire.kafka.schema import Schema, api
 from gateway.wire.kafka.walk import (
@@ -176,5 +175,4 @@ def _ours(offer: Offer) -> Offer | None:
     most = min(offer.most, known.request.last)
     if most < max(offer.least, known.request.first):
         return None
-    least = offer.least if offer.key == PRODUCE else max(offer.least, known.request.first)
-    return offer._replace(least=least, most=most)
+    return offer._replace(least=max(offer.least, known.request.first), most=most)

@@ -228,7 +228,7 @@ class ToClientScanner(BaseScanner):
         summed = start  # up to where bytes are in the sum of the MESSAGE that passes
         part = self._part
         frame_end = start + self.owed
-        at = frame_end if part == _BORDER else start + self.again
+        at = frame_end if part == _BORDER else start + self.skips
         rest = self._rest
         skip = self._skip
         heads = self._heads
@@ -366,6 +366,18 @@ class ToClientScanner(BaseScanner):
                     at += skip
                     skip = 0
                 while at < here:
+                    # Most fields have a tag of a byte, and a length or number of a byte.
+                    tag = data[at]
+                    if tag & 0x85 == 0 and here - at > 1 and data[at + 1] < 128 and heads >= 2:
+                        value = data[at + 1]
+                        heads -= 2
+                        at += 2
+                        if tag & 7 == 2:
+                            at = at + value if value <= metadata_end - at else metadata_end
+                            continue
+                        if tag == _NUM_MESSAGES:
+                            messages = value
+                        continue
                     begin = at
                     tag, at = octets.varint(data, at, here)
                     wire = tag & 7
@@ -420,8 +432,9 @@ class ToClientScanner(BaseScanner):
         if sums and summed < cleared:
             self._sum(chunk, summed, cleared)
         self.owed = (at if part == _BORDER else frame_end) - cleared
-        self.again = 0
-        self.skips = self.owed if part == _BORDER and self._crc32c is None else 0
+        self.skips = at - cleared
+        if part == _BORDER and self._crc32c is not None:
+            self.skips = 0
         self._part = part
         self._rest = rest
         self._skip = skip

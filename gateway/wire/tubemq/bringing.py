@@ -1,20 +1,19 @@
+# cython: annotation_typing=False, boundscheck=False, wraparound=False
+# cython: initializedcheck=False, cdivision=True
 """Reads replies that bring messages while they pass, so that half a megabyte is neither kept nor
 copied.
 
 A reply is read like this if it begins like one that was judged: as to its first two messages, that
 it succeeds, and its text. Then it has to go on as servers write it: in full blocks but for the last
 one, with messages and numbers, and no other text. One that does not is a violation.
-
-`compiled.tubemq` has a twin of `Bringing`.
 """
 
 from __future__ import annotations
 
-import re
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from gateway.errors import PeerError
+from gateway.wire import octets
 from gateway.wire.services import Services
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq._proto import tubemq_broker_pb2 as broker
@@ -27,7 +26,7 @@ from gateway.wire.tubemq.scanning import START
 BODY = bytes((0x08, methods.GET_MESSAGES, 0x12))
 """The body of such a reply up to the length of its message."""
 
-_BROUGHT = 0x22
+BROUGHT = 0x22
 """The tag of `GetMessageResponseB2C.messages`."""
 
 MOST_CONSTANT = 150
@@ -50,7 +49,7 @@ def learn_lead(envelope: bytes, message: Any) -> Lead | None:
     text = broker.GetMessageResponseB2C(success=message.success, errCode=message.errCode)
     if message.HasField("errMsg"):
         text.errMsg = message.errMsg
-    begin = text.SerializeToString() + bytes((_BROUGHT,))
+    begin = text.SerializeToString() + bytes((BROUGHT,))
     at = body_at(envelope)
     if at is None:
         return None
@@ -94,11 +93,15 @@ def count_brought(
         note(services, asked.partition, offset, end)
 
 
-_TAG, _VALUE, _LENGTH = range(3)
-_MOST_BYTES = (5, 10, 5)
-"""Bytes that a tag, a value and a length have at most."""
+_TAG = 0
+_VALUE = 1
+_LENGTH = 2
+"""What is read next."""
 
-_NUMBER, _LONG, _BYTES, _SHORT = 0, 1, 2, 5
+_NUMBER = 0
+_LONG = 1
+_BYTES = 2
+_SHORT = 5
 """Wire types."""
 
 _LARGEST_TAG = 0xFFFFFFFF
@@ -107,33 +110,32 @@ _LARGEST_TAG = 0xFFFFFFFF
 _JUDGED = 3
 """`success`, `errCode` and `errMsg` have the numbers up to this one: all of them have been read."""
 
-_OFFSET, _END = 5 << 3, 10 << 3
+_OFFSET = 5 << 3
+_END = 10 << 3
 """The tags of `currOffset` and `maxOffset`."""
 
-_REQUIRED = {1 << 3: 1, 2 << 3: 2, 3 << 3 | _BYTES: 4, 4 << 3: 8}
-"""The tags of a message's fields, which are all required, with a bit for each."""
+_BROUGHT_TAG = BROUGHT
+_ID = 1 << 3
+_CHECKSUM = 2 << 3
+_PAYLOAD = 3 << 3 | 2
+_FLAG = 4 << 3
+"""The tags of a message's fields, which are all required."""
 
-_PAYLOAD = 3 << 3 | _BYTES
 _ALL = 15
 _ALL_BUT_FLAG = 7
+"""Bits of the fields that a message has had, in the order of the tags."""
 
-_NUMBERS = rb"\x08[\x80-\xff]{0,9}[\x00-\x7f]\x10[\x80-\xff]{0,9}[\x00-\x7f]\x1a"
-_VARINT = rb"([\x80-\xff]{0,4}[\x00-\x7f])"
-_NEXT = re.compile(
-    rb"(\x20[\x80-\xff]{0,9}[\x00-\x7f])?\x22" + _VARINT + b"(" + _NUMBERS + _VARINT + b")",
-    re.DOTALL,
-)
-"""Matches the rest of a message, its flag, if there is one, and the next message up to its payload,
-as all servers write them."""
+_HEADERS = 45
+"""Bytes of a flag and all of the next message before its payload, at most."""
 
-_OUTSIDE = -1
+_OUTSIDE = -1  # of all messages
+
+_TOKEN = TOKEN
+_BLOCK = BLOCK
+_DIGITS = 4  # bytes of a block's length
+_LOW_64 = (1 << 64) - 1
 
 _WRONG = "a reply that does not go on as one that brings messages"
-
-
-@lru_cache(4096)
-def _value(varint: bytes) -> int:
-    return sum((byte & 127) << 7 * place for place, byte in enumerate(varint))
 
 
 class Bringing:
@@ -146,6 +148,7 @@ class Bringing:
         "_bytes",
         "_digits",
         "_envelope",
+        "_has_offset",
         "_in_flight",
         "_inner",
         "_messages",
@@ -164,11 +167,35 @@ class Bringing:
         "left",
     )
 
+    lead: Lead | None
+    left: int
+    _asked: Asked | None
+    _block: int
+    _bytes: int
+    _digits: int
+    _envelope: int
+    _has_offset: bool
+    _in_flight: InFlight
+    _inner: int
+    _messages: int
+    _offset: int
+    _partition_end: int
+    _payload: int
+    _seen: int
+    _serial: int
+    _services: Services
+    _shift: int
+    _skip: int
+    _state: int
+    _tag: int
+    _value: int
+
     def __init__(self, in_flight: InFlight, services: Services) -> None:
         self._in_flight = in_flight
         self._services = services
-        self.lead: Lead | None = None
+        self.lead = None
         self.left = 0
+        self._asked = None
 
     def begin(self, chunk: bytearray, pos: int, end: int) -> int:
         """Begin with the reply at `pos`. Return where its messages begin; `pos` if it is none."""
@@ -185,150 +212,191 @@ class Bringing:
             return pos
         if blocks != -(-begun.end // BLOCK) or size != min(BLOCK, begun.end) or begun.at >= size:
             return pos
-        self._asked, self._serial = asked, serial
+        self._asked = asked
+        self._serial = serial
         self._envelope = begun.end - begun.at
         self._block = size - begun.at
         self.left = self._envelope + (blocks - 1) * SIZE.size
-        self._digits = 0
-        self._state, self._value, self._shift = _TAG, 0, 0
-        self._skip, self._inner, self._seen = 0, _OUTSIDE, 0
-        self._messages = self._bytes = self._payload = self._partition_end = 0
-        self._offset: int | None = None
+        self._digits = self._shift = self._value = self._skip = self._seen = 0
+        self._state = _TAG
+        self._inner = _OUTSIDE
+        self._messages = self._bytes = self._payload = 0
+        self._offset = self._partition_end = 0
+        self._has_offset = False
         return first + begun.at
 
     def read(self, chunk: bytearray, pos: int, end: int) -> int:
         """Read on from `pos`, and return the offset up to which the reply has come. Raises
         `PeerError` if it does not go on as it must; `left` stays unchanged then."""
-        begun, end = pos, min(end, pos + self.left)
+        data = chunk
+        begun = pos
+        if end > pos + self.left:
+            end = pos + self.left
         while pos < end:
-            if not self._block:
-                self._digit(chunk[pos])
+            if self._block == 0:
+                size = self._envelope if self._envelope < _BLOCK else _BLOCK
+                if data[pos] != size >> 8 * (_DIGITS - 1 - self._digits) & 255:
+                    raise PeerError(_WRONG)
                 pos += 1
+                self._digits += 1
+                if self._digits == _DIGITS:
+                    self._digits = 0
+                    self._block = size
                 continue
-            behind = min(end, pos + self._block)
+            behind = end if end - pos < self._block else pos + self._block
             self._read(chunk, pos, behind)
             self._block -= behind - pos
             self._envelope -= behind - pos
             pos = behind
         left = self.left - (end - begun)
-        if not left:
+        if left == 0:
             self._end()
         self.left = left
         return end
 
-    def _digit(self, byte: int) -> None:
-        """Read a byte of a block's length."""
-        size = min(BLOCK, self._envelope)
-        if byte != SIZE.pack(size)[self._digits]:
-            raise PeerError(_WRONG)
-        self._digits += 1
-        if self._digits == SIZE.size:
-            self._digits, self._block = 0, size
-
     def _read(self, chunk: bytearray, pos: int, end: int) -> None:
         """Read a part of the envelope."""
+        data = chunk
         while pos < end:
-            if self._skip:
-                step = min(self._skip, end - pos)
+            if self._skip > 0:
+                step = self._skip if self._skip < end - pos else end - pos
                 self._skip -= step
                 pos += step
-                if not self._skip and not self._inner:
+                if self._skip == 0 and self._inner == 0:
                     self._count()
                 continue
-            if self._state == _TAG and not self._shift:
+            if self._state == _TAG and self._shift == 0 and end - pos >= _HEADERS:
                 behind = self._run(chunk, pos, end)
                 if behind > pos:
                     pos = behind
                     continue
-            self._step(chunk[pos])
+            self._step(data[pos])
             pos += 1
 
-    def _run(self, chunk: bytearray, pos: int, end: int) -> int:
+    def _run(  # noqa: C901 - flat: it runs for each message
+        self, chunk: bytearray, pos: int, end: int
+    ) -> int:
         """Pass the messages at `pos` that are written as usual, each up to the end of its payload.
-        Return the offset behind them, or `end` if a payload goes on; `pos` if none is usual."""
-        inner, payload = self._inner, self._payload
+        Return the offset behind them, or `end` if a payload goes on; `pos` if none is usual. At
+        least `_HEADERS` bytes have come."""
+        data = chunk
+        inner = self._inner
+        payload = self._payload
         if inner != _OUTSIDE and self._seen != _ALL_BUT_FLAG:
             return pos
-        begun, messages, total = pos, 0, 0
-        while pos < end and (found := _NEXT.match(chunk, pos, end)):
-            flag, length, begin, data = found.groups()
-            if inner != (_OUTSIDE if flag is None else len(flag)):
+        at = pos
+        messages = total = 0
+        while end - at >= _HEADERS:
+            place = at
+            if inner != _OUTSIDE:
+                if data[place] != _FLAG:
+                    break
+                _, place = octets.varint(data, place + 1, end)
+                if place - at != inner:
+                    break
+            if data[place] != _BROUGHT_TAG:
                 break
-            size = _value(data)
-            rest = _value(length) - len(begin) - size
-            if rest <= 0 or not size:
+            length, first = octets.varint(data, place + 1, end)
+            if first <= 0 or first > place + 6 or data[first] != _ID:
                 break
-            if flag is not None:
+            _, place = octets.varint(data, first + 1, end)
+            if place <= 0 or data[place] != _CHECKSUM:
+                break
+            _, place = octets.varint(data, place + 1, end)
+            if place <= 0 or data[place] != _PAYLOAD:
+                break
+            size, behind = octets.varint(data, place + 1, end)
+            if behind <= 0 or behind > place + 6 or size == 0 or size > length:
+                break
+            rest = length - (behind - first) - size
+            if rest <= 0:
+                break
+            if inner != _OUTSIDE:
                 messages += 1
                 total += payload
-            payload, inner = size, rest
-            pos = found.end() + size
-        if pos > begun:
+            payload = size
+            inner = rest
+            at = behind + size
+        if at > pos:
             self._messages += messages
             self._bytes += total
-            self._seen, self._payload, self._inner = _ALL_BUT_FLAG, payload, inner
-            self._skip = max(0, pos - end)
-        return min(pos, end)
+            self._seen = _ALL_BUT_FLAG
+            self._payload = payload
+            self._inner = inner
+            self._skip = at - end if at > end else 0
+        return at if at < end else end
 
     def _step(self, byte: int) -> None:
         """Read one byte that is no payload."""
         if self._inner > 0:
             self._inner -= 1
-        self._value |= (byte & 127) << self._shift
+        bits = byte & 127
+        if self._shift < 64:
+            self._value |= bits << self._shift & _LOW_64
         self._shift += 7
         if byte > 127:
-            if self._shift >= 7 * _MOST_BYTES[self._state] or not self._inner:
+            if self._shift >= (70 if self._state == _VALUE else 35) or self._inner == 0:
                 raise PeerError(_WRONG)
             return
-        value, self._value, self._shift = self._value, 0, 0
-        if self._state == _TAG:
+        value = self._value
+        self._value = self._shift = 0
+        state = self._state
+        self._state = _TAG
+        if state == _TAG:
             self._tagged(value)
-        else:
-            was_value, self._state = self._state == _VALUE, _TAG
-            if was_value:
-                self._number(value)
-            else:
-                self._begin_bytes(value)
-        if not self._inner and not self._skip:
+        elif state == _LENGTH:
+            self._begin_bytes(value)
+        elif self._inner == _OUTSIDE:
+            self._number(value)
+        if self._inner == 0 and self._skip == 0:
             if self._state != _TAG:
                 raise PeerError(_WRONG)
             self._count()
 
     def _tagged(self, tag: int) -> None:
-        wire, number = tag & 7, tag >> 3
-        if not number or tag > _LARGEST_TAG or (self._inner == _OUTSIDE and number <= _JUDGED):
+        wire = tag & 7
+        number = tag >> 3
+        if number == 0 or tag > _LARGEST_TAG or (self._inner == _OUTSIDE and number <= _JUDGED):
             raise PeerError(_WRONG)
         self._tag = tag
         if self._inner != _OUTSIDE:
-            self._seen |= _REQUIRED.get(tag, 0)
+            if tag == _ID:
+                self._seen |= 1
+            elif tag == _CHECKSUM:
+                self._seen |= 2
+            elif tag == _PAYLOAD:
+                self._seen |= 4
+            elif tag == _FLAG:
+                self._seen |= 8
         if wire == _NUMBER:
             self._state = _VALUE
         elif wire == _BYTES:
             self._state = _LENGTH
-        elif wire in (_LONG, _SHORT):
-            self._pass(8 if wire == _LONG else 4)
+        elif wire == _LONG:
+            self._pass(8)
+        elif wire == _SHORT:
+            self._pass(4)
         else:
             raise PeerError(_WRONG)
 
     def _number(self, value: int) -> None:
-        if self._inner != _OUTSIDE:
-            return
-        value &= (1 << 64) - 1
-        value -= (value >> 63) << 64
+        number = octets.signed(value)
         if self._tag == _OFFSET:
-            self._offset = value
+            self._offset = number
+            self._has_offset = True
         elif self._tag == _END:
-            self._partition_end = value
+            self._partition_end = number
 
     def _begin_bytes(self, size: int) -> None:
         if self._inner != _OUTSIDE:
             if self._tag == _PAYLOAD:
                 self._payload = size
             self._pass(size)
-        elif self._tag == _BROUGHT:
-            if not size:
+        elif self._tag == _BROUGHT_TAG:
+            if size == 0:
                 raise PeerError(_WRONG)
-            self._inner, self._seen = size, 0
+            self._inner = size
+            self._seen = 0
         else:
             self._skip = size
 
@@ -351,7 +419,11 @@ class Bringing:
     def _end(self) -> None:
         if self._skip or self._inner != _OUTSIDE or self._state != _TAG or self._shift:
             raise PeerError(_WRONG)
+        asked = self._asked
+        assert asked is not None
+        self._asked = None
         self._in_flight.pop(self._serial, None)
-        found = (self._asked, self._messages, self._bytes, self._offset, self._partition_end)
-        count_brought(self._services, *found)
-        del self._asked
+        offset = self._offset if self._has_offset else None
+        count_brought(
+            self._services, asked, self._messages, self._bytes, offset, self._partition_end
+        )

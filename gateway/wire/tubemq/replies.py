@@ -4,12 +4,10 @@ that bring messages while they are read (see `bringing`)."""
 from __future__ import annotations
 
 import re
-from typing import Protocol
 
-from gateway.errors import PeerError
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq.alike import BEHIND_SERIAL
-from gateway.wire.tubemq.bringing import LONGEST_LEAD, Lead
+from gateway.wire.tubemq.bringing import LONGEST_LEAD, Bringing, Lead
 from gateway.wire.tubemq.frames import FIRST, TOKEN
 from gateway.wire.tubemq.in_flight import InFlight
 from gateway.wire.tubemq.scanning import START, BlockScanner
@@ -18,42 +16,23 @@ MOST_KNOWN = 4
 """Lengths of receipts that one connection knows."""
 
 
-class Reading(Protocol):
-    """Reads replies that bring messages; see `bringing.Bringing`."""
-
-    lead: Lead | None
-    left: int
-
-    def begin(self, chunk: bytearray, pos: int, end: int) -> int: ...
-
-    def read(self, chunk: bytearray, pos: int, end: int) -> int: ...
-
-
 class ReplyScanner(BlockScanner):
     """`in_flight`: the requests that wait for replies. `bringing`: reads those that bring
     messages."""
 
     __slots__ = ("_bringing", "_in_flight", "_receipts")
 
-    def __init__(self, largest: int, in_flight: InFlight, bringing: Reading) -> None:
+    def __init__(self, largest: int, in_flight: InFlight, bringing: Bringing) -> None:
         super().__init__(largest)
         self._in_flight = in_flight
         self._bringing = bringing
         self._receipts: dict[int, re.Pattern[bytes]] = {}  # by the length of the only block
 
-    @property
-    def owed(self) -> int:
-        """See `contract.Scanner`."""
-        return self._bringing.left
-
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`."""
-        left = self._bringing.left
-        try:
-            return super().scan(chunk, start, end)
-        except PeerError:
-            self._bringing.left = left
-            raise
+        cleared = super().scan(chunk, start, end)
+        self.owed = self._bringing.left
+        return cleared
 
     def learn(self, length: int, receipt: re.Pattern[bytes]) -> None:
         """Have receipts of this kind pass from now on. `length`: of their frames."""

@@ -9,16 +9,16 @@ later blocks; `assembly` joins all blocks.
 from __future__ import annotations
 
 import struct
-from abc import ABC, abstractmethod
 
 from gateway.wire.contract import EndReason, ViolationError
+from gateway.wire.scanner import BaseScanner
 from gateway.wire.tubemq.frames import FIRST, HEAD, SIZE, head
 
 START = struct.Struct(">IiII")
 """The first bytes of a frame: token, serial number, number of blocks, length of the first block."""
 
 
-class BlockScanner(ABC):
+class BlockScanner(BaseScanner):
     """Scans one direction of a connection: frames that are like earlier frames pass, and at the
     blocks of any other frame the scanner halts.
 
@@ -26,13 +26,10 @@ class BlockScanner(ABC):
     `missing`: how many blocks of the same frame come after these.
     """
 
-    __slots__ = ("_blocks", "_largest", "missing", "stop")
-
-    skips = 0
-    is_slow = False
+    __slots__ = ("_blocks", "_largest", "missing")
 
     def __init__(self, largest: int) -> None:
-        self.stop = 0
+        super().__init__()
         self.missing = 0
         self._largest = largest
         self._blocks = 0  # of the frame under way that have not been decided
@@ -73,21 +70,15 @@ class BlockScanner(ABC):
             self.stop = behind - start
             self.missing = left
 
-    @property
-    def owed(self) -> int:
-        """Return 0, because a frame passes only once it has arrived whole; a subclass may forward
-        frames in parts. See `contract.Scanner`."""
-        return 0
-
-    @abstractmethod
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
         """Pass the whole frames at `pos` that are like earlier ones; return the offset behind them,
         or `pos` if none is."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _waits(self, chunk: bytearray, pos: int, end: int) -> bool:
         """Return whether the frame at `pos` may pass once its end has come, as far as its first
         bytes tell; at least `FIRST` of them have come. Such a frame is not large."""
+        raise NotImplementedError
 
     def offer_again(self) -> None:
         """Make the next scan halt at the same blocks again, because the session has not decided

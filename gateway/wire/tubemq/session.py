@@ -42,10 +42,9 @@ from gateway.wire.tubemq.alike import learn_receipt, learn_request
 from gateway.wire.tubemq.answering import overflowed, refused, unknown
 from gateway.wire.tubemq.asking import STANDBY
 from gateway.wire.tubemq.assembly import Assembly
-from gateway.wire.tubemq.bringing import learn_lead
+from gateway.wire.tubemq.bringing import Bringing, learn_lead
 from gateway.wire.tubemq.callers import Asking, Callers, has_proof, is_signed
 from gateway.wire.tubemq.context import Client, Listener
-from gateway.wire.tubemq.directions import directions
 from gateway.wire.tubemq.envelopes import (
     Reply,
     Request,
@@ -64,6 +63,8 @@ from gateway.wire.tubemq.judging import Judge
 from gateway.wire.tubemq.methods import METHODS
 from gateway.wire.tubemq.names import is_trimmed
 from gateway.wire.tubemq.progress import TOLD_BY, Partition, note, partition_of
+from gateway.wire.tubemq.replies import ReplyScanner
+from gateway.wire.tubemq.requests import RequestScanner
 from gateway.wire.tubemq.waiting import LONGEST_WAIT, Overdrawn, Waiting
 
 IDLE = 700.0
@@ -145,7 +146,9 @@ class TubeSession:
         self._held = 0  # requests that wait for a right to be looked up
         largest = (settings.bounds.collected, settings.bounds.all_collected)
         self._in_flight: InFlight = {}
-        self._requests, self._replies = directions(largest, self._in_flight, settings.services)
+        self._requests = RequestScanner(largest[0], self._in_flight)
+        bringing = Bringing(self._in_flight, settings.services)
+        self._replies = ReplyScanner(largest[1], self._in_flight, bringing)
         self._assemblies = tuple(Assembly(bound, client.quota) for bound in largest)
         self._judge = Judge(settings.services, client.quota)
         self._waiting = Waiting(client.quota)

@@ -65,10 +65,8 @@ class Watched(Play):
         """Bounds are kept, and what is owed is known."""
         self.is_over |= self.end is not None
         session = self.kafka
-        line = list(session._in_flight)
-        assert session._in_flight.open == sum(isinstance(it, Asked) for it in line)
-        assert not line or isinstance(line[0], Asked), "an answer of ours waits for nobody's"
-        assert len(line) <= in_flight.MOST + 1
+        assert (session._in_flight.first() is None) == (session._in_flight.open == 0)
+        assert session._in_flight.open <= len(session._in_flight) <= in_flight.MOST + 1
         if self.is_over:
             return
         for direction, scanner in enumerate(session.scanners):
@@ -81,8 +79,7 @@ class Watched(Play):
 
     def asked(self) -> Asked | None:
         """Return the request whose response the broker owes first."""
-        first = self.kafka._in_flight.first
-        return first if isinstance(first, Asked) else None
+        return self.kafka._in_flight.first()
 
 
 def _services(source: Source) -> KafkaServices:

@@ -31,7 +31,7 @@ def test_clients_get_answers_in_the_order_of_their_requests(seed: int) -> None:
 
 def _answered(in_flight: InFlight, number: int) -> bytes:
     assert in_flight.next(number) == Asked(3, 12, number)
-    follows = in_flight.precedes_own_answer
+    follows = in_flight.precedes_own()
     own = in_flight.answered()
     assert bool(own) == follows
     return bytes([number]) + own
@@ -46,15 +46,15 @@ def test_an_answer_to_another_request_is_a_violation() -> None:
     in_flight = InFlight()
     in_flight.ask(Asked(3, 12, 1))
     in_flight.ask(Asked(3, 12, 2))
-    with pytest.raises(PeerError, match="an answer to 2 in place of 1"):
+    with pytest.raises(PeerError, match="a response to 2 in place of 1"):
         in_flight.next(2)
 
 
 def test_a_client_that_asks_too_much_at_once_is_not_read() -> None:
     in_flight = InFlight()
     for number in range(MOST):
-        assert not in_flight.is_full
+        assert not in_flight.is_full()
         in_flight.ask(Asked(3, 12, number))
-    assert in_flight.is_full
+    assert in_flight.is_full()
     in_flight.answered()
-    assert not in_flight.is_full
+    assert not in_flight.is_full()

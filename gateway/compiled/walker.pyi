@@ -1,3 +1,0 @@
-class Walker:
-    owed: int
-    def pass_usual(self, chunk: bytearray, at: int, end: int) -> int: ...

@@ -1,0 +1,56 @@
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+from gateway.wire cimport octets
+
+cdef int _TAG, _VALUE, _LENGTH, _NUMBER, _LONG, _BYTES, _SHORT, _ALL, _ALL_BUT_FLAG, _DIGITS
+cdef uint64_t _LARGEST_TAG, _JUDGED, _OFFSET, _END, _BROUGHT_TAG, _ID, _CHECKSUM, _PAYLOAD, _FLAG
+cdef uint64_t _LOW_64
+cdef Py_ssize_t _HEADERS, _BLOCK
+cdef int64_t _OUTSIDE
+
+
+cdef class Bringing:
+    cdef public object lead
+    cdef public Py_ssize_t left
+    cdef object _asked
+    cdef Py_ssize_t _block
+    cdef int64_t _bytes
+    cdef int _digits
+    cdef Py_ssize_t _envelope
+    cdef bint _has_offset
+    cdef object _in_flight
+    cdef int64_t _inner
+    cdef int64_t _messages
+    cdef int64_t _offset
+    cdef int64_t _partition_end
+    cdef int64_t _payload
+    cdef int _seen
+    cdef object _serial
+    cdef object _services
+    cdef int _shift
+    cdef int64_t _skip
+    cdef int _state
+    cdef uint64_t _tag
+    cdef uint64_t _value
+
+    @cython.locals(data="const uint8_t *", begun=Py_ssize_t, size=Py_ssize_t, behind=Py_ssize_t, left=Py_ssize_t)
+    cpdef Py_ssize_t read(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
+    @cython.locals(data="const uint8_t *", step=int64_t, behind=Py_ssize_t)
+    cdef object _read(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end)
+    @cython.locals(
+        data="const uint8_t *", inner=int64_t, payload=int64_t, at=Py_ssize_t, messages=int64_t,
+        total=int64_t, place=Py_ssize_t, length=uint64_t, first=Py_ssize_t, size=uint64_t,
+        behind=Py_ssize_t, rest=int64_t, _=uint64_t,
+    )
+    cdef Py_ssize_t _run(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
+    @cython.locals(value=uint64_t, state=int, bits=uint64_t)
+    cdef object _step(self, int byte)
+    @cython.locals(wire=int, number=uint64_t)
+    cdef object _tagged(self, uint64_t tag)
+    @cython.locals(number=int64_t)
+    cdef object _number(self, uint64_t value)
+    cdef object _begin_bytes(self, int64_t size)
+    cdef object _pass(self, int64_t size)
+    cdef object _count(self)
+    cdef object _end(self)
