@@ -6,7 +6,9 @@ from gateway.wire cimport octets
 cdef int _TAG, _VALUE, _LENGTH, _NUMBER, _LONG, _BYTES, _SHORT, _ALL, _ALL_BUT_FLAG, _DIGITS
 cdef uint64_t _LARGEST_TAG, _JUDGED, _OFFSET, _END, _BROUGHT_TAG, _ID, _CHECKSUM, _PAYLOAD, _FLAG
 cdef uint64_t _LOW_64
-cdef Py_ssize_t _HEADERS, _BLOCK
+cdef bytes _BODY
+cdef Py_ssize_t _HEADERS, _BLOCK, _FIRST
+cdef uint64_t _TOKEN, _MOST_BLOCKS
 cdef int64_t _OUTSIDE
 
 
@@ -34,7 +36,22 @@ cdef class Bringing:
     cdef uint64_t _tag
     cdef uint64_t _value
 
-    @cython.locals(data="const uint8_t *", begun=Py_ssize_t, size=Py_ssize_t, behind=Py_ssize_t, left=Py_ssize_t)
+    @cython.locals(
+        data="const uint8_t *", serial=int64_t, blocks=int64_t, size=int64_t, first=Py_ssize_t,
+        begun=Py_ssize_t, behind=Py_ssize_t, whole=int64_t, full=int64_t,
+    )
+    cpdef Py_ssize_t begin(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
+    @cython.locals(
+        data="const uint8_t *", heads=bytes, text=bytes, behind=Py_ssize_t, body=int64_t,
+        size=int64_t, envelope_end=Py_ssize_t,
+    )
+    cdef (Py_ssize_t, Py_ssize_t) _begins(
+        self, bytearray chunk, Py_ssize_t at, Py_ssize_t end
+    ) except *
+    @cython.locals(
+        data="const uint8_t *", begun=Py_ssize_t, size=Py_ssize_t, behind=Py_ssize_t,
+        left=Py_ssize_t,
+    )
     cpdef Py_ssize_t read(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(data="const uint8_t *", step=int64_t, behind=Py_ssize_t)
     cdef object _read(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end)

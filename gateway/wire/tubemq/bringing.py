@@ -18,10 +18,9 @@ from gateway.wire.services import Services
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq._proto import tubemq_broker_pb2 as broker
 from gateway.wire.tubemq.envelopes import body_at, varint_at
-from gateway.wire.tubemq.frames import BLOCK, FIRST, MOST_BLOCKS, SIZE, TOKEN
+from gateway.wire.tubemq.frames import BLOCK, FIRST, MOST_BLOCKS, TOKEN
 from gateway.wire.tubemq.in_flight import Asked, InFlight
 from gateway.wire.tubemq.progress import note
-from gateway.wire.tubemq.scanning import START
 
 BODY = bytes((0x08, methods.GET_MESSAGES, 0x12))
 """The body of such a reply up to the length of its message."""
@@ -131,11 +130,17 @@ _HEADERS = 45
 _OUTSIDE = -1  # of all messages
 
 _TOKEN = TOKEN
+_FIRST = FIRST
+_MOST_BLOCKS = MOST_BLOCKS
+_BODY = BODY
 _BLOCK = BLOCK
 _DIGITS = 4  # bytes of a block's length
 _LOW_64 = (1 << 64) - 1
 
 _WRONG = "a reply that does not go on as one that brings messages"
+
+
+NO_LEAD = Lead(b"", b"")
 
 
 class Bringing:
@@ -199,31 +204,58 @@ class Bringing:
 
     def begin(self, chunk: bytearray, pos: int, end: int) -> int:
         """Begin with the reply at `pos`. Return where its messages begin; `pos` if it is none."""
-        lead = self.lead
-        if lead is None or end - pos <= FIRST:
+        data = chunk
+        if self.lead is None or end - pos <= _FIRST or octets.u32(data, pos) != _TOKEN:
             return pos
-        token, serial, blocks, size = START.unpack_from(chunk, pos)
+        serial = octets.i32(data, pos + 4)
+        blocks = octets.u32(data, pos + 8)
+        size = octets.u32(data, pos + 12)
         asked = self._in_flight.get(serial)
-        if token != TOKEN or asked is None or asked.method != methods.GET_MESSAGES:
+        if asked is None or asked.method != methods.GET_MESSAGES or asked.account is None:
             return pos
-        first = pos + FIRST
-        begun = _begins(lead, bytes(chunk[first : min(end, first + LONGEST_LEAD)]))
-        if begun is None or asked.account is None or blocks > MOST_BLOCKS:
+        first = pos + _FIRST
+        begun, behind = self._begins(chunk, first, end)
+        if begun == 0 or blocks > _MOST_BLOCKS:
             return pos
-        if blocks != -(-begun.end // BLOCK) or size != min(BLOCK, begun.end) or begun.at >= size:
+        whole = behind - first
+        full = (whole + _BLOCK - 1) // _BLOCK
+        if blocks != full or size != (whole if whole < _BLOCK else _BLOCK) or begun - first >= size:
             return pos
         self._asked = asked
         self._serial = serial
-        self._envelope = begun.end - begun.at
-        self._block = size - begun.at
-        self.left = self._envelope + (blocks - 1) * SIZE.size
+        self._envelope = behind - begun
+        self._block = size - (begun - first)
+        self.left = self._envelope + (blocks - 1) * _DIGITS
         self._digits = self._shift = self._value = self._skip = self._seen = 0
         self._state = _TAG
         self._inner = _OUTSIDE
         self._messages = self._bytes = self._payload = 0
         self._offset = self._partition_end = 0
         self._has_offset = False
-        return first + begun.at
+        return begun
+
+    def _begins(self, chunk: bytearray, at: int, end: int) -> tuple[int, int]:
+        """Return where the messages of the envelope at `at` begin, and the end of the envelope; 0
+        if it begins otherwise than the lead, or has not come so far."""
+        data = chunk
+        heads, text = self.lead or NO_LEAD
+        behind = at + len(heads)
+        if behind > end or not octets.same(chunk, at, behind, heads):
+            return 0, 0
+        body, at = octets.varint(data, behind, end)
+        if at <= 0 or at > behind + 5:
+            return 0, 0
+        envelope_end = at + body
+        behind = at + len(_BODY)
+        if behind > end or not octets.same(chunk, at, behind, _BODY):
+            return 0, 0
+        size, at = octets.varint(data, behind, end)
+        if at <= 0 or at > behind + 5 or at + size != envelope_end:
+            return 0, 0
+        behind = at + len(text)
+        if behind > end or not octets.same(chunk, at, behind, text):
+            return 0, 0
+        return behind - 1, envelope_end
 
     def read(self, chunk: bytearray, pos: int, end: int) -> int:
         """Read on from `pos`, and return the offset up to which the reply has come. Raises

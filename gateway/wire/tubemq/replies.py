@@ -30,6 +30,12 @@ class ReplyScanner(BlockScanner):
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """See `contract.Scanner`."""
+        bringing = self._bringing
+        if 0 < end - start <= bringing.left:  # usual: all of it is of the same reply
+            self.stop = 0
+            bringing.read(chunk, start, end)
+            self.owed = bringing.left
+            return end
         cleared = super().scan(chunk, start, end)
         self.owed = self._bringing.left
         return cleared
