@@ -51,7 +51,7 @@ class Reader(Protocol):
     """Remembers the account of the topic that it has read last."""
 
     def forget(self, account: Account) -> None:
-        """Look the next topic up anew, because this account was closed."""
+        """Forget the account of the last topic: `account` was closed."""
 
 
 class Book:

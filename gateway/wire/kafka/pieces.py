@@ -36,8 +36,9 @@ _AFTER_LENGTH = 12
 
 
 def length(data: bytearray, at: int, end: int, size: int) -> tuple[int, int]:
-    """Return the length of a text or array at `at`, and the offset behind it: 0 if the end cuts
-    the length, -1 if it is none. Null is -1. `size`: bytes of the length; 0: it is compact."""
+    """Return the length of a text or array, which stands at `at`, and the offset behind the length.
+    A null has the length -1. The offset is 0 if `end` cuts the length, and -1 if no text can be as
+    long. `size`: bytes of the length; 0: it is compact."""
     if size == _COMPACT:
         value, behind = octets.varint(data, at, end)
         if behind < 0:
@@ -54,8 +55,9 @@ def length(data: bytearray, at: int, end: int, size: int) -> tuple[int, int]:
 
 
 def batch(data: bytearray, at: int, end: int, left: int) -> tuple[int, int]:
-    """Return the bytes of the batch at `at`, and how many messages it has. Bytes: 0 if the end cuts
-    its head, -1 if it is none, and more than `left`, the bytes that may follow, if it is torn."""
+    """Return the size in bytes of the batch at `at`, and the number of its messages. The size is 0
+    if `end` cuts the batch's head, and -1 if the head is impossible. It is above `left`, how many
+    bytes the field still has, if the batch is torn."""
     if left < _SHORT:
         return _SHORT, 0
     if end - at < _SHORT:

@@ -397,22 +397,13 @@ class KafkaSession:
             return self._respond(refused(known, head, frame, request.error))
         for sent in request.sent:
             if isinstance(sent.used, Account) and sent.records:
-                self._count(sent.used, sent.messages, sent.size, acks=request.acks)
+                self._requests.count(sent.used, sent.messages, sent.size, request.acks)
         if request.acks:
             self._in_flight.ask(Asked(PRODUCE, head.version, head.correlation))
         if not request.denied:
             return FORWARD
         data = producing.replaced(known.request, head.version, frame, request, self._substitutes)
         return (Replace(data),)
-
-    def _count(self, account: Account, messages: int, size: int, *, acks: int) -> None:
-        """Count what a request of Produce has of a topic; see `ToBrokerScanner`."""
-        account.add(max(1, messages), size)
-        if not acks:
-            account.receipts += 1
-        if account.held:
-            self._throttle.used_up(account)
-            self._stop_requests()
 
     def _decide_within(self, now: float) -> Effects:
         """Decide a topic without an account, within a request of Produce whose begin has passed.

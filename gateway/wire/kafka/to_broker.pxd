@@ -81,6 +81,7 @@ cdef class ToBrokerScanner(BaseScanner):
     ) except -1
     @cython.locals(account=Counters)
     cdef object _count(self)
+    cpdef count(self, Counters account, int64_t messages, int64_t size, int acks)
     @cython.locals(
         data="const uint8_t *", flexible=bint, tag=int, at=Py_ssize_t, session=int64_t,
         forgotten=int64_t, length=int64_t,

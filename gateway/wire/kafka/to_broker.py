@@ -56,12 +56,8 @@ LONGEST_TEXT = 4096
 MOST_TOPICS = 10_000
 """Topics of one frame. A broker leads some thousands of partitions."""
 
-MOST_TAGS = 1000
-"""Tagged fields of one struct of a response. Kafka has three at most."""
-
 _MOST_TAGS = 16
-"""The same of a request of Produce, which has none. They pass uncounted, so they are few and small.
-"""
+"""Tagged fields of one struct. Produce has none; what passes of them is not counted."""
 
 _LONGEST_TEXT = LONGEST_TEXT
 _MOST_TOPICS = MOST_TOPICS
@@ -464,7 +460,7 @@ class ToBrokerScanner(BaseScanner):
         return behind
 
     def forget(self, account: Account) -> None:
-        """Look the next topic up anew, because an account was closed."""
+        """Forget the account of the last topic: `account` was closed."""
         self._known = None
         if account is self.account:
             self._is_closed = True
@@ -515,16 +511,20 @@ class ToBrokerScanner(BaseScanner):
         return True
 
     def _count(self) -> None:
-        """Count what the request has of the topic that ends here. A topic without a message counts
-        as one, because its response is a receipt."""
+        """Count what the request has of the topic that ends here. Nothing is counted on an account
+        that was closed meanwhile."""
         account = self.account
-        if account is None or not self._has_any:
-            return
-        account.add(self._messages if self._messages > 0 else 1, self._bytes)
+        if account is not None and self._has_any and not self._is_closed:
+            self.count(account, self._messages, self._bytes, self._acks)
         self._messages = self._bytes = 0
-        if self._acks == 0:
+
+    def count(self, account: Account, messages: int, size: int, acks: int) -> None:
+        """Count what a request of Produce has of a topic. A topic without a message counts as one,
+        because its response is a receipt. `size`: bytes of batches."""
+        account.add(messages if messages > 0 else 1, size)
+        if acks == 0:
             account.receipts += 1
-        if account.is_held() and not self._is_closed:
+        if account.is_held():
             self._throttle.used_up(account)
             self.stops = True
 

@@ -41,7 +41,6 @@ from gateway.wire.kafka.to_broker import (
     FLEXIBLE_FETCH,
     FLEXIBLE_PRODUCE,
     LONGEST_TEXT,
-    MOST_TAGS,
     MOST_TOPICS,
     TAIL,
 )
@@ -69,7 +68,9 @@ partition takes 60."""
 
 _LONGEST_TEXT = LONGEST_TEXT
 _MOST_TOPICS = MOST_TOPICS
-_MOST_TAGS = MOST_TAGS
+_MOST_TAGS = 1000
+"""Tagged fields of one struct. Kafka has three at most."""
+
 _TAIL = TAIL
 _FLEXIBLE_PRODUCE = FLEXIBLE_PRODUCE
 _FLEXIBLE_FETCH = FLEXIBLE_FETCH
@@ -481,7 +482,7 @@ class ToClientScanner(BaseScanner):
         return behind
 
     def forget(self, account: Account) -> None:
-        """Look the next topic up anew, because an account was closed."""
+        """Forget the account of the last topic: `account` was closed."""
         self._known = None
 
     def finish(self) -> None:

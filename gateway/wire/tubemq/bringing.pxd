@@ -12,6 +12,15 @@ cdef uint64_t _TOKEN, _MOST_BLOCKS
 cdef int64_t _OUTSIDE
 
 
+@cython.locals(
+    heads=bytes, text=bytes, behind=Py_ssize_t, body=int64_t, size=int64_t,
+    envelope_end=Py_ssize_t,
+)
+cdef (Py_ssize_t, Py_ssize_t) _begins(
+    bytearray chunk, Py_ssize_t at, Py_ssize_t end, object lead
+) except *
+
+
 cdef class Bringing:
     cdef public object lead
     cdef public Py_ssize_t left
@@ -41,13 +50,6 @@ cdef class Bringing:
         begun=Py_ssize_t, behind=Py_ssize_t, whole=int64_t, full=int64_t,
     )
     cpdef Py_ssize_t begin(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
-    @cython.locals(
-        data="const uint8_t *", heads=bytes, text=bytes, behind=Py_ssize_t, body=int64_t,
-        size=int64_t, envelope_end=Py_ssize_t,
-    )
-    cdef (Py_ssize_t, Py_ssize_t) _begins(
-        self, bytearray chunk, Py_ssize_t at, Py_ssize_t end
-    ) except *
     @cython.locals(
         data="const uint8_t *", begun=Py_ssize_t, size=Py_ssize_t, behind=Py_ssize_t,
         left=Py_ssize_t,

@@ -17,7 +17,7 @@ from gateway.wire import octets
 from gateway.wire.services import Services
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq._proto import tubemq_broker_pb2 as broker
-from gateway.wire.tubemq.envelopes import body_at, varint_at
+from gateway.wire.tubemq.envelopes import body_at
 from gateway.wire.tubemq.frames import BLOCK, FIRST, MOST_BLOCKS, TOKEN
 from gateway.wire.tubemq.in_flight import Asked, InFlight
 from gateway.wire.tubemq.progress import note
@@ -53,30 +53,10 @@ def learn_lead(envelope: bytes, message: Any) -> Lead | None:
     if at is None:
         return None
     lead = Lead(envelope[:at], begin)
-    if len(begin) + at > MOST_CONSTANT or _begins(lead, envelope[:LONGEST_LEAD]) is None:
+    if len(begin) + at > MOST_CONSTANT:
         return None
-    return lead
-
-
-class _Begun(NamedTuple):
-    """An envelope that begins like the lead. `at`: where its messages begin; `end`: its end."""
-
-    at: int
-    end: int
-
-
-def _begins(lead: Lead, envelope: bytes) -> _Begun | None:
-    """Return where an envelope of which this much has come has its messages; None if it begins
-    otherwise."""
-    if not envelope.startswith(lead.heads):
-        return None
-    body = varint_at(envelope, len(lead.heads))
-    if body is None or not envelope.startswith(BODY, body[1]):
-        return None
-    data = varint_at(envelope, body[1] + len(BODY))
-    if data is None or sum(data) != sum(body) or not envelope.startswith(lead.text, data[1]):
-        return None
-    return _Begun(data[1] + len(lead.text) - 1, sum(body))
+    begun, _ = _begins(bytearray(envelope), 0, min(len(envelope), LONGEST_LEAD), lead)
+    return lead if begun > 0 else None
 
 
 def count_brought(
@@ -140,7 +120,27 @@ _LOW_64 = (1 << 64) - 1
 _WRONG = "a reply that does not go on as one that brings messages"
 
 
-NO_LEAD = Lead(b"", b"")
+def _begins(chunk: bytearray, at: int, end: int, lead: Lead) -> tuple[int, int]:
+    """Return where the messages of the envelope at `at` begin, and the end of the envelope. The
+    first is 0 if the envelope begins otherwise than the lead, or has not come so far."""
+    heads, text = lead
+    behind = at + len(heads)
+    if behind > end or not octets.same(chunk, at, behind, heads):
+        return 0, 0
+    body, at = octets.varint(chunk, behind, end)
+    if at <= 0 or at > behind + 5:
+        return 0, 0
+    envelope_end = at + body
+    behind = at + len(_BODY)
+    if behind > end or not octets.same(chunk, at, behind, _BODY):
+        return 0, 0
+    size, at = octets.varint(chunk, behind, end)
+    if at <= 0 or at > behind + 5 or at + size != envelope_end:
+        return 0, 0
+    behind = at + len(text)
+    if behind > end or not octets.same(chunk, at, behind, text):
+        return 0, 0
+    return behind - 1, envelope_end
 
 
 class Bringing:
@@ -205,7 +205,8 @@ class Bringing:
     def begin(self, chunk: bytearray, pos: int, end: int) -> int:
         """Begin with the reply at `pos`. Return where its messages begin; `pos` if it is none."""
         data = chunk
-        if self.lead is None or end - pos <= _FIRST or octets.u32(data, pos) != _TOKEN:
+        lead = self.lead
+        if lead is None or end - pos <= _FIRST or octets.u32(data, pos) != _TOKEN:
             return pos
         serial = octets.i32(data, pos + 4)
         blocks = octets.u32(data, pos + 8)
@@ -214,7 +215,7 @@ class Bringing:
         if asked is None or asked.method != methods.GET_MESSAGES or asked.account is None:
             return pos
         first = pos + _FIRST
-        begun, behind = self._begins(chunk, first, end)
+        begun, behind = _begins(chunk, first, end, lead)
         if begun == 0 or blocks > _MOST_BLOCKS:
             return pos
         whole = behind - first
@@ -233,29 +234,6 @@ class Bringing:
         self._offset = self._partition_end = 0
         self._has_offset = False
         return begun
-
-    def _begins(self, chunk: bytearray, at: int, end: int) -> tuple[int, int]:
-        """Return where the messages of the envelope at `at` begin, and the end of the envelope; 0
-        if it begins otherwise than the lead, or has not come so far."""
-        data = chunk
-        heads, text = self.lead or NO_LEAD
-        behind = at + len(heads)
-        if behind > end or not octets.same(chunk, at, behind, heads):
-            return 0, 0
-        body, at = octets.varint(data, behind, end)
-        if at <= 0 or at > behind + 5:
-            return 0, 0
-        envelope_end = at + body
-        behind = at + len(_BODY)
-        if behind > end or not octets.same(chunk, at, behind, _BODY):
-            return 0, 0
-        size, at = octets.varint(data, behind, end)
-        if at <= 0 or at > behind + 5 or at + size != envelope_end:
-            return 0, 0
-        behind = at + len(text)
-        if behind > end or not octets.same(chunk, at, behind, text):
-            return 0, 0
-        return behind - 1, envelope_end
 
     def read(self, chunk: bytearray, pos: int, end: int) -> int:
         """Read on from `pos`, and return the offset up to which the reply has come. Raises
