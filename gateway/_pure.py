@@ -29,7 +29,9 @@ BUILT = (
     "wire/kafka/to_broker",
     "wire/kafka/to_client",
     "compiled/plane",
-    "wire/tubemq/bringing",
+    "wire/tubemq/scanning",
+    "wire/tubemq/to_broker",
+    "wire/tubemq/to_client",
 )
 """The modules that an installation with a C compiler builds; those of `pyproject.toml`."""
 

@@ -1,25 +1,23 @@
-"""TubeMQ in the battery: frames like earlier ones pass; the blocks of others stop, and those that
-have come whole stop together. Replies that bring messages are read while they pass."""
+"""TubeMQ in the battery: requests with an account pass, and receipts; replies that bring messages
+are read while they pass. The blocks of other frames stop, and those that have come whole stop
+together."""
 
 from __future__ import annotations
 
-import re
 import struct
-from functools import cache
 from typing import Any
 
 from gateway.wire.account import Account, Action
 from gateway.wire.subject import NOBODY
 from gateway.wire.tubemq import methods as m
-from gateway.wire.tubemq.alike import LARGEST, learn_receipt, learn_request
-from gateway.wire.tubemq.bringing import LONGEST_LEAD, Bringing, Lead, learn_lead
-from gateway.wire.tubemq.envelopes import Reply, parsed, read_reply, read_request, succeeded, varint
+from gateway.wire.tubemq.envelopes import parsed, read_reply, read_request, succeeded, varint
 from gateway.wire.tubemq.frames import BLOCK, FIRST, HEAD, MOST_BLOCKS, SIZE, TOKEN, whole
 from gateway.wire.tubemq.in_flight import Asked, InFlight
-from gateway.wire.tubemq.replies import ReplyScanner
-from gateway.wire.tubemq.requests import RequestScanner
+from gateway.wire.tubemq.scanning import LARGEST
+from gateway.wire.tubemq.to_broker import ToBrokerScanner, use_of
+from gateway.wire.tubemq.to_client import LONGEST_RECEIPT, ToClientScanner, lead_of
 from tests.playbooks_tubemq.script import TubeServices, ask, tell
-from tests.unit.wire.tubemq.frames import Vector, in_blocks, vectors
+from tests.unit.wire.tubemq.frames import in_blocks, vectors
 
 from .battery import Frame, Lie, Sample, Spec, Subject
 
@@ -66,47 +64,27 @@ def _accounts() -> dict[str, Account]:
 
 def _requests() -> Subject:
     accounts = _accounts()
-    scanner = RequestScanner(LARGEST_BLOCK, Answered())
+    scanner = ToBrokerScanner(LARGEST_BLOCK, Answered())
     for data in KINDS:
         frame = whole(data)
         request = read_request(frame.envelope)
         number = request.body.method
         message: Any = parsed(m.METHODS[number].request(), request.body.request)
-        kind = learn_request(data, len(frame.envelope), request, message)
-        assert kind is not None
+        use = use_of(request, message)
+        assert use is not None
         name = "sent" if number == m.SEND_MESSAGE else "got"
-        scanner.learn(kind, _asked(number, accounts[name]))
+        scanner.learn(use, _asked(number, accounts[name]))
     return Subject(scanner, accounts)
-
-
-@cache
-def _learned() -> tuple[Lead, dict[int, re.Pattern[bytes]]]:
-    """Return how replies with messages begin, and receipts by their lengths."""
-    envelope = whole(_bring(b"x")).envelope
-    lead = learn_lead(envelope, _message_of(m.GET_MESSAGES, read_reply(envelope)))
-    receipts = {}
-    for data in RECEIPTS:
-        reply = read_reply(whole(data).envelope)
-        receipts[len(data)] = learn_receipt(data, reply, _message_of(m.SEND_MESSAGE, reply))
-    assert lead is not None
-    assert None not in receipts.values()
-    return lead, {length: it for length, it in receipts.items() if it is not None}
-
-
-def _message_of(method: int, reply: Reply) -> Any:
-    assert reply.body is not None
-    return parsed(m.METHODS[method].reply(), reply.body.data)
 
 
 def _replies() -> Subject:
     accounts, services = _accounts(), TubeServices()
     sent, got = accounts["sent"], accounts["got"]
     in_flight = Unanswered(_asked(m.SEND_MESSAGE, sent), _asked(m.GET_MESSAGES, got))
-    scanner = ReplyScanner(LARGEST_BLOCK, in_flight, Bringing(in_flight, services))
-    lead, receipts = _learned()
-    scanner.learn_lead(lead)
-    for length, receipt in receipts.items():
-        scanner.learn(length, receipt)
+    scanner = ToClientScanner(LARGEST_BLOCK, in_flight, services)
+    reply = read_reply(whole(_bring(b"x")).envelope)
+    assert reply.body is not None
+    scanner.lead = lead_of(parsed(m.METHODS[m.GET_MESSAGES].reply(), reply.body.data))
     return Subject(scanner, accounts)
 
 
@@ -173,13 +151,7 @@ def _odd(data: bytes) -> bytes:
     return succeeded(GOT, m.GET_MESSAGES, _OK + data)
 
 
-_ID, _TIME = 4600743810514145280, 1796083200000
-
-KINDS = (_send(100), _send(3, partition=2, msgType="t", msgTime="202611270900"), _get())
-RECEIPTS = (
-    _receipt(_ID, appendTime=_TIME, appendOffset=28_000),
-    _receipt(77, requireAuth=False),
-)
+KINDS = (_send(100), _get())
 
 
 def _receipt_of_one() -> Frame:
@@ -206,15 +178,25 @@ def _stops(*blocks: bytes) -> tuple[Frame, ...]:
     return tuple(Frame(it, stop=True) for it in data)
 
 
-def _stop(vector: Vector) -> tuple[Frame, ...]:
-    return _stops(*in_blocks(vector.frame))
+def _said(*, is_request: bool) -> Sample:
+    """Return what real peers say: of that only a receipt passes."""
+    found = [it for it in vectors() if it.is_request is is_request]
+    frames = [
+        it
+        for vector in found
+        for it in (
+            (_passing(vector.frame),)
+            if vector.name == "sendMessageP2B" and not is_request
+            else _stops(*in_blocks(vector.frame))
+        )
+    ]
+    return Sample("what real peers say", tuple(frames))
 
 
 _HUGE = HEAD.pack(TOKEN, 7, 1) + struct.pack(">I", LARGEST_BLOCK)
 
 SAMPLES = (
     Sample("nothing", ()),
-    Sample("what real peers say", tuple(it for vector in vectors() for it in _stop(vector))),
     Sample("blocks of one byte", _stops(*[b"x"] * 20)),
     Sample("empty blocks", _stops(b"", b"", b"x", b"")),
     Sample("full blocks", _stops(*[bytes(8192)] * 3, b"rest")),
@@ -224,26 +206,33 @@ SAMPLES = (
 )
 
 REQUESTS = (
+    _said(is_request=True),
     Sample("messages of all lengths", tuple(map(_sent, (0, 1, 100, 127, 128, 300, 8000)))),
     Sample("messages in several blocks", tuple(map(_sent, (8192, 16_200, 20_000)))),
-    Sample("two partitions in turn", (_sent(9), _sent(9, partition=1, serial=-9)) * 3),
+    Sample("partitions in turn", (_sent(9), _sent(9, partition=1 << 20, serial=-9)) * 3),
     Sample(
-        "more constant bytes",
-        (_sent(50, partition=2, msgType="t", msgTime="202611270900"), _sent(50)) * 2,
+        "texts behind the message",
+        (
+            _sent(50, partition=2, msgType="t", msgTime="202611270900"),
+            _sent(20_000, msgType="t" * 200),
+            _sent(50, msgTime="u"),
+        ),
     ),
     Sample("requests for messages", (Frame(_get()), Frame(_get(serial=9)), _alone(_get("h")))),
     Sample(
-        "almost alike",
+        "other uses and fields",
         (
             _alone(_send(20, topicName="other")),
             _sent(20),
-            _alone(_send(20, partition=3)),
-            _alone(_send(20, msgType="u")),
+            _alone(_send(20, clientId="q")),
+            _alone(_send(20, msgType="é")),
+            _alone(_send(20, authInfo={"visitAuthorizedToken": 1})),
         ),
     ),
 )
 
 ANSWERS = (
+    _said(is_request=False),
     Sample(
         "receipts",
         tuple(
@@ -377,7 +366,7 @@ def _reply_specs() -> tuple[Spec, ...]:
             samples,
             lies,
             limits=False,
-            carry_bound=FIRST + LONGEST_LEAD,
+            carry_bound=FIRST + LONGEST_RECEIPT,
             reads=True,
             split=_split,
         )

@@ -92,8 +92,8 @@ class Rewriting:
         elif method == methods.BEAT_PARTITIONS:
             infos = message.failureInfo
             infos[:] = [failure(info, self._gateway_address) for info in infos]
-        # An accepted message's id stands in the text, and is no text.
-        if not (method == methods.SEND_MESSAGE and message.success):
+        # The text of a receipt is the message's number.
+        if not (method == methods.SEND_MESSAGE and message.errMsg.isdigit()):
             message.errMsg = self.services.clean(message.errMsg)
 
     def _tell_brokers(self, message: Any, field: str, stamp: str) -> None:

@@ -1,10 +1,9 @@
 """The session of one connection; see `contract.Session`.
 
 The gateway decodes each request, authorizes it, and encodes it again, so a server reads exactly
-what was authorized. Replies are decoded and encoded again too. If the encoded bytes of a request
-equal those that came, the scanner learns from them, and passes requests that are like this one
-without a decision; the same holds for receipts. The serial number says which request a reply
-belongs to.
+what was authorized. Replies are decoded and encoded again too. A request to send or to get messages
+whose encoded bytes equal those that came gives its account to the scanner, which passes later
+requests of the same use itself. The serial number says which request a reply belongs to.
 """
 
 from __future__ import annotations
@@ -38,16 +37,13 @@ from gateway.wire.services import Tokens
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller
 from gateway.wire.tubemq import methods
-from gateway.wire.tubemq.alike import learn_receipt, learn_request
 from gateway.wire.tubemq.answering import overflowed, refused, unknown
 from gateway.wire.tubemq.asking import STANDBY
 from gateway.wire.tubemq.assembly import Assembly
-from gateway.wire.tubemq.bringing import Bringing, learn_lead
 from gateway.wire.tubemq.callers import Asking, Callers, has_proof, is_signed
 from gateway.wire.tubemq.context import Client, Listener
 from gateway.wire.tubemq.envelopes import (
     Reply,
-    Request,
     content,
     failed,
     parsed,
@@ -63,8 +59,8 @@ from gateway.wire.tubemq.judging import Judge
 from gateway.wire.tubemq.methods import METHODS
 from gateway.wire.tubemq.names import is_trimmed
 from gateway.wire.tubemq.progress import TOLD_BY, Partition, note, partition_of
-from gateway.wire.tubemq.replies import ReplyScanner
-from gateway.wire.tubemq.requests import RequestScanner
+from gateway.wire.tubemq.to_broker import ToBrokerScanner, use_of
+from gateway.wire.tubemq.to_client import ToClientScanner, lead_of
 from gateway.wire.tubemq.waiting import LONGEST_WAIT, Overdrawn, Waiting
 
 IDLE = 700.0
@@ -146,9 +142,8 @@ class TubeSession:
         self._held = 0  # requests that wait for a right to be looked up
         largest = (settings.bounds.collected, settings.bounds.all_collected)
         self._in_flight: InFlight = {}
-        self._requests = RequestScanner(largest[0], self._in_flight)
-        bringing = Bringing(self._in_flight, settings.services)
-        self._replies = ReplyScanner(largest[1], self._in_flight, bringing)
+        self._requests = ToBrokerScanner(largest[0], self._in_flight)
+        self._replies = ToClientScanner(largest[1], self._in_flight, settings.services)
         self._assemblies = tuple(Assembly(bound, client.quota) for bound in largest)
         self._judge = Judge(settings.services, client.quota)
         self._waiting = Waiting(client.quota)
@@ -246,15 +241,10 @@ class TubeSession:
         self._note(frame.serial, entry, now)
         data = framed(frame.serial, written(*request))
         if outcome is not None and patience > 0 and data == frame.data and not self._is_leaving:
-            self._learn(frame, request, message, entry)
+            use = use_of(request, message)
+            if use is not None:
+                self._requests.learn(use, entry)
         return (Replace(data), *self._sweep_later(now))
-
-    def _learn(self, frame: Frame, request: Request, message: Any, entry: Asked) -> None:
-        """Let requests like this one pass from now on. Requests with a credential never do, since
-        it is valid for a limited time."""
-        kind = learn_request(frame.data, len(frame.envelope), request, message)
-        if kind is not None:
-            self._requests.learn(kind, entry)
 
     def _holds(self, frame: Frame) -> bool:
         """Keep a request until its rights are looked up; return whether there was room for it."""
@@ -403,10 +393,6 @@ class TubeSession:
         self._rewriting.change_reply(request.method, message)
         reply.body.data = message.SerializeToString()
         data = framed(frame.serial, written(reply.connection, reply.header, reply.body))
-        if request.method == methods.SEND_MESSAGE and message.success and data == frame.data:
-            receipt = learn_receipt(frame.data, reply, message)
-            if receipt is not None:
-                self._replies.learn(len(data), receipt)
         return (Replace(data),)
 
     def _brings_messages(self, frame: Frame, request: Asked) -> bool:
@@ -419,9 +405,8 @@ class TubeSession:
         if not self._rewriting.leaves(message):
             return False
         self._count(request, message)
-        lead = learn_lead(frame.envelope, message) if message.messages else None
-        if lead is not None:
-            self._replies.learn_lead(lead)
+        if message.messages:
+            self._replies.lead = lead_of(message)
         return True
 
     def _failed(self, serial: int, reply: Reply) -> Effects:

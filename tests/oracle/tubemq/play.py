@@ -20,8 +20,8 @@ from gateway.wire.tubemq.envelopes import Request, parsed, read_request
 from gateway.wire.tubemq.frames import HEAD, Frame, whole
 from gateway.wire.tubemq.judging import Judge
 from gateway.wire.tubemq.methods import METHODS, REGISTER_PRODUCER
-from gateway.wire.tubemq.requests import RequestScanner
 from gateway.wire.tubemq.session import TubeSession
+from gateway.wire.tubemq.to_broker import ToBrokerScanner
 from gateway.wire.tubemq.waiting import Overdrawn
 from tests.playbooks.services import FakeServices
 from tests.playbooks_kafka.script import Play
@@ -125,7 +125,7 @@ class Watched(TubeSession):
         return effects
 
 
-class WatchedScanner(RequestScanner):
+class WatchedScanner(ToBrokerScanner):
     """A scanner that notes what passes it, as steps of a session."""
 
     __slots__ = ("_session",)
@@ -134,23 +134,22 @@ class WatchedScanner(RequestScanner):
         super().__init__(session._requests._largest, session._in_flight)
         self._session = session
 
-    def _run(self, chunk: bytearray, pos: int, end: int) -> int:
-        accounts = [it.asked.account for it in self._known if it.asked.account is not None]
-        before = {id(it): it.bytes for it in accounts}
-        behind = super()._run(chunk, pos, end)
-        if behind > pos:
-            frame = whole(bytes(chunk[pos:behind]))
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        before = {id(it): it.bytes for it in self._session._judge._accounts.values()}
+        behind = super().scan(chunk, start, end)
+        if behind > start:
+            frame = whole(bytes(chunk[start:behind]))
             self._session.steps.append(self._step(frame, before))
         return behind
 
     def _step(self, frame: Frame, before: dict[int, int]) -> Step:
         """Return the step of a frame that passes, which comes alone here."""
+        session = self._session
         request = read_request(frame.envelope)
-        account = self._in_flight[frame.serial].account
+        account = session._in_flight[frame.serial].account
         assert account is not None
         message = parsed(METHODS[request.body.method].request(), request.body.request)
         counted = account.bytes - before[id(account)]
-        session = self._session
         signs = session._callers is not None
         judged = Judged(request, message, session._rewriting._added, signs, account, counted)
         return Step(frame, judged, frame.data)

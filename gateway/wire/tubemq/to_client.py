@@ -1,62 +1,53 @@
 # cython: annotation_typing=False, boundscheck=False, wraparound=False
 # cython: initializedcheck=False, cdivision=True
-"""Reads replies that bring messages while they pass, so that half a megabyte is neither kept nor
-copied.
+"""The scanner of replies: receipts and messages pass and are counted, and all other replies stop.
 
-A reply is read like this if it begins like one that was judged: as to its first two messages, that
-it succeeds, and its text. Then it has to go on as servers write it: in full blocks but for the last
-one, with messages and numbers, and no other text. One that does not is a violation.
+A receipt passes if it says only that a broker has taken a message: its text is the message's
+number.
+
+A reply that brings messages is read piece by piece while it passes, so half a megabyte is neither
+kept nor copied. It passes if it succeeds, with a text that the session has read in an earlier
+reply. Then it has to go on as brokers write it: in full blocks but for the last one, with messages
+and numbers, and no other text. A reply that does not is a violation.
+
+Sources: RPC.proto and BrokerService.proto of Apache InLong TubeMQ.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from gateway.errors import PeerError
 from gateway.wire import octets
 from gateway.wire.services import Services
-from gateway.wire.tubemq import methods
+from gateway.wire.tubemq import methods, scanning
 from gateway.wire.tubemq._proto import tubemq_broker_pb2 as broker
-from gateway.wire.tubemq.envelopes import body_at
 from gateway.wire.tubemq.frames import BLOCK, FIRST, MOST_BLOCKS, TOKEN
 from gateway.wire.tubemq.in_flight import Asked, InFlight
 from gateway.wire.tubemq.progress import note
-
-BODY = bytes((0x08, methods.GET_MESSAGES, 0x12))
-"""The body of such a reply up to the length of its message."""
+from gateway.wire.tubemq.scanning import LONGEST_LENGTH, BlockScanner
 
 BROUGHT = 0x22
 """The tag of `GetMessageResponseB2C.messages`."""
 
-MOST_CONSTANT = 150
-"""Bytes at the beginning of a reply that are the same in the next ones. Brokers write 20."""
+LONGEST_LEAD = 160
+"""Bytes of an envelope after which a reply's messages have begun: brokers need 20."""
 
-LONGEST_LEAD = MOST_CONSTANT + len(BODY) + 10
-"""Bytes of an envelope after which a reply's messages have begun: two lengths are among them."""
+LONGEST_TEXT = 64
+"""Bytes of the text of such a reply, with what stands before it."""
 
-
-class Lead(NamedTuple):
-    """How replies that bring messages begin. `heads`: their envelopes up to the body's length.
-    `text`: their message up to the tag of the first of the messages."""
-
-    heads: bytes
-    text: bytes
+LONGEST_RECEIPT = 500
+"""Bytes of a receipt's envelope. Brokers write 80."""
 
 
-def learn_lead(envelope: bytes, message: Any) -> Lead | None:
-    """Return how a reply began that brought messages; None if it is unusual."""
-    text = broker.GetMessageResponseB2C(success=message.success, errCode=message.errCode)
+def lead_of(message: Any) -> bytes | None:
+    """Return how the messages of later replies begin that say the same: with these bytes, up to the
+    tag of the first message that is brought. None if the text is unusually long."""
+    said = broker.GetMessageResponseB2C(success=message.success, errCode=message.errCode)
     if message.HasField("errMsg"):
-        text.errMsg = message.errMsg
-    begin = text.SerializeToString() + bytes((BROUGHT,))
-    at = body_at(envelope)
-    if at is None:
-        return None
-    lead = Lead(envelope[:at], begin)
-    if len(begin) + at > MOST_CONSTANT:
-        return None
-    begun, _ = _begins(bytearray(envelope), 0, min(len(envelope), LONGEST_LEAD), lead)
-    return lead if begun > 0 else None
+        said.errMsg = message.errMsg
+    lead = said.SerializeToString() + bytes((BROUGHT,))
+    return lead if len(lead) <= LONGEST_TEXT else None
 
 
 def count_brought(
@@ -112,40 +103,42 @@ _OUTSIDE = -1  # of all messages
 _TOKEN = TOKEN
 _FIRST = FIRST
 _MOST_BLOCKS = MOST_BLOCKS
-_BODY = BODY
 _BLOCK = BLOCK
+_LONGEST_LEAD = LONGEST_LEAD
+_LONGEST_RECEIPT = LONGEST_RECEIPT
+_LONGEST_LENGTH = LONGEST_LENGTH
 _DIGITS = 4  # bytes of a block's length
 _LOW_64 = (1 << 64) - 1
+
+_LAST_OF_HEADER = 3 << 3
+"""The last tag of `ResponseHeader`. The first is that of the status, which is 0 for a success."""
+
+_METHOD = 1 << 3
+_REPLY = 2 << 3 | 2
+"""The tags of `RspResponseBody`."""
+
+_SEND = methods.SEND_MESSAGE
+_GET = methods.GET_MESSAGES
+
+_TAKEN = b"\x08\x01\x10\xc8\x01"
+"""The beginning of a receipt: success, and the code 200."""
+
+_TEXT = 3 << 3 | 2
+_ASKS = 4 << 3
+_NUMBER_OF_MESSAGE = 5 << 3
+_OFFSET_OF_MESSAGE = 7 << 3
+"""The tags behind these: a text, whether the client has to authenticate, and three numbers."""
+
+_DIGIT_0 = 0x30
+_DIGIT_9 = 0x39
 
 _WRONG = "a reply that does not go on as one that brings messages"
 
 
-def _begins(chunk: bytearray, at: int, end: int, lead: Lead) -> tuple[int, int]:
-    """Return where the messages of the envelope at `at` begin, and the end of the envelope. The
-    first is 0 if the envelope begins otherwise than the lead, or has not come so far."""
-    heads, text = lead
-    behind = at + len(heads)
-    if behind > end or not octets.same(chunk, at, behind, heads):
-        return 0, 0
-    body, at = octets.varint(chunk, behind, end)
-    if at <= 0 or at > behind + 5:
-        return 0, 0
-    envelope_end = at + body
-    behind = at + len(_BODY)
-    if behind > end or not octets.same(chunk, at, behind, _BODY):
-        return 0, 0
-    size, at = octets.varint(chunk, behind, end)
-    if at <= 0 or at > behind + 5 or at + size != envelope_end:
-        return 0, 0
-    behind = at + len(text)
-    if behind > end or not octets.same(chunk, at, behind, text):
-        return 0, 0
-    return behind - 1, envelope_end
-
-
-class Bringing:
-    """Reads such replies of one connection. `left`: bytes of the reply under way that have not
-    passed. `lead`: how replies begin; None: that is not known yet."""
+class ToClientScanner(BlockScanner):
+    """Scans replies, see the module. `in_flight`: the requests that wait for replies. `lead`: how
+    replies begin that bring messages, see `lead_of`; None: that is not known yet. `left`: bytes of
+    the reply under way that have not passed."""
 
     __slots__ = (
         "_asked",
@@ -172,7 +165,7 @@ class Bringing:
         "left",
     )
 
-    lead: Lead | None
+    lead: bytes | None
     left: int
     _asked: Asked | None
     _block: int
@@ -195,37 +188,88 @@ class Bringing:
     _tag: int
     _value: int
 
-    def __init__(self, in_flight: InFlight, services: Services) -> None:
+    def __init__(self, largest: int, in_flight: InFlight, services: Services) -> None:
+        super().__init__(largest)
         self._in_flight = in_flight
         self._services = services
         self.lead = None
         self.left = 0
         self._asked = None
 
-    def begin(self, chunk: bytearray, pos: int, end: int) -> int:
-        """Begin with the reply at `pos`. Return where its messages begin; `pos` if it is none."""
+    def scan(self, chunk: bytearray, start: int, end: int) -> int:
+        """See `contract.Scanner`."""
+        if 0 < end - start <= self.left:  # usual: all of it is of the same reply
+            self.stop = 0
+            self._read_on(chunk, start, end)
+            self.owed = self.left
+            return end
+        cleared = BlockScanner.scan(self, chunk, start, end)
+        self.owed = self.left
+        return cleared
+
+    def _run(self, chunk: bytearray, pos: int, end: int) -> int:
+        """See `BlockScanner`."""
+        begun = -1
+        while pos > begun and (self.left == 0 or pos < end):
+            begun = pos
+            if self.left == 0:
+                pos = self._begin(chunk, pos, end)
+            if self.left > 0:
+                pos = self._read_on(chunk, pos, end)
+        return pos
+
+    def _waits(self, chunk: bytearray, pos: int, end: int) -> bool:
+        """See `BlockScanner`."""
         data = chunk
-        lead = self.lead
-        if lead is None or end - pos <= _FIRST or octets.u32(data, pos) != _TOKEN:
+        size = octets.u32(data, pos + 12)
+        if octets.u32(data, pos) != _TOKEN or end - pos >= _FIRST + size:
+            return False
+        asked = self._in_flight.get(octets.i32(data, pos + 4))
+        if asked is None or asked.account is None:
+            return False
+        if asked.method == _SEND:
+            return octets.u32(data, pos + 8) == 1 and size <= _LONGEST_RECEIPT
+        return asked.method == _GET and self.lead is not None and end - pos < _FIRST + _LONGEST_LEAD
+
+    def _begin(self, chunk: bytearray, pos: int, end: int) -> int:
+        """Pass the receipt at `pos`, or the part of a reply before its messages, and return the
+        offset behind it; `pos` if it is neither."""
+        data = chunk
+        if end - pos <= _FIRST or octets.u32(data, pos) != _TOKEN:
             return pos
         serial = octets.i32(data, pos + 4)
-        blocks = octets.u32(data, pos + 8)
-        size = octets.u32(data, pos + 12)
         asked = self._in_flight.get(serial)
-        if asked is None or asked.method != methods.GET_MESSAGES or asked.account is None:
+        if asked is None or asked.account is None:
             return pos
         first = pos + _FIRST
-        begun, behind = _begins(chunk, first, end, lead)
-        if begun == 0 or blocks > _MOST_BLOCKS:
+        blocks = octets.u32(data, pos + 8)
+        size = octets.u32(data, pos + 12)
+        method = asked.method
+        begin, envelope_end = _body(data, first, end, method)
+        if begin <= 0 or blocks > _MOST_BLOCKS:
             return pos
-        whole = behind - first
-        full = (whole + _BLOCK - 1) // _BLOCK
-        if blocks != full or size != (whole if whole < _BLOCK else _BLOCK) or begun - first >= size:
+        whole = envelope_end - first
+        full = whole if whole < _BLOCK else _BLOCK
+        if blocks != (whole + _BLOCK - 1) // _BLOCK or size != full:
             return pos
+        if method == _SEND:
+            if blocks != 1 or envelope_end > end or not _is_receipt(data, begin, envelope_end):
+                return pos
+            del self._in_flight[serial]
+            asked.account.receipts += 1
+            return envelope_end
+        lead = self.lead
+        if method != _GET or lead is None:
+            return pos
+        behind = begin + len(lead)
+        if behind > end or behind - first > size or not octets.same(data, begin, behind, lead):
+            return pos
+        # The tag of the first message is read once more, as those of all messages are.
+        behind -= 1
         self._asked = asked
         self._serial = serial
-        self._envelope = behind - begun
-        self._block = size - (begun - first)
+        self._envelope = envelope_end - behind
+        self._block = size - (behind - first)
         self.left = self._envelope + (blocks - 1) * _DIGITS
         self._digits = self._shift = self._value = self._skip = self._seen = 0
         self._state = _TAG
@@ -233,9 +277,9 @@ class Bringing:
         self._messages = self._bytes = self._payload = 0
         self._offset = self._partition_end = 0
         self._has_offset = False
-        return begun
+        return behind
 
-    def read(self, chunk: bytearray, pos: int, end: int) -> int:
+    def _read_on(self, chunk: bytearray, pos: int, end: int) -> int:
         """Read on from `pos`, and return the offset up to which the reply has come. Raises
         `PeerError` if it does not go on as it must; `left` stays unchanged then."""
         data = chunk
@@ -276,14 +320,14 @@ class Bringing:
                     self._count()
                 continue
             if self._state == _TAG and self._shift == 0 and end - pos >= _HEADERS:
-                behind = self._run(chunk, pos, end)
+                behind = self._usual(chunk, pos, end)
                 if behind > pos:
                     pos = behind
                     continue
             self._step(data[pos])
             pos += 1
 
-    def _run(  # noqa: C901 - flat: it runs for each message
+    def _usual(  # noqa: C901 - flat: it runs for each message
         self, chunk: bytearray, pos: int, end: int
     ) -> int:
         """Pass the messages at `pos` that are written as usual, each up to the end of its payload.
@@ -437,3 +481,42 @@ class Bringing:
         count_brought(
             self._services, asked, self._messages, self._bytes, offset, self._partition_end
         )
+
+
+def _body(data: bytearray, first: int, end: int, method: int) -> tuple[int, int]:
+    """Return where the message begins of the reply whose envelope begins at `first`, and where the
+    envelope ends, as if it had one block. The first is 0 if it is no success of this method, is not
+    written as brokers do, or has not come so far."""
+    header, at = scanning.heads(data, first, end, _LAST_OF_HEADER)
+    if at < header + 2 or data[header] != _METHOD or data[header + 1] != 0:
+        return 0, 0
+    size, begin = octets.varint(data, at, end)
+    if begin <= 0 or begin > at + _LONGEST_LENGTH or begin + 3 > end:
+        return 0, 0
+    envelope_end = begin + size
+    if data[begin] != _METHOD or data[begin + 1] != method or data[begin + 2] != _REPLY:
+        return 0, 0
+    return scanning.rest(data, begin + 3, end, envelope_end), envelope_end
+
+
+def _is_receipt(data: bytearray, at: int, end: int) -> bool:
+    """Return whether the message between two offsets is a receipt that says nothing else."""
+    behind = at + len(_TAKEN)
+    if behind > end or not octets.same(data, at, behind, _TAKEN):
+        return False
+    begin, at = scanning.text(data, behind, end, _TEXT)
+    if at <= 0 or not _are_digits(data, begin, at):
+        return False
+    if at + 1 < end and data[at] == _ASKS:
+        if data[at + 1] != 0:
+            return False
+        at += 2
+    return scanning.numbers(data, at, end, _NUMBER_OF_MESSAGE, _OFFSET_OF_MESSAGE) == end
+
+
+def _are_digits(data: bytearray, at: int, end: int) -> bool:
+    while at < end:
+        if data[at] < _DIGIT_0 or data[at] > _DIGIT_9:
+            return False
+        at += 1
+    return True

@@ -2,27 +2,22 @@ cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
 from gateway.wire cimport octets
+from gateway.wire.tubemq cimport scanning
+from gateway.wire.tubemq.scanning cimport BlockScanner
 
 cdef int _TAG, _VALUE, _LENGTH, _NUMBER, _LONG, _BYTES, _SHORT, _ALL, _ALL_BUT_FLAG, _DIGITS
 cdef uint64_t _LARGEST_TAG, _JUDGED, _OFFSET, _END, _BROUGHT_TAG, _ID, _CHECKSUM, _PAYLOAD, _FLAG
 cdef uint64_t _LOW_64
-cdef bytes _BODY
-cdef Py_ssize_t _HEADERS, _BLOCK, _FIRST
-cdef uint64_t _TOKEN, _MOST_BLOCKS
+cdef bytes _TAKEN
+cdef Py_ssize_t _HEADERS, _BLOCK, _FIRST, _LONGEST_LEAD, _LONGEST_RECEIPT, _LONGEST_LENGTH
+cdef int64_t _TOKEN, _MOST_BLOCKS
 cdef int64_t _OUTSIDE
+cdef int _LAST_OF_HEADER, _METHOD, _REPLY, _SEND, _GET, _TEXT, _ASKS, _NUMBER_OF_MESSAGE
+cdef int _OFFSET_OF_MESSAGE, _DIGIT_0, _DIGIT_9
 
 
-@cython.locals(
-    heads=bytes, text=bytes, behind=Py_ssize_t, body=int64_t, size=int64_t,
-    envelope_end=Py_ssize_t,
-)
-cdef (Py_ssize_t, Py_ssize_t) _begins(
-    bytearray chunk, Py_ssize_t at, Py_ssize_t end, object lead
-) except *
-
-
-cdef class Bringing:
-    cdef public object lead
+cdef class ToClientScanner(BlockScanner):
+    cdef public bytes lead
     cdef public Py_ssize_t left
     cdef object _asked
     cdef Py_ssize_t _block
@@ -45,16 +40,22 @@ cdef class Bringing:
     cdef uint64_t _tag
     cdef uint64_t _value
 
+    cpdef Py_ssize_t scan(self, bytearray chunk, Py_ssize_t start, Py_ssize_t end) except -1
+    @cython.locals(begun=Py_ssize_t)
+    cdef Py_ssize_t _run(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
+    @cython.locals(data="const uint8_t *", size=int64_t)
+    cdef bint _waits(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(
         data="const uint8_t *", serial=int64_t, blocks=int64_t, size=int64_t, first=Py_ssize_t,
-        begun=Py_ssize_t, behind=Py_ssize_t, whole=int64_t, full=int64_t,
+        begin=Py_ssize_t, behind=Py_ssize_t, whole=int64_t, full=int64_t, envelope_end=Py_ssize_t, method=int,
+        lead=bytes,
     )
-    cpdef Py_ssize_t begin(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
+    cdef Py_ssize_t _begin(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(
         data="const uint8_t *", begun=Py_ssize_t, size=Py_ssize_t, behind=Py_ssize_t,
         left=Py_ssize_t,
     )
-    cpdef Py_ssize_t read(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
+    cdef Py_ssize_t _read_on(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(data="const uint8_t *", step=int64_t, behind=Py_ssize_t)
     cdef object _read(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end)
     @cython.locals(
@@ -62,7 +63,7 @@ cdef class Bringing:
         total=int64_t, place=Py_ssize_t, length=uint64_t, first=Py_ssize_t, size=uint64_t,
         behind=Py_ssize_t, rest=int64_t, _=uint64_t,
     )
-    cdef Py_ssize_t _run(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
+    cdef Py_ssize_t _usual(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(value=uint64_t, state=int, bits=uint64_t)
     cdef object _step(self, int byte)
     @cython.locals(wire=int, number=uint64_t)
@@ -73,3 +74,16 @@ cdef class Bringing:
     cdef object _pass(self, int64_t size)
     cdef object _count(self)
     cdef object _end(self)
+
+
+@cython.locals(
+    header=Py_ssize_t, at=Py_ssize_t, size=int64_t, begin=Py_ssize_t, envelope_end=Py_ssize_t,
+)
+cdef (Py_ssize_t, Py_ssize_t) _body(
+    const uint8_t *data, Py_ssize_t first, Py_ssize_t end, int method
+) noexcept
+
+@cython.locals(behind=Py_ssize_t, begin=Py_ssize_t)
+cdef bint _is_receipt(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept
+
+cdef bint _are_digits(const uint8_t *data, Py_ssize_t at, Py_ssize_t end) noexcept
