@@ -9,8 +9,8 @@ PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 # What test-all runs once more without compiled modules, beside the conformance battery (tests/conformance/test_pure.py):
 # what drives the loops that exist twice, and real clients.
 PURE := tests/plane tests/playbooks_tubemq tests/real/test_order.py tests/real/test_large_messages.py tests/scenes
-COMPILED := $(wildcard gateway/compiled/*.pyx gateway/compiled/*.pxd gateway/wire/*.pxd gateway/wire/*/*.pxd)
-COMPILED += $(patsubst %.pxd,%.py,$(filter gateway/wire/%,$(COMPILED)))
+COMPILED := $(wildcard gateway/plane/*.pxd gateway/wire/*.pxd gateway/wire/*/*.pxd)
+COMPILED += $(COMPILED:.pxd=.py)
 INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 

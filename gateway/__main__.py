@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway import __version__
+from gateway._pure import IMPLEMENTATION
 from gateway.command_line import Parser
-from gateway.compiled import IMPLEMENTATION
 from gateway.errors import BAD_CONFIGURATION, ConfigurationError
 from gateway.lab import options as sandbox_options
 from gateway.pipeline import command as pipeline

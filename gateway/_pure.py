@@ -1,7 +1,9 @@
 """Chooses between compiled modules and their sources, before any of them is imported.
 
-Modules that name each other's C types must be compiled together. So if one of them is missing,
-Python imports the sources of all.
+Scanners and the loops of the data plane are modules of Python that Cython compiles by the types in
+a `.pxd` beside each: one source for both. They are built where a C compiler is, and an installation
+without one is complete. Modules that name each other's C types must be compiled together. So if one
+of them is missing, Python imports the sources of all.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ PURE_BY = "GATEWAY_PURE"
 BUILT = (
     "wire/counters",
     "wire/scanner",
+    "plane/moving",
+    "plane/rounds",
     "wire/pulsar/canonical",
     "wire/pulsar/to_broker",
     "wire/pulsar/to_client",
@@ -28,7 +32,6 @@ BUILT = (
     "wire/kafka/in_flight",
     "wire/kafka/to_broker",
     "wire/kafka/to_client",
-    "compiled/plane",
     "wire/tubemq/scanning",
     "wire/tubemq/to_broker",
     "wire/tubemq/to_client",
@@ -75,5 +78,7 @@ def _why_pure() -> str:
 
 
 WHY_PURE = _why_pure()
+COMPILED = not WHY_PURE
+IMPLEMENTATION = "compiled" if COMPILED else "pure"
 if WHY_PURE:
     sys.meta_path.insert(0, _SourceFirst())

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from gateway.compiled import IMPLEMENTATION, WHY_PURE
+from gateway._pure import IMPLEMENTATION, WHY_PURE
 from gateway.config import model
 from gateway.doctor.finding import Finding, ok, warn
 from gateway.system import machine

@@ -10,7 +10,7 @@ import select
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
-from gateway.compiled import COMPILED
+from gateway.plane.moving import Descriptor
 from gateway.plane.stream import IN, OUT, RecordStream, Stream, has_records, shut
 from gateway.wire.contract import Peer
 
@@ -54,18 +54,6 @@ class _ClosedReader:
 
 
 _CLOSED_READER = _ClosedReader()
-
-
-class _Descriptor:
-    """What moving bytes needs of a lane; `compiled.plane.Descriptor` is its twin."""
-
-    __slots__ = ("fd", "pending", "plain", "reader")
-
-
-if COMPILED and not TYPE_CHECKING:
-    from gateway.compiled.plane import Descriptor
-else:
-    Descriptor = _Descriptor
 
 
 class Lane(Descriptor):

@@ -2,38 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from gateway.compiled import COMPILED
+from gateway.plane.moving import SPARING_READ, Room
 from gateway.plane.share import Share
 
 CARRY_ROOM = 128 * 1024
 """Room for the bytes of a cut header before the received ones. Scanners bound a header to little
 more than 64 KiB; Pulsar's have some tens of bytes."""
 
-SMALLEST_READ = 16 * 1024
-"""Smallest read of a blocked pump, in bytes: below it, system calls would cost more than memory."""
-
-SPARING_READ = 4 * 1024
-"""Bytes of one read while the plane's memory is more than half full. With the default bound, the
-other half is enough for 20,000 pumps whose peers do not read, while the other pumps go on."""
-
 UNHEARD_BOUND = 64 * 1024
 """Bytes of the gateway's own frames that may wait for a peer before the peer is not read any more.
 Some hundred responses: more than a client requests before it reads, and far below a buffer's
 size."""
-
-
-class _Room:
-    """What each read looks at; `compiled.plane.Room` is its twin."""
-
-    __slots__ = ("ample", "bound", "buffer", "size", "used")
-
-
-if COMPILED and not TYPE_CHECKING:
-    from gateway.compiled.plane import Room
-else:
-    Room = _Room
 
 
 class Memory(Room):
@@ -79,6 +58,7 @@ class Memory(Room):
         collected_bound: int | None = None,
         opening_bound: int | None = None,
     ) -> None:
+        super().__init__()
         self.size = buffer_size
         self.buffer = bytearray(buffer_size + CARRY_ROOM)
         self.view = memoryview(self.buffer)

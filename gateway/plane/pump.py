@@ -34,10 +34,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from gateway.compiled import COMPILED
 from gateway.errors import PeerError
 from gateway.plane.collection import Collection
-from gateway.plane.memory import SMALLEST_READ, SPARING_READ
+from gateway.plane.moving import SMALLEST_READ, SPARING_READ, Mover
 from gateway.wire.contract import Direction, EndReason
 
 if TYPE_CHECKING:
@@ -145,36 +144,6 @@ class _Uncounted:
 UNCOUNTED = (_Uncounted(), _Uncounted())
 
 
-class _Mover:
-    """The state of a pump that moves usual bytes. Its twin `compiled.plane.Mover` also moves
-    them."""
-
-    __slots__ = (
-        "_at_border",
-        "_carry",
-        "_collection",
-        "_memory",
-        "_moved",
-        "_pauses",
-        "_read_size",
-        "heard",
-        "note",
-        "pair",
-        "scanner",
-        "sink",
-        "source",
-    )
-
-    def __init__(self, scanner: Scanner) -> None:
-        self.scanner = scanner
-
-
-if COMPILED and not TYPE_CHECKING:
-    from gateway.compiled.plane import Mover
-else:
-    Mover = _Mover
-
-
 class Pump(Mover):
     """Moves the bytes of one direction of a pair, by plain calls that never wait."""
 
@@ -224,9 +193,10 @@ class Pump(Mover):
     # -- common case -------------------------------------------------------------------------
 
     def receive(self, now: float) -> None:
-        """Receive bytes from the source lane, scan them, and send the bytes that may be forwarded.
-        `now`: the plane's time."""
-        pair, memory, carry = self.pair, self._memory, self._carry
+        """Receive bytes while the pump is paused, the sink is blocked, memory is full, or a stop
+        frame is collected, in which cases none or only some are received; or while something waits
+        for a frame border. `now`: the plane's time."""
+        pair, memory = self.pair, self._memory
         if self._pauses or self.sink.pending or memory.used > memory.bound:
             self._not_now(now)
             return
@@ -234,14 +204,11 @@ class Pump(Mover):
         if self._collection is not None:
             self._collect(self._collection, now)
             return
-        start = len(carry)
+        start = len(self._carry)
+        memory.view[:start] = self._carry
         most = self._read_size if memory.used <= memory.ample else SPARING_READ
         try:
-            if start:
-                memory.buffer[:start] = carry
-                count = self.source.receive_into(memory.view[start:], most)
-            else:
-                count = self.source.receive_into(memory.buffer, most)
+            count = self.source.receive_into(memory.view[start:], most)
         except BlockingIOError:
             return
         except OSError as error:
@@ -251,32 +218,7 @@ class Pump(Mover):
             pair.closed_by(self.source)
             return
         self._moved.bytes += count
-        end = start + count
-        if self._at_border is not None:
-            self._move_across(end, now)
-            return
-        self.judge(0, end, count, now)
-
-    if not COMPILED:
-        readable = receive
-
-    def judge(self, at: int, end: int, count: int, now: float) -> None:
-        """Scan `buffer[at:end]`, and send all bytes that may be forwarded. Among them are the bytes
-        before `at`, which the scanner has cleared already.
-
-        `count`: how many bytes before `end` were received just now. The code is flat, because it
-        runs once for each wake-up.
-        """
-        memory = self._memory
-        if end - at < SMALLEST_READ:
-            try:
-                cleared = self.scanner.scan(memory.buffer, at, end)
-            except Exception:
-                self._emit(memory.view[:at])  # up to a border, behind which a farewell may follow
-                raise
-        else:
-            cleared = self._scan_pieces(at, end, 0)
-        self.judged(cleared, end, count, now)
+        self._move_across(start + count, now)
 
     def judged(self, cleared: int, end: int, count: int, now: float) -> None:
         """Send `buffer[:cleared]`, which the scanner has cleared, and go on with the rest of the
@@ -293,7 +235,7 @@ class Pump(Mover):
             if sent < cleared:
                 self.keep_unsent(sent, cleared)
             elif count == self._read_size < memory.size:
-                self._read_more()
+                self.read_more()
         if self.note is not None and not self.note(now):
             self.note = None
         if cleared < end:
@@ -314,7 +256,7 @@ class Pump(Mover):
         self.sink.keep(self._memory.view[sent:cleared])
         self._blocked_by_sink()
 
-    def _scan_pieces(self, at: int, end: int, begin: int) -> int:
+    def scan_pieces(self, at: int, end: int, begin: int) -> int:
         """Scan `buffer[at:end]`, for `LONGEST_SCAN` turns at most; the rest is scanned after other
         pumps had their turn. Return the end of the cleared bytes, of which those from `begin` on
         are sent here if a later one is refused."""
@@ -351,7 +293,7 @@ class Pump(Mover):
         self._read_size = max(LEAST_SLOW_READ, self._read_size // 2)
         self._patience = PATIENCE
 
-    def _read_more(self) -> None:
+    def read_more(self) -> None:
         """Double the reads, some full reads after a slow one: the last was full, and all sent."""
         if self._patience:
             self._patience -= 1
@@ -418,7 +360,7 @@ class Pump(Mover):
             if end - at < SMALLEST_READ:
                 cleared = self.scanner.scan(memory.buffer, at, end)
             else:
-                cleared = self._scan_pieces(at, end, at)
+                cleared = self.scan_pieces(at, end, at)
             self._emit(memory.view[at:cleared])
             if self.note is not None and not self.note(now):
                 self.note = None

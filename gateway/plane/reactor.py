@@ -22,29 +22,22 @@ from __future__ import annotations
 import math
 import select
 import time
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING
 
 import trio
 
-from gateway.compiled import COMPILED
 from gateway.errors import PeerError
 from gateway.plane.lane import Lane, RecordLane
 from gateway.plane.linger import Lingering
 from gateway.plane.pair import Hooks, Pair, PairOwner
 from gateway.plane.pump import UNCOUNTED, ByteCount, Pump
+from gateway.plane.rounds import Rounds
 from gateway.plane.state import PlaneSettings
-from gateway.plane.stream import IN, OUT, Stream, has_records
+from gateway.plane.stream import OUT, Stream, has_records
 from gateway.wire.account import Account
 from gateway.wire.contract import AfterJob, Denial, EndReason, Peer, Session
-from gateway.wire.stopwatch import Sampler
-
-EVENTS_AT_ONCE = 256
-"""Events taken from the kernel by one call: enough to make it cheap, few enough to be fresh."""
-
 
 RELIEF = 2.0
 """Seconds for which memory may stay full. No peer is read meanwhile, because some peers do not take
@@ -61,93 +54,6 @@ LINGER_MS = 1
 much CPU as two events. A wait in vain delays the other tasks by as long, half a turn. The compiled
 loop waits until the turn ends, or a deadline: one timer for all events, because timeouts of a
 millisecond are set and cancelled at a higher price than that of moving a small frame."""
-
-
-class _Rounds(ABC):
-    """Takes events from the kernel and handles them; `compiled.plane.Rounds` is its twin."""
-
-    _epoll: select.epoll
-    _lanes: dict[int, Lane]
-    clock: Callable[[], float]
-    decisions: int
-    due: float
-    gave_work: bool
-    sampler: Sampler
-    turn_seconds: float  # of all turns, without waiting
-    until: float
-
-    def __init__(self) -> None:
-        self.turn_seconds = 0.0
-        self._events: list[tuple[int, int]] = []
-        self._next = 0
-
-    def serve(self, _: int, linger: int) -> float:
-        """Handle events until the time `until` or until no event is left. Return the time when the
-        last event was handled.
-
-        `linger`: milliseconds to wait for another event; there is no wait if other parts of the
-        gateway have work.
-        """
-        clock, until = self.clock, self.until
-        after = clock()
-        while self._next < len(self._events) or self._poll(
-            0 if self.decisions or self.gave_work else linger
-        ):
-            now = clock()
-            after = self._handle(now)
-            self.turn_seconds += after - now
-            if after > until:
-                break
-        return after
-
-    def _poll(self, milliseconds: int) -> bool:
-        """Take events from the kernel, for `_handle`. Return whether there are any."""
-        self._next = 0
-        self._events = self._epoll.poll(milliseconds / 1000, EVENTS_AT_ONCE)
-        return bool(self._events)
-
-    def _handle(self, now: float) -> float:
-        """Handle the events that `_poll` took, until the turn is over. Return the time.
-
-        Flat, because it runs once for each wake-up.
-        """
-        clock, lanes, sampler, until, after = self.clock, self._lanes, self.sampler, self.until, now
-        first = self._next
-        for index, (fd, event) in enumerate(self._events[first:] if first else self._events):
-            lane = lanes.get(fd)
-            if lane is None:
-                continue
-            try:
-                if event == IN:
-                    if sampler.skips:
-                        sampler.skips -= 1
-                        lane.reader.readable(now)
-                    else:
-                        lane.reader.timed(now, sampler.sample(now))
-                else:
-                    self._handle_other(lane, event, now)
-            except Exception as error:
-                self._failed(lane, error)
-            after = clock()
-            if after > until:
-                self._next = first + index + 1
-                return after
-        self._next = len(self._events)
-        return after
-
-    @abstractmethod
-    def _handle_other(self, lane: Lane, event: int, now: float) -> None:
-        """Handle an event other than `IN` alone."""
-
-    @abstractmethod
-    def _failed(self, lane: Lane, error: Exception) -> None:
-        """End the pair whose event raised an error."""
-
-
-if COMPILED and not TYPE_CHECKING:
-    from gateway.compiled.plane import Rounds
-else:
-    Rounds = _Rounds
 
 
 class Reactor(Rounds, PairOwner):
@@ -339,7 +245,7 @@ class Reactor(Rounds, PairOwner):
         linger = LINGER_MS if began - self._ended < LINGER_MS / 1000 else 0
         self._ended = self.serve(self._epoll.fileno(), linger)
 
-    def _handle_other(self, lane: Lane, event: int, now: float) -> None:
+    def handle_other(self, lane: Lane, event: int, now: float) -> None:
         """Handle an event other than `IN` alone: the lane is writable or was hung up."""
         event = lane.meaning(event)
         if event & OUT or lane.pending:
@@ -365,7 +271,7 @@ class Reactor(Rounds, PairOwner):
                 try:
                     self._read(lane, now)
                 except Exception as error:
-                    self._failed(lane, error)
+                    self.failed(lane, error)
 
     def _read(self, lane: Lane, now: float) -> None:
         """Have a lane read, as `turn` does without a call."""
@@ -376,7 +282,7 @@ class Reactor(Rounds, PairOwner):
         else:
             lane.reader.timed(now, sampler.sample(now))
 
-    def _failed(self, lane: Lane, error: Exception) -> None:
+    def failed(self, lane: Lane, error: Exception) -> None:
         pump = lane.reader
         if not isinstance(pump, Pump):
             self.forget(lane)

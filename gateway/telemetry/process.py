@@ -22,7 +22,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
-from gateway.compiled import IMPLEMENTATION
+from gateway._pure import IMPLEMENTATION
 from gateway.telemetry import exposition, families
 from gateway.telemetry.families import Family, Kind
 from gateway.telemetry.latency import BOUNDS

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway import PURE_BY
-from gateway.compiled import COMPILED
+from gateway._pure import COMPILED
 
 ROOT = Path(__file__).resolve().parents[2]
 

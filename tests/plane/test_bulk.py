@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gateway.compiled import COMPILED
+from gateway._pure import COMPILED
 from gateway.plane.state import PlaneSettings
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Direction, EndReason

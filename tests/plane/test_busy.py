@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gateway.compiled import COMPILED
+from gateway._pure import COMPILED
 from gateway.plane.state import PlaneSettings
 from gateway.wire.contract import Drop
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.plane.memory import SPARING_READ
+from gateway.plane.moving import SPARING_READ
 from gateway.plane.pump import BREATH
 from gateway.plane.reactor import RELIEF
 from gateway.plane.share import UNCLAIMED

@@ -184,7 +184,7 @@ def test_an_event_of_a_former_owner_does_no_harm(
     if event == select.EPOLLIN:
         pair.pair.client.reader.readable(plane.clock())
     else:
-        plane.reactor._handle_other(pair.pair.client, event, plane.clock())
+        plane.reactor.handle_other(pair.pair.client, event, plane.clock())
     transmission.most = None
     pair.pair.pumps[0].unpause(plane.clock())
     pair.client.say(passing(b"y"))

@@ -10,7 +10,8 @@ from contextlib import suppress
 import pytest
 
 from gateway.plane.lane import Lane, RecordLane
-from gateway.plane.memory import SMALLEST_READ, Memory
+from gateway.plane.memory import Memory
+from gateway.plane.moving import SMALLEST_READ
 from gateway.plane.stream import IN, OUT, has_records, is_open
 from gateway.wire.contract import Direction, Peer
 from tests.support.tls import tls_sockets

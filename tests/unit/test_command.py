@@ -22,7 +22,7 @@ import trio
 
 from gateway import __version__
 from gateway.__main__ import main
-from gateway.compiled import IMPLEMENTATION
+from gateway._pure import IMPLEMENTATION
 from gateway.system.signals import AT_ONCE
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import encode

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from gateway import PURE_BY, __version__
-from gateway._pure import BUILT
-from gateway.compiled import COMPILED, WHY_PURE
+from gateway._pure import BUILT, COMPILED, WHY_PURE
 
 pytestmark = pytest.mark.tier("test")
 
@@ -42,7 +41,7 @@ def test_the_loops_are_compiled_where_a_compiler_is() -> None:
     assert COMPILED, WHY_PURE
 
 
-SHOWN = "import gateway.compiled as it; print(it.IMPLEMENTATION, {})"
+SHOWN = "import gateway._pure as it; print(it.IMPLEMENTATION, {})"
 
 
 @pytest.mark.parametrize("value", ["1", "yes"])
