@@ -7,7 +7,7 @@ export PATH := $(CURDIR)/build/tools:$(PATH)
 # One run of pytest: two processes, and what has the same broker in one of them.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 # What test-all runs once more without compiled modules, beside the conformance battery (tests/conformance/test_pure.py):
-# what drives the loops that exist twice, and real clients.
+# what drives system calls, and real clients.
 PURE := tests/plane tests/playbooks_tubemq tests/real/test_order.py tests/real/test_large_messages.py tests/scenes
 COMPILED := $(wildcard gateway/plane/*.pxd gateway/wire/*.pxd gateway/wire/*/*.pxd)
 COMPILED += $(COMPILED:.pxd=.py)

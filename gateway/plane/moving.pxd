@@ -42,13 +42,14 @@ cdef class Mover:
     cdef public double heard
     cdef public object note
     cdef public object pair
-    cdef public BaseScanner scanner
+    cdef BaseScanner reader
+    cdef public object scanner
     cdef public Descriptor sink
     cdef public Descriptor source
 
     @cython.locals(
         room=Room, start=Py_ssize_t, count=Py_ssize_t, end=Py_ssize_t, at=Py_ssize_t,
-        sent=Py_ssize_t,
+        sent=Py_ssize_t, reader=BaseScanner,
     )
     cpdef move(self, double now)
     @cython.locals(room=Room, source=Descriptor, most=Py_ssize_t, count=Py_ssize_t)
@@ -57,7 +58,7 @@ cdef class Mover:
     cdef Py_ssize_t _transmit(self, Py_ssize_t end) except -2
     cdef Py_ssize_t _untaken(self, int failure) except -2
     @cython.locals(
-        room=Room, scanner=BaseScanner, source=int, most=Py_ssize_t, gathered=Py_ssize_t,
+        room=Room, reader=BaseScanner, source=int, most=Py_ssize_t, gathered=Py_ssize_t,
         count=Py_ssize_t, wanted=Py_ssize_t,
     )
     cdef object _pour(self, double now, bint has_come)

@@ -24,6 +24,7 @@ from gateway.wire.scanner import BaseScanner
 
 if TYPE_CHECKING:
     from gateway.plane.collection import Collection
+    from gateway.wire.contract import Scanner
 
 SMALLEST_READ = 16 * 1024
 """Smallest read of a blocked pump, in bytes: below it, system calls would cost more than memory."""
@@ -115,7 +116,8 @@ class Descriptor:
 class Mover:
     """The base of `pump.Pump`. `heard`: when the source's peer last sent bytes. `note`: is called
     after each chunk while it returns True. `bulk`: large frames come, and go through the pipe.
-    `at_once`: larger chunks are scanned in pieces."""
+    `at_once`: larger chunks are scanned in pieces. `reader`: the scanner, if compiled code can call
+    it without the interpreter."""
 
     __slots__ = (
         "_at_border",
@@ -130,6 +132,7 @@ class Mover:
         "heard",
         "note",
         "pair",
+        "reader",
         "scanner",
         "sink",
         "source",
@@ -147,12 +150,14 @@ class Mover:
     heard: float
     note: Callable[[float], bool] | None
     pair: Any
-    scanner: BaseScanner
+    reader: BaseScanner | None
+    scanner: Scanner
     sink: Any
     source: Any
 
-    def __init__(self, scanner: BaseScanner) -> None:
+    def __init__(self, scanner: Scanner) -> None:
         self.scanner = scanner
+        self.reader = scanner if isinstance(scanner, BaseScanner) else None
         self.bulk = False
         self.at_once = _AT_ONCE
 
@@ -204,16 +209,20 @@ class Mover:
             return
         self._moved.bytes += count
         end = start + count
-        if end < self.at_once:
+        reader = self.reader
+        if end >= self.at_once:
+            at = self.scan_pieces(0, end, 0)
+        elif reader is None:
             at = self.scanner.scan(room.buffer, 0, end)
         else:
-            at = self.scan_pieces(0, end, 0)
+            at = reader.scan(room.buffer, 0, end)
         if at < end:
             self.bulk = False
             self.judged(at, end, count, now)
             return
         self.bulk = (
-            self.scanner.skips >= _BULK
+            reader is not None
+            and reader.skips >= _BULK
             and self.source.plain
             and self.sink.plain
             and room.has_pipe()
@@ -259,7 +268,7 @@ class Mover:
         if count == 0:
             self._ended(0)
             return _NOTHING
-        return count
+        return int(count)
 
     def _transmit(self, end: int) -> int:
         """Send `buffer[:end]`. Return how many bytes the sink has taken; `_NOTHING` if its peer is
@@ -298,9 +307,9 @@ class Mover:
         none of them then, one is urgent (TCP), and the next bytes are received.
         """
         room = self._memory
-        scanner = self.scanner
+        reader = self.reader
         source = self.source.fd
-        if not room.has_pipe():
+        if reader is None or not room.has_pipe():
             self.bulk = False
             self.move(now)
             return
@@ -309,27 +318,27 @@ class Mover:
         count = 1
         violation = None
         while gathered < most:
-            if scanner.skips == 0:
+            if reader.skips == 0:
                 count = calls.peek(source, room.buffer, _HEAD)
                 if count <= 0:
                     break
                 try:
-                    scanner.look(room.buffer, count)
+                    reader.look(room.buffer, count)
                 except Exception as error:
                     violation = error  # what the pipe holds goes first: all pairs share the pipe
                     break
-                if scanner.skips < _BULK:
+                if reader.skips < _BULK:
                     self.bulk = False
                     break
             wanted = most - gathered
-            if wanted > scanner.skips:
-                wanted = scanner.skips
+            if wanted > reader.skips:
+                wanted = reader.skips
             count = calls.splice(source, room.inlet, wanted)
             if count <= 0:
                 break
             gathered += count
-            scanner.owed -= count
-            scanner.skips -= count
+            reader.owed -= count
+            reader.skips -= count
             if count < wanted:
                 break  # no more has come
         if count < 0 and has_come and gathered == 0:

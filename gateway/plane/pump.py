@@ -405,7 +405,7 @@ class Pump(Mover):
     def _hold_following(self, account: Account, at: int, end: int, now: float) -> int:
         """Hold the frames of the same producer that often follow a held frame. Return their end."""
         memory = self._memory
-        behind = self.pair.following(account, memory.buffer, at, end)
+        behind: int = self.pair.following(account, memory.buffer, at, end)
         if behind > at:
             self.pair.hold(account, bytes(memory.view[at:behind]), now)
         return behind
@@ -540,7 +540,8 @@ class Pump(Mover):
     @property
     def _other(self) -> Pump:
         """Return the pump of the other direction, which reads this pump's sink."""
-        return self.pair.pumps[1 - self.direction]
+        other: Pump = self.pair.pumps[1 - self.direction]
+        return other
 
     def at_border(self, action: Callable[[], None]) -> None:
         """Call `action` at the next frame border; at once if no part of a frame is still to

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from gateway.errors import PeerError
-from gateway.plane.lane import Descriptor, Lane
+from gateway.plane.lane import Lane
+from gateway.plane.moving import Descriptor
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
