@@ -21,7 +21,9 @@ VERSION = "4.3.1"
 OLDER = ("3.9", "2.8")
 """Releases of which there are brokers too."""
 
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
+"""Seconds for which a start or an end is waited for: a busy machine takes a minute."""
+
 READY = "Kafka Server started"
 
 SMALL = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -29,7 +29,7 @@ EVERYWHERE = "0.0.0.0"
 first that finds port 9081 free also takes that, which no setting changes; others log that they do
 without."""
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 STOP_S = 60.0
 """A broker takes 5 to 7 s to leave, and longer on a busy machine. Killed before, it would lose what
 it has not written."""
