@@ -23,7 +23,6 @@ from gateway.plane import calls
 from gateway.wire.scanner import BaseScanner
 
 if TYPE_CHECKING:
-    from gateway.plane.collection import Collection
     from gateway.wire.contract import Scanner
 
 SMALLEST_READ = 16 * 1024
@@ -140,7 +139,7 @@ class Mover:
 
     _at_border: deque[Any] | None
     _carry: bytes
-    _collection: Collection | None
+    _collection: Any
     _memory: Any
     _moved: Any
     _pauses: int

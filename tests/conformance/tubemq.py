@@ -13,10 +13,9 @@ from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.envelopes import parsed, read_reply, read_request, succeeded, varint
 from gateway.wire.tubemq.frames import BLOCK, FIRST, HEAD, MOST_BLOCKS, SIZE, TOKEN, whole
 from gateway.wire.tubemq.in_flight import Asked, InFlight
-from gateway.wire.tubemq.scanning import LARGEST
 from gateway.wire.tubemq.to_broker import ToBrokerScanner, use_of
 from gateway.wire.tubemq.to_client import LONGEST_RECEIPT, ToClientScanner, lead_of
-from tests.playbooks_tubemq.script import TubeServices, ask, tell
+from tests.playbooks_tubemq.script import TubeServices, ask, request_of, tell
 from tests.unit.wire.tubemq.frames import in_blocks, vectors
 
 from .battery import Frame, Lie, Sample, Spec, Subject
@@ -208,7 +207,11 @@ SAMPLES = (
 REQUESTS = (
     _said(is_request=True),
     Sample("messages of all lengths", tuple(map(_sent, (0, 1, 100, 127, 128, 300, 8000)))),
-    Sample("messages in several blocks", tuple(map(_sent, (8192, 16_200, 20_000)))),
+    Sample("messages in several blocks", tuple(map(_sent, (8192, 16_200, 70_000)))),
+    Sample(
+        "borders of blocks within and before what is behind a message",
+        tuple(_sent(2 * BLOCK - at, msgType="t" * 20) for at in range(60, 190, 5)),
+    ),
     Sample("partitions in turn", (_sent(9), _sent(9, partition=1 << 20, serial=-9)) * 3),
     Sample(
         "texts behind the message",
@@ -225,8 +228,8 @@ REQUESTS = (
             _alone(_send(20, topicName="other")),
             _sent(20),
             _alone(_send(20, clientId="q")),
-            _alone(_send(20, msgType="é")),
-            _alone(_send(20, authInfo={"visitAuthorizedToken": 1})),
+            _sent(20, msgType="é"),
+            _sent(20_000, authInfo={"visitAuthorizedToken": 1}),
         ),
     ),
 )
@@ -316,6 +319,31 @@ def _other_block(data: bytes) -> bytes:
     return data[:at] + SIZE.pack(SIZE.unpack_from(data, at)[0] - 1) + data[at + SIZE.size :]
 
 
+_WIDE = 20_000
+
+
+def _wide(behind: bytes) -> bytes:
+    """Return a message to send in several blocks, with this behind all else."""
+    message = m.METHODS[m.SEND_MESSAGE].request(
+        clientId="p", topicName="demo", partitionId=1, data=bytes(_WIDE), flag=0, checkSum=-1,
+        sentAddr=1,
+    )  # fmt: skip
+    return request_of(m.SEND_MESSAGE, message.SerializeToString() + behind, 7)
+
+
+ENDS = (
+    Lie("another topic behind the message", _wide(b"\x12\x05other")),
+    Lie("another client by a tag of 33 bits", _wide(b"\x8a\x80\x80\x80\x10\x01q")),
+    Lie("another partition", _wide(b"\x18\x02")),
+    Lie("a group behind the message", _wide(b"\x5b\x5c")),
+    Lie("half a number", _wide(b"\x58\x80")),
+    Lie("a text that is too long", _wide(b"\x5a\x03ab")),
+    Lie("a filter that is no text", _wide(b"\x42\x02\xff\xfe")),
+    Lie("blocks that are not full", _other_block(_wide(b""))),
+)
+"""Messages of several blocks that begin as usual, and then name something else."""
+
+
 WRONG = (
     Lie("a block that is not full", _other_block(_bring(bytes(BLOCK), b"x"))),
     Lie("another text", _odd(_SMALL + b"\x1a\x02no")),
@@ -379,9 +407,10 @@ SPECS = (
         "tubemq",
         _requests,
         SAMPLES + REQUESTS,
-        LIES,
+        LIES + ENDS,
         limits=False,
-        carry_bound=LARGEST - 1,
+        carry_bound=FIRST + BLOCK,
+        reads=True,
         split=_split,
     ),
     *_reply_specs(),

@@ -6,7 +6,6 @@ from gateway.wire.scanner cimport BaseScanner
 
 cdef Py_ssize_t _FIRST, _HEAD, _SIZE, _LONGEST_LENGTH
 cdef int _WIRE, _FIRST_TAG, _LAST_OF_CONNECTION
-cdef int64_t _BLOCK, _TOKEN, _MOST_BLOCKS
 
 
 cdef class BlockScanner(BaseScanner):
@@ -23,9 +22,6 @@ cdef class BlockScanner(BaseScanner):
     cdef bint _waits(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     cpdef offer_again(self)
 
-
-@cython.locals(blocks=int64_t, at=Py_ssize_t, size=int64_t)
-cdef Py_ssize_t frame_end(const uint8_t *data, Py_ssize_t pos, Py_ssize_t end) noexcept
 
 @cython.locals(size=Py_ssize_t)
 cdef (Py_ssize_t, Py_ssize_t) heads(

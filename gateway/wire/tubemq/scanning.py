@@ -13,17 +13,7 @@ from __future__ import annotations
 from gateway.wire import octets
 from gateway.wire.contract import EndReason, ViolationError
 from gateway.wire.scanner import BaseScanner
-from gateway.wire.tubemq.frames import BLOCK, FIRST, HEAD, SIZE, TOKEN, head
-
-MOST_BLOCKS = 3
-"""Blocks of a frame that passes whole. Until its end has come, it is kept without a claim on
-memory, so it must not be large; larger ones stop."""
-
-STRIDE = SIZE.size + BLOCK
-"""Bytes from the length of a full block to the next one."""
-
-LARGEST = HEAD.size + MOST_BLOCKS * STRIDE
-"""Bytes of such a frame."""
+from gateway.wire.tubemq.frames import FIRST, HEAD, SIZE, head
 
 LONGEST_LENGTH = 5
 """Bytes of the length of a field at most: decoders ignore what others have more."""
@@ -31,9 +21,6 @@ LONGEST_LENGTH = 5
 _FIRST = FIRST
 _HEAD = HEAD.size
 _SIZE = SIZE.size
-_BLOCK = BLOCK
-_TOKEN = TOKEN
-_MOST_BLOCKS = MOST_BLOCKS
 _LONGEST_LENGTH = LONGEST_LENGTH
 _WIRE = 7  # the bits of a tag that are the wire type, which is 0 for numbers
 _FIRST_TAG = 1 << 3
@@ -69,7 +56,7 @@ class BlockScanner(BaseScanner):
             self.stop = 0
         if not self._blocks:
             start = self._run(chunk, start, end)
-            if end - start < _FIRST or self._waits(chunk, start, end):
+            if self.owed or end - start < _FIRST or self._waits(chunk, start, end):
                 return start
         self._stop(chunk, start, end)
         return start
@@ -99,38 +86,20 @@ class BlockScanner(BaseScanner):
             self.missing = left
 
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
-        """Pass the frames at `pos` that the scanner judges itself; return the offset behind them,
-        or `pos` if the next frame is none of them."""
+        """Pass the frames at `pos` that the scanner judges itself, and the rest of one that has
+        begun, of which `owed` bytes have not come then. Return the offset up to which they go."""
         raise NotImplementedError
 
     def _waits(self, chunk: bytearray, pos: int, end: int) -> bool:
-        """Return whether the frame at `pos` may pass once its end has come, as far as its first
-        bytes tell; at least `FIRST` of them have come. Such a frame has at most `LARGEST` bytes."""
+        """Return whether the frame at `pos` may pass once more of it has come, as far as its first
+        bytes tell; at least `FIRST` of them have come. What waits has no claim on memory, so it is
+        one block at most."""
         raise NotImplementedError
 
     def offer_again(self) -> None:
         """Make the next scan halt at the same blocks again, because the session has not decided
         them."""
         self.stop = 0
-
-
-def frame_end(data: bytearray, pos: int, end: int) -> int:
-    """Return the offset behind the frame at `pos`, which may be beyond `end`; -1 if so little has
-    come that it is not known; 0 if the frame may not pass whole: its token is wrong, it has too
-    many blocks, or one of them is not full, but for the last. At least `FIRST` bytes have come."""
-    blocks = octets.u32(data, pos + 8)
-    if octets.u32(data, pos) != _TOKEN or blocks == 0 or blocks > _MOST_BLOCKS:
-        return 0
-    at = pos + _HEAD
-    while at + _SIZE <= end:
-        size = octets.u32(data, at)
-        blocks -= 1
-        if size == 0 or size > _BLOCK or (blocks > 0 and size != _BLOCK):
-            return 0
-        at += _SIZE + size
-        if blocks == 0:
-            return at
-    return -1
 
 
 def heads(data: bytearray, at: int, end: int, last: int) -> tuple[int, int]:

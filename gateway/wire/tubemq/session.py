@@ -142,7 +142,8 @@ class TubeSession:
         self._held = 0  # requests that wait for a right to be looked up
         largest = (settings.bounds.collected, settings.bounds.all_collected)
         self._in_flight: InFlight = {}
-        self._requests = ToBrokerScanner(largest[0], self._in_flight)
+        bound, in_flight = largest[0], self._in_flight
+        self._requests = ToBrokerScanner(bound, in_flight, verifies=client.signs)
         self._replies = ToClientScanner(largest[1], self._in_flight, settings.services)
         self._assemblies = tuple(Assembly(bound, client.quota) for bound in largest)
         self._judge = Judge(settings.services, client.quota)

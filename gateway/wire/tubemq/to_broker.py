@@ -6,7 +6,10 @@ an account for them, and all other requests stop.
 The session authorizes the first request of each *use*: what a client sends to a topic, or asks of a
 partition. It gives the scanner the bytes that name the use, and the account. The scanner reads the
 later requests field by field, in the order in which all clients write them, and looks their uses
-up. A request with any other field stops, and so does one with another credential than the first.
+up. The names stand before the message that is sent, in the first block. So a message of several
+blocks is counted and begins to pass when the first block has come. What follows the message is held
+back until it is whole: if it named another client or topic, the server would believe that, so it is
+a violation.
 
 Sources: RPC.proto and BrokerService.proto of Apache InLong TubeMQ.
 """
@@ -15,14 +18,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from gateway.errors import PeerError
 from gateway.wire import octets
 from gateway.wire.tubemq import methods, scanning
 from gateway.wire.tubemq._proto import tubemq_broker_pb2 as broker
 from gateway.wire.tubemq._proto import tubemq_rpc_pb2 as rpc
 from gateway.wire.tubemq.envelopes import Request
-from gateway.wire.tubemq.frames import BLOCK, FIRST, SIZE
+from gateway.wire.tubemq.frames import BLOCK, FIRST, MOST_BLOCKS, SIZE, TOKEN
 from gateway.wire.tubemq.in_flight import MOST, Asked, InFlight
-from gateway.wire.tubemq.scanning import LONGEST_LENGTH, STRIDE, BlockScanner
+from gateway.wire.tubemq.scanning import LONGEST_LENGTH, BlockScanner
 
 MOST_USES = 64
 """Uses of one connection that pass: two for each partition of which it receives, one for each topic
@@ -31,11 +35,16 @@ to which it sends."""
 LONGEST_USE = 1024
 """Bytes that name a use at most. Clients and topics with usual names have 100."""
 
+LONGEST_TAIL = 4096
+"""Bytes behind a message in the same request at most: numbers, a filter, a time, a credential."""
+
+_TOKEN = TOKEN
 _FIRST = FIRST
 _BLOCK = BLOCK
-_STRIDE = STRIDE
+_MOST_BLOCKS = MOST_BLOCKS
 _SIZE = SIZE.size
 _LONGEST_LENGTH = LONGEST_LENGTH
+_LONGEST_TAIL = LONGEST_TAIL
 _MOST = MOST
 _SEND = methods.SEND_MESSAGE
 
@@ -51,20 +60,31 @@ _CLIENT = 1 << 3 | 2
 _TOPIC = 2 << 3 | 2
 _PARTITION = 3 << 3
 _DATA = 4 << 3 | 2
-_FLAG = 5 << 3  # then the checksum
-_ADDRESS = 7 << 3
-_TIME = 9 << 3 | 2  # behind that of the type
-"""The tags of `SendMessageRequestP2B`, but for that of a credential."""
+"""The tags of `SendMessageRequestP2B` up to the message."""
+
+_NUMBER_OF_DATA = 4
+_NUMBER_OF_TYPE = 8
+_NUMBER_OF_TIME = 9
+_NUMBER_OF_PROOF = 10
+"""The numbers of its fields: those behind the message are larger than that of the message."""
+
+_VARINT = 0
+_LONG = 1
+_BYTES = 2
+_SHORT = 5
+"""Wire types."""
+
+_LARGEST_TAG = 0xFFFFFFFF
+
+_WRONG = "a message to send with other fields behind it than a server expects"
 
 
 class Use(NamedTuple):
     """What names a use, as encoded. `call`: the method and the timeout. `names`: the client and the
-    topic to which it sends; or the whole message that asks for messages. `proof`: the credential of
-    a request to send, if it has one."""
+    topic to which it sends; or the whole message that asks for messages."""
 
     call: bytes
     names: bytes
-    proof: bytes
 
 
 def use_of(request: Request, message: Any) -> Use | None:
@@ -73,123 +93,143 @@ def use_of(request: Request, message: Any) -> Use | None:
     body = rpc.RequestBody(method=request.body.method)
     if request.body.HasField("timeout"):
         body.timeout = request.body.timeout
-    names, proof = request.body.request, b""
+    names = request.body.request
     if request.body.method == methods.SEND_MESSAGE:
         of_topic = {"clientId": message.clientId, "topicName": message.topicName}
         names = broker.SendMessageRequestP2B(**of_topic).SerializePartialToString()
-        if message.HasField("authInfo"):
-            authentication = broker.SendMessageRequestP2B(authInfo=message.authInfo)
-            proof = authentication.SerializePartialToString()
-    if len(names) + len(proof) > LONGEST_USE:
-        return None
-    return Use(body.SerializeToString(), names, proof)
+    return Use(body.SerializeToString(), names) if len(names) <= LONGEST_USE else None
 
 
 class ToBrokerScanner(BlockScanner):
-    """Scans requests, see the module. `in_flight`: takes the requests that pass."""
+    """Scans requests, see the module. `in_flight`: takes the requests that pass. `verifies`: the
+    gateway verifies credentials, so a request that may have one stops."""
 
-    __slots__ = ("_account", "_asked", "_call", "_in_flight", "_names", "_proof", "_sends", "_uses")
+    __slots__ = (
+        "_account",
+        "_asked",
+        "_block",
+        "_call",
+        "_in_flight",
+        "_left",
+        "_names",
+        "_sends",
+        "_tail",
+        "_uses",
+        "_verifies",
+    )
 
     _account: Any
     _asked: Asked | None
+    _block: int  # bytes of the block that have not come
     _call: bytes
     _in_flight: Any  # `InFlight`
+    _left: int  # bytes of the message that have not come
     _names: bytes
-    _proof: bytes
     _sends: bool
+    _tail: int  # bytes behind the message
     _uses: dict[tuple[bytes, bytes], tuple[Use, Asked]]
+    _verifies: bool
 
-    def __init__(self, largest: int, in_flight: InFlight) -> None:
+    def __init__(self, largest: int, in_flight: InFlight, *, verifies: bool = False) -> None:
         super().__init__(largest)
         self._in_flight = in_flight
-        self._uses = {}
+        self._verifies = verifies
+        self._block = self._left = self._tail = 0
         self.forget()
 
     def learn(self, use: Use, asked: Asked) -> None:
         """Have requests of a use pass from now on. `asked`: the account, and what the requests wait
         for, without a time."""
-        self._uses.pop(use[:2], None)
+        self._uses.pop(use, None)
         while len(self._uses) >= MOST_USES:
             del self._uses[next(iter(self._uses))]
-        self._uses[use[:2]] = use, asked
+        self._uses[use] = use, asked
         self._turn_to(use, asked)
 
     def forget(self) -> None:
         """Have the next requests authorized."""
         self._uses = {}
         self._asked = self._account = None
-        self._call = self._names = self._proof = b""
+        self._call = self._names = b""
         self._sends = False
 
     def _turn_to(self, use: Use, asked: Asked) -> None:
         """Have the next request compared with this use before another is looked up."""
-        self._call, self._names, self._proof = use
+        self._call, self._names = use
         self._asked = asked
         self._account = asked.account
         self._sends = asked.method == _SEND
 
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
         """See `BlockScanner`."""
-        if self._asked is None:
-            return pos
-        behind = self._pass(chunk, pos, end)
-        while behind > pos:
-            pos = behind
+        if self._tail > 0:
+            pos = self._go_on(chunk, pos, end)
+        while self._tail == 0 and self._asked is not None:
             behind = self._pass(chunk, pos, end)
+            if behind == pos:
+                break
+            pos = behind
+            if self._tail > 0:
+                pos = self._go_on(chunk, pos, end)
+        rest = self._left + self._tail
+        blocks = (rest - self._block + _BLOCK - 1) // _BLOCK if rest > self._block else 0
+        self.owed = rest + blocks * _SIZE
         return pos
 
     def _waits(self, chunk: bytearray, pos: int, end: int) -> bool:
         """See `BlockScanner`."""
-        if self._asked is None:
-            return False
-        behind = scanning.frame_end(chunk, pos, end)
-        return behind < 0 or behind > end
+        data = chunk
+        size = octets.u32(data, pos + 12)
+        blocks = octets.u32(data, pos + 8)
+        return (
+            self._asked is not None
+            and octets.u32(data, pos) == _TOKEN
+            and 0 < blocks <= _MOST_BLOCKS
+            and size <= _BLOCK
+            and end < pos + _FIRST + size
+        )
 
     def _pass(self, chunk: bytearray, pos: int, end: int) -> int:
-        """Pass the frame at `pos`, and return the offset behind it; `pos` if it does not pass."""
+        """Pass the frame at `pos`, or its part before a message of several blocks. Return the
+        offset behind it; `pos` if it does not pass."""
         data = chunk
-        first = pos + _FIRST
-        if end <= first:
+        call, envelope_end = _call_at(data, pos, end)
+        if call <= 0:
             return pos
-        behind = scanning.frame_end(data, pos, end)
-        if behind <= 0 or behind > end:
-            return pos
-        more = octets.u32(data, pos + 8) - 1
-        # All but the message that is sent, and what follows that, stands in the first block. So
-        # offsets are as in an envelope of one block, which `lengths` bytes within interrupt.
-        lengths = more * _SIZE
-        envelope_end = behind - lengths
-        edge = behind if more == 0 else first + _BLOCK
-        _, at = scanning.heads(data, first, edge, _LAST_OF_HEADER)
-        call = 0 if at <= 0 else scanning.rest(data, at, edge, envelope_end)
-        call_end = 0 if call <= 0 else scanning.numbers(data, call, edge, _METHOD, _TIMEOUT)
+        blocks = octets.u32(data, pos + 8)
+        edge = pos + _FIRST + octets.u32(data, pos + 12)  # of the first block
+        call_end = scanning.numbers(data, call, edge, _METHOD, _TIMEOUT)
         if call_end <= call or call_end >= edge or data[call_end] != _REQUEST:
             return pos
         names = scanning.rest(data, call_end + 1, edge, envelope_end)
         if names <= 0:
             return pos
-        size = 0
-        names_end = behind
+        sent = 0
+        tail = 0
+        names_end = edge
+        begin = edge
         if data[call + 1] == _SEND:
-            names_end, at, size = _sent(data, names, edge)
-            at += size + lengths
-            if names_end <= 0 or at < first + more * _STRIDE:
+            names_end, begin, sent = _sent(data, names, edge)
+            tail = envelope_end - begin - sent
+            if names_end <= 0 or tail <= 0 or tail > _LONGEST_TAIL:
                 return pos
-            at = _behind_texts(data, at, behind)
-            if at <= 0:
-                return pos
-        elif more > 0:
+        if blocks > 1 and (tail == 0 or self._verifies):
             return pos
-        else:
-            at = behind
+        if blocks == 1 and tail > 0 and not self._is_tail(data, edge - tail, edge):
+            return pos
         is_last = octets.same(data, call, call_end, self._call) and octets.same(
             data, names, names_end, self._names
         )
         if not is_last and not self._find(chunk, call, call_end, names, names_end):
             return pos
-        if not octets.same(data, at, behind, self._proof):
+        if not self._counts(octets.i32(data, pos + 4), sent):
             return pos
-        return behind if self._counts(octets.i32(data, pos + 4), size) else pos
+        if blocks == 1:
+            return edge
+        self._block = edge - begin
+        self._left = sent
+        self._tail = tail
+        return begin
 
     def _find(self, chunk: bytearray, call: int, call_end: int, names: int, names_end: int) -> bool:
         """Turn to the use that is named by these bytes; return whether it is known."""
@@ -213,6 +253,91 @@ class ToBrokerScanner(BlockScanner):
         in_flight[serial] = self._asked
         return True
 
+    def _go_on(self, chunk: bytearray, pos: int, end: int) -> int:
+        """Pass the rest of a message of several blocks, and what is behind it. Return the offset up
+        to which that has come; at least the length of a block, and all behind the message, come at
+        once. Raises `PeerError` if a block is not full, or other fields follow."""
+        data = chunk
+        while self._left > 0:
+            if self._block == 0:
+                if end - pos < _SIZE:
+                    return pos
+                self._block = self._next_block(octets.u32(data, pos))
+                pos += _SIZE
+            step = self._left if self._left < self._block else self._block
+            if step > end - pos:
+                step = end - pos
+            if step == 0:
+                return pos
+            self._left -= step
+            self._block -= step
+            pos += step
+        tail = self._tail
+        here = tail if tail < self._block else self._block
+        behind = pos + tail + (_SIZE if here < tail else 0)
+        if behind > end:
+            return pos
+        if here == tail:
+            if not self._is_tail(data, pos, behind):
+                raise PeerError(_WRONG)
+        else:
+            self._next_block(octets.u32(data, pos + here))
+            joined = bytearray(
+                octets.piece(data, pos, pos + here) + octets.piece(data, pos + here + _SIZE, behind)
+            )
+            if not self._is_tail(joined, 0, tail):
+                raise PeerError(_WRONG)
+        self._block = self._tail = 0
+        return behind
+
+    def _next_block(self, size: int) -> int:
+        """Return the length of the next block, which begins with `size`. Raises `PeerError` if it
+        is another."""
+        rest = self._left + self._tail - self._block
+        if size != (rest if rest < _BLOCK else _BLOCK):
+            raise PeerError("a message to send whose blocks are not full")
+        return size
+
+    def _is_tail(self, data: bytearray, at: int, end: int) -> bool:
+        """Return whether the bytes behind a message are fields that do not name anything: all
+        numbers of fields are larger than that of the message."""
+        while at < end:
+            tag, at = octets.varint(data, at, end)
+            if at <= 0 or tag > _LARGEST_TAG or tag >> 3 <= _NUMBER_OF_DATA:
+                return False
+            if tag >> 3 == _NUMBER_OF_PROOF and self._verifies:
+                return False
+            begin, at = _behind_value(data, at, end, tag & 7)
+            if at <= 0:
+                return False
+            is_text = tag >> 3 == _NUMBER_OF_TYPE or tag >> 3 == _NUMBER_OF_TIME
+            if is_text and not _is_text(data, begin, at):
+                return False
+        return True
+
+
+def _call_at(data: bytearray, pos: int, end: int) -> tuple[int, int]:
+    """Return where the method stands in the frame at `pos`, and the end of its envelope, as if the
+    first block went on. The first is 0 if the first block has not come whole, the frame is not in
+    full blocks, or anything but numbers stands before the method."""
+    first = pos + _FIRST
+    if end <= first or octets.u32(data, pos) != _TOKEN:
+        return 0, 0
+    blocks = octets.u32(data, pos + 8)
+    size = octets.u32(data, pos + 12)
+    if size > end - first or size > _BLOCK or blocks > _MOST_BLOCKS:
+        return 0, 0
+    _, at = scanning.heads(data, first, first + size, _LAST_OF_HEADER)
+    if at <= 0:
+        return 0, 0
+    length, call = octets.varint(data, at, first + size)
+    if call <= 0 or call > at + _LONGEST_LENGTH:
+        return 0, 0
+    whole = call + length - first
+    if blocks != (whole + _BLOCK - 1) // _BLOCK or size != (whole if whole < _BLOCK else _BLOCK):
+        return 0, 0
+    return call, call + length
+
 
 def _sent(data: bytearray, at: int, end: int) -> tuple[int, int, int]:
     """Return where the names end in the request at `at`, which sends a message; where the message
@@ -232,30 +357,35 @@ def _sent(data: bytearray, at: int, end: int) -> tuple[int, int, int]:
     return names_end, begin, size
 
 
-def _behind_texts(data: bytearray, at: int, end: int) -> int:
-    """Return the offset behind the three numbers and up to two texts that follow a message at `at`;
-    0 if a number is missing, or a text is not ASCII."""
-    tag = _FLAG
-    while tag <= _ADDRESS:
-        behind = scanning.numbers(data, at, end, tag, tag)
-        if behind <= at:
-            return 0
-        at = behind
-        tag += 1 << 3
-    while at < end and tag <= _TIME:
-        begin, behind = scanning.text(data, at, end, tag | 2)
-        if behind > 0:
-            if not _is_ascii(data, begin, behind):
-                return 0
-            at = behind
-        tag += 1 << 3
-    return at
+def _behind_value(data: bytearray, at: int, end: int, wire: int) -> tuple[int, int]:
+    """Return where the value at `at` of a field of this wire type begins, and where it ends. The
+    second is 0 if it ends beyond `end`, or has no such type."""
+    begin = at
+    if wire == _VARINT:
+        _, at = octets.varint(data, at, end)
+    elif wire == _BYTES:
+        size, begin = scanning.sized(data, at, end)
+        at = begin + size if begin > 0 else 0
+    elif wire == _LONG:
+        at += 8
+    elif wire == _SHORT:
+        at += 4
+    else:
+        return 0, 0
+    if at <= 0 or at > end:
+        return 0, 0
+    return begin, at
 
 
-def _is_ascii(data: bytearray, at: int, end: int) -> bool:
-    """Return whether a text is ASCII; others are decoded by the session."""
-    while at < end:
-        if data[at] > 127:
-            return False
-        at += 1
+def _is_text(data: bytearray, at: int, end: int) -> bool:
+    """Return whether a text is UTF-8; each peer would read another one differently."""
+    place = at
+    while place < end and data[place] < 128:
+        place += 1
+    if place == end:
+        return True
+    try:
+        octets.piece(data, at, end).decode()
+    except UnicodeDecodeError:
+        return False
     return True

@@ -131,7 +131,8 @@ class WatchedScanner(ToBrokerScanner):
     __slots__ = ("_session",)
 
     def __init__(self, session: Watched) -> None:
-        super().__init__(session._requests._largest, session._in_flight)
+        verifies = session._callers is not None
+        super().__init__(session._requests._largest, session._in_flight, verifies=verifies)
         self._session = session
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
