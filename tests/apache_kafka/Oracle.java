@@ -8,7 +8,8 @@ import org.apache.kafka.common.protocol.ApiMessage;
 import org.apache.kafka.common.protocol.ByteBufferAccessor;
 
 /** Reads lines "KEY VERSION request|response HEX", and answers each with what Kafka's own class of
- * that message reads: "LEFT JSON", the bytes that it has not read and its fields, or "! EXCEPTION". */
+ * that message reads: "LEFT JSON", the bytes that it has not read and its fields; with "removed" if
+ * the class does not have the version any more; or with "! EXCEPTION". */
 public class Oracle {
     public static void main(String[] arguments) throws Exception {
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));
@@ -22,6 +23,9 @@ public class Oracle {
         short version = Short.parseShort(asked[1]);
         ApiMessageType type = ApiMessageType.fromApiKey(Short.parseShort(asked[0]));
         ApiMessage message = asked[2].equals("request") ? type.newRequest() : type.newResponse();
+        if (version < message.lowestSupportedVersion()) {
+            return "removed";
+        }
         ByteBuffer body = ByteBuffer.wrap(HexFormat.of().parseHex(asked[3]));
         try {
             message.read(new ByteBufferAccessor(body), version);

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from gateway.wire.kafka.schema import Schema, apis
+from gateway.wire.kafka.schema import Api, Schema, apis
 from gateway.wire.kafka.walk import plan, splice, unsigned
+from tests.apache_kafka.broker import kafka_jars
 from tests.apache_kafka.encoding import body
 from tests.real.brokers.jars import Say, digest, filled_once, jars_of, java, run_tool, tool
 from tests.real.fixtures import or_skip
@@ -32,49 +33,73 @@ HOST, PORT = "gateway.example", 9092
 Reading = tuple[int, Any]
 
 
-def _jars(say: Say) -> Path:
-    """Return the folder with Kafka's classes. Raises as `pulsar_jars`."""
+def _jars(say: Say) -> tuple[Path, Path]:
+    """Return the folders with the classes of the latest Kafka and of Kafka 3.9, the last one with
+    the versions that Kafka 4.0 removed. Raises as `pulsar_jars`."""
     java()
-    return jars_of(HERE / "pom.xml", "kafka-clients", "", "20 MB", say)
+    latest = jars_of(HERE / "pom.xml", "kafka-clients", "", "20 MB", say)
+    return latest, kafka_jars(say, "3.9")
 
 
-class Oracle:
-    """Kafka's own classes, in a Java process."""
+class Classes:
+    """The classes of one Kafka release, in a Java process."""
 
-    def __init__(self, say: Say) -> None:
-        """Raises MissingToolError without Java (a JDK) or, the first time, Maven; FetchError."""
-        jars = _jars(say)
+    def __init__(self, jars: Path) -> None:
+        """Raises MissingToolError without a JDK; FetchError."""
         source = HERE / "Oracle.java"
 
         def compile_into(into: Path) -> None:
             run_tool("javac", [tool("javac"), "-d", str(into), "-cp", f"{jars}/*", str(source)])
 
-        classes = filled_once(f"kafka-oracle-{digest(source.read_bytes())}", compile_into)
+        recipe = source.read_bytes() + jars.name.encode()
+        classes = filled_once(f"kafka-oracle-{digest(recipe)}", compile_into)
         self._process = subprocess.Popen(
             [java(), "-XX:-UsePerfData", "-cp", f"{jars}/*:{classes}", "Oracle"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
 
-    def read(self, key: int, version: int, kind: str, frame: bytes) -> Reading:
-        """Return how many bytes a message's class leaves, and the fields that it reads."""
+    def read(self, key: int, version: int, kind: str, frame: bytes) -> Reading | None:
+        """Return how many bytes a message's class leaves, and the fields that it reads; None if the
+        class does not have the version any more."""
         assert self._process.stdin
         assert self._process.stdout
         self._process.stdin.write(f"{key} {version} {kind} {frame.hex()}\n")
         self._process.stdin.flush()
-        left, _, told = self._process.stdout.readline().partition(" ")
-        assert left != "!", told
-        return int(left), json.loads(told)
+        left, _, rest = self._process.stdout.readline().rstrip("\n").partition(" ")
+        assert left != "!", rest
+        return None if left == "removed" else (int(left), json.loads(rest))
 
     def close(self) -> None:
         self._process.kill()
         self._process.wait()
 
 
+class Oracle:
+    """Kafka's own classes: the latest ones, and for versions that these no longer have those of
+    Kafka 3.9."""
+
+    def __init__(self, say: Say) -> None:
+        """Raises MissingToolError without Java (a JDK) or, the first time, Maven; FetchError."""
+        self._latest, self._before = map(Classes, _jars(say))
+
+    def read(self, key: int, version: int, kind: str, frame: bytes) -> Reading:
+        """Return how many bytes a message's class leaves, and the fields that it reads."""
+        reading = self._latest.read(key, version, kind, frame)
+        if reading is None:
+            reading = self._before.read(key, version, kind, frame)
+        assert reading is not None, f"{kind} {key} has no version {version}"
+        return reading
+
+    def close(self) -> None:
+        self._latest.close()
+        self._before.close()
+
+
 @pytest.fixture(scope="module")
 def oracle(say: Say) -> Iterator[Oracle]:
-    made = or_skip(Oracle, say)
-    yield made
-    made.close()
+    started = or_skip(Oracle, say)
+    yield started
+    started.close()
 
 
 def test_kafka_reads_a_tagged_field_by_what_stands_in_it(oracle: Oracle) -> None:
@@ -86,9 +111,9 @@ def test_kafka_reads_a_tagged_field_by_what_stands_in_it(oracle: Oracle) -> None
 
 
 def test_the_tables_are_those_of_the_definitions(say: Say) -> None:
-    (jar,) = or_skip(_jars, say).glob("kafka-clients-*.jar")
+    jars = [jar for it in or_skip(_jars, say) for jar in it.glob("kafka-clients-*.jar")]
     done = subprocess.run(
-        [sys.executable, "proto/kafka.py", jar, "-"], cwd=ROOT, capture_output=True, text=True,
+        [sys.executable, "proto/kafka.py", *jars, "-"], cwd=ROOT, capture_output=True, text=True,
         check=True,
     )  # fmt: skip
     written = ROOT / "gateway" / "wire" / "kafka" / "_messages.py"
@@ -126,26 +151,27 @@ def _put(name: str, old: bytes, *, flexible: bool) -> bytes:
     return length + HOST.encode()
 
 
-@pytest.mark.parametrize("it", list(apis()), ids=lambda it: it.name)
-def test_kafka_reads_what_the_tables_say(oracle: Oracle, it: Any) -> None:
-    for kind, schema in (("request", it.request), ("response", it.response)):
+@pytest.mark.parametrize("api", list(apis()), ids=lambda api: api.name)
+def test_kafka_reads_what_the_tables_say(oracle: Oracle, api: Api) -> None:
+    for kind, schema in (("request", api.request), ("response", api.response)):
         for version in range(schema.first, schema.last + 1):
             for seed in SEEDS:
-                _judge(oracle, it.key, kind, schema, version, seed)
+                _compare(oracle, api.key, kind, schema, version, seed)
 
 
-def _judge(oracle: Oracle, key: int, kind: str, schema: Schema, version: int, seed: int) -> None:
+def _compare(oracle: Oracle, key: int, kind: str, schema: Schema, version: int, seed: int) -> None:
     frame = bytes(body(schema, version, (), seed).data)
     left, read = oracle.read(key, version, kind, frame)
     assert left == 0
-    found = plan(schema, version, ADDRESS).walk(frame, 0, len(frame))
-    hosts = [frame[it.start : it.end] for it in found.places if it.name == "Host"]
+    walk = plan(schema, version, ADDRESS).walk(frame, 0, len(frame))
+    hosts = [frame[place.start : place.end] for place in walk.places if place.name == "Host"]
     texts = [text for text in _values(read, "host") if text is not None]
     assert len(texts) <= len(hosts)
     assert all(any(host.endswith(text.encode()) for host in hosts) for text in texts)
     flexible = version >= schema.flexible
     changes = [
-        (it, _put(it.name, frame[it.start : it.end], flexible=flexible)) for it in found.places
+        (place, _put(place.name, frame[place.start : place.end], flexible=flexible))
+        for place in walk.places
     ]
-    changed = splice(frame, found, changes)
+    changed = splice(frame, walk, changes)
     assert oracle.read(key, version, kind, changed) == (0, _replaced(read))
