@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import secrets
 import signal
 import subprocess
@@ -25,6 +24,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind
 from tests.real.brokers.ports import free_ports
 from tests.support.frames import send, simple
+from tests.support.memory import resident
 
 from .peers import HOST, PATIENCE, Client
 
@@ -205,10 +205,7 @@ class Gateway:
     @property
     def memory(self) -> int:
         """Return the resident memory in bytes."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s+(\d+) kB", status)
-        assert found
-        return int(found[1]) * 1024
+        return resident(self.process.pid)
 
     @property
     def descriptors(self) -> int:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import re
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing.pool import Pool
-from pathlib import Path
 from typing import NamedTuple
 
 from gateway.errors import PeerError
@@ -41,6 +40,7 @@ from tests.soak.listeners import (
     tokens,
 )
 from tests.soak.runner import CHUNK, claim
+from tests.support.memory import peak
 
 BOUND = 5.0
 """Milliseconds of CPU time for one frame."""
@@ -239,14 +239,7 @@ def _memory(asked: tuple[int, Direction, bytes]) -> int:
     kind, direction, frame = asked
     listener = listener_of(Way("rules", rules=3))
     receive = _ready(listener, kind, direction)
-    Path("/proc/self/clear_refs").write_text("5")  # reset the peak
-    before = _resident("VmRSS")
+    before = peak(os.getpid(), reset=True)
     with contextlib.suppress(PeerError):
         receive(frame)
-    return max(0, _resident("VmHWM") - before)
-
-
-def _resident(what: str) -> int:
-    found = re.search(rf"^{what}:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
-    assert found is not None
-    return int(found[1]) * 1024
+    return max(0, peak(os.getpid()) - before)
