@@ -99,7 +99,8 @@ def members(count: int) -> list[Member]:
 class Kafka:
     """A context in which a broker serves. `port`: at `HOST`; `controller`: its port as one. `more`:
     further settings, and `users`: what formats its storage with users of SCRAM. `member`: of a
-    cluster of several. `jars`: Kafka's own, with its tools. `older`: see `kafka_jars`."""
+    cluster of several. `jars`: Kafka's own, with its tools. `older`: see `kafka_jars`. `jvm`:
+    further options of the JVM, which prevail."""
 
     def __init__(
         self,
@@ -109,6 +110,7 @@ class Kafka:
         users: Sequence[str] = (),
         member: Member | None = None,
         older: str = "",
+        jvm: Sequence[str] = (),
     ) -> None:
         """Raises MissingToolError without Java or, the first time, Maven; FetchError."""
         jars = kafka_jars(say, older)
@@ -127,7 +129,7 @@ class Kafka:
             replicas=len(member.ports),
         )
         settings.write_text(told + more)
-        self._java = [java(), *SMALL, *LOGGED, "-cp", f"{jars}/*"]
+        self._java = [java(), *SMALL, *LOGGED, *jvm, "-cp", f"{jars}/*"]
         self.jars = jars
         self._settings = str(settings)
         cluster = f"--cluster-id={member.cluster}"  # in one word, since an id may begin with "-"

@@ -224,6 +224,12 @@ class Gateway:
         assert code == 0, f"the gateway ended with {code}:\n{tail(self.log)}"
         self.assert_no_new_traceback()
 
+    @property
+    def process(self) -> int:
+        """Return the id of the running process."""
+        assert self._process is not None
+        return self._process.pid
+
     def await_end(self) -> None:
         """Wait until the gateway has ended by itself, and assert that it did in good order."""
         process, self._process = self._process, None

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -115,7 +115,8 @@ class StartError(Exception):
 @dataclass
 class Standalone:
     """One broker. `directory` holds everything that it writes; `authority` turns
-    authentication on; `keeps`: another start finds what was there."""
+    authentication on; `keeps`: another start finds what was there; `jvm`: further options of the
+    JVM, which prevail."""
 
     jars: Path
     directory: Path
@@ -124,6 +125,7 @@ class Standalone:
     extra: Mapping[str, str | int] = field(default_factory=dict)
     host: str = HOST
     keeps: bool = False
+    jvm: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         self.port, self.web_port = free_ports(self.host, 2)  # the bookie picks its own
@@ -187,6 +189,7 @@ class Standalone:
         command = [
             java(),
             *JVM_OPTIONS,
+            *self.jvm,
             "-cp",
             f"{self.jars}{os.sep}*",
             "org.apache.pulsar.PulsarStandaloneStarter",
