@@ -64,3 +64,30 @@ def test_a_gateway_s_memory_does_not_grow_with_a_message(
     with holding_nothing(started):
         assert pass_through(topic, content(size))
     assert_passed_once(started, topic, size)
+
+
+@pytest.mark.filterwarnings("ignore:.*_text is deprecated:DeprecationWarning")
+def test_a_large_request_of_several_topics_passes_whole(
+    broad_kafka: Kafka, gateway: StartGateway
+) -> None:
+    """kafka-python sends what it has for a broker in one request, at first to topics that the
+    gateway has not met."""
+    import kafka
+
+    started = gateway(broad_kafka, KafkaPlan())
+    address = f"{HOST}:{started.port}"
+    where = {"bootstrap.servers": address}
+    topics = [f"several-{uuid.uuid4().hex[:8]}" for _ in range(2)]
+    create(where, *topics)
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=address, max_request_size=FRAMES, linger_ms=1000, retries=0
+    )
+    for topic in topics:
+        producer.partitions_for(topic)
+    payload = content(SIZES[0] // 2)
+    sent = [producer.send(topic, payload, partition=0) for topic in topics]
+    assert [it.get(PATIENCE_S).offset for it in sent] == [0, 0]
+    producer.close()
+    for topic in topics:
+        assert received(where | RECEIVING, topic, 1) == [payload]
+        assert_passed_once(started, topic, len(payload))

@@ -22,6 +22,7 @@ from gateway.wire.kafka.to_broker import LONGEST_TEXT, MOST_TOPICS, ToBrokerScan
 from gateway.wire.kafka.to_client import ToClientScanner
 from gateway.wire.kafka.topics import TopicIds
 from gateway.wire.kafka.walk import read_unsigned
+from gateway.wire.plugin import FrameBounds
 from gateway.wire.subject import Caller
 from gateway.wire.subject import Subject as Who
 from tests.conformance.battery import Frame, Lie, Sample, Spec, Subject
@@ -129,7 +130,7 @@ def _book(action: Action, substitutes: Substitutes) -> tuple[Book, dict[str, Acc
 
 def _to_broker(*, raw: bool = False) -> Subject:
     book, accounts = _book(Action.PRODUCE, _substitutes())
-    scanner = ToBrokerScanner(book, InFlight(), Throttle(KafkaServices()))
+    scanner = ToBrokerScanner(book, InFlight(), Throttle(KafkaServices()), FrameBounds().collected)
     scanner.raw = raw
     return Subject(scanner, accounts)
 

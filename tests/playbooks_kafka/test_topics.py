@@ -17,6 +17,7 @@ from gateway.wire.kafka.schema import Field
 from gateway.wire.kafka.session import LONGEST_QUESTION, SWEPT
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.topics import TopicIds
+from gateway.wire.plugin import FrameBounds
 from gateway.wire.subject import Subject
 from tests.support.versions import by_version, versions
 
@@ -194,6 +195,40 @@ def test_a_cut_request_of_more_topics_is_collected() -> None:
     assert play.client(said[:CUT]) == b""
     assert play.client(said[CUT:]) == said
     assert [play.account(topic).messages for topic in "ab"] == [3, 2]
+
+
+BOUNDS = FrameBounds(collected=CUT)
+"""By which a request of more bytes than `CUT` is not collected."""
+
+
+@pytest.mark.parametrize("version", PRODUCES)
+def test_a_cut_request_that_is_too_large_to_be_collected_passes_as_it_comes(version: int) -> None:
+    play = Play(known=("a", "b"), bounds=BOUNDS)
+    for number in range(2):
+        said = produce(version, number, a=batch(2, 300), b=batch(3, 300))
+        first = play.client(said[:CUT])
+        assert first == said[:CUT]
+        assert first + play.client(said[CUT:]) == said
+    assert [play.account(topic).messages for topic in "ab"] == [4, 6]
+
+
+@pytest.mark.parametrize("may", [True, False])
+def test_the_only_topic_of_such_a_request_waits_until_its_right_is_known(may: bool) -> None:
+    services = guarded()
+    services.undecided = {"new"}
+    play = Play(services, bounds=BOUNDS)
+    said = produce(9, 1, new=batch(3, 300))
+    before = play.client(said[:CUT]) + play.client(said[CUT:])
+    assert b"new" not in before
+    if not may:
+        services.forbidden = {(Right.PRODUCE, "new")}
+    play.finish()
+    if may:
+        assert before + play.broker_got() == said
+        assert play.account("new").messages == 3
+    else:
+        assert play.ended is EndReason.OPERATOR_CLOSED
+        assert play.broker_got() == b""
 
 
 def opened(services: KafkaServices) -> Play:

@@ -170,7 +170,9 @@ class KafkaSession:
         self._book = Book(self._services, client, listener.ids, self.stopwatch)
         self._rights = Rights(client, self._book, self._substitutes)
         self._throttle = Throttle(self._services)
-        self._requests = ToBrokerScanner(self._book, self._in_flight, self._throttle)
+        self._requests = ToBrokerScanner(
+            self._book, self._in_flight, self._throttle, self.collected_bound
+        )
         self._responses = ToClientScanner(
             self._services, self._book, self._in_flight, self._substitutes, self._throttle
         )

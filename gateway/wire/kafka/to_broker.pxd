@@ -25,6 +25,7 @@ cdef class ToBrokerScanner(BaseScanner):
     cdef int _after
     cdef object _book
     cdef int64_t _bytes
+    cdef Py_ssize_t _collected_bound
     cdef InFlight _in_flight
     cdef bint _has_any
     cdef bint _is_closed
@@ -56,7 +57,7 @@ cdef class ToBrokerScanner(BaseScanner):
     ) except -1
     @cython.locals(
         here=Py_ssize_t, flexible=bint, at=Py_ssize_t, topics=int64_t, behind=Py_ssize_t,
-        name_end=Py_ssize_t, passes=bint, partitions=int64_t,
+        name_end=Py_ssize_t, passes=bint, partitions=int64_t, first=Py_ssize_t,
     )
     cdef Py_ssize_t _begin_produce(
         self, bytearray chunk, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t frame_end, int version

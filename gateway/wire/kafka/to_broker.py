@@ -19,6 +19,7 @@ are looked up, as far as they have come:
 - A cut frame with several topics passes if the connection has as many accounts: clients send to the
   same topics again and again. Otherwise the frame stops, and the session collects it. So it does
   once the client was denied a topic.
+- A cut frame that is too large to be collected passes up to its first topic without an account.
 
 A topic without an account within a frame that passes already stops alone, by its name, until the
 session knows the client's right to it. If there is none, the connection ends: the broker does
@@ -105,6 +106,7 @@ class ToBrokerScanner(BaseScanner):
     decides when it goes on. `passes`: the next request of Produce does not stop for that. `within`:
     the scanner stopped at a topic within a request, and did so `halts` times. `collects`: cut
     requests of several topics are collected, because the client was denied a topic.
+    `collected_bound`: bytes of the largest request that the session collects.
     """
 
     __slots__ = (
@@ -112,6 +114,7 @@ class ToBrokerScanner(BaseScanner):
         "_after",
         "_book",
         "_bytes",
+        "_collected_bound",
         "_has_any",
         "_in_flight",
         "_is_closed",
@@ -148,6 +151,7 @@ class ToBrokerScanner(BaseScanner):
     _after: int
     _book: Book
     _bytes: int
+    _collected_bound: int
     _has_any: bool
     _in_flight: InFlight
     _is_closed: bool
@@ -165,8 +169,11 @@ class ToBrokerScanner(BaseScanner):
     _topics: int
     _version: int
 
-    def __init__(self, book: Book, in_flight: InFlight, throttle: Throttle) -> None:
+    def __init__(
+        self, book: Book, in_flight: InFlight, throttle: Throttle, collected_bound: int
+    ) -> None:
         super().__init__()
+        self._collected_bound = collected_bound
         self._book = book
         self._in_flight = in_flight
         self._throttle = throttle
@@ -357,6 +364,7 @@ class ToBrokerScanner(BaseScanner):
         self._version = version
         self._topics = topics
         self._part = _TOPIC
+        first = behind
         if topics == 1:
             name_end = self._find(chunk, behind, here)
             partitions = 0
@@ -376,12 +384,17 @@ class ToBrokerScanner(BaseScanner):
             passes = self._may_use_all(chunk, behind, frame_end, topics)
         else:
             passes = not self.collects and topics <= len(self._book.produced[version >= _BY_ID])
+        if not passes and frame_end > end and frame_end - begin > self._collected_bound:
+            self._topics = topics
+            self._part = _TOPIC
+            behind = first
+            passes = True
         if not passes:
             self._part = _BORDER
             return self._halt(begin, frame_end)
         self._acks = octets.i16(chunk, at)
         self.passes = False
-        if topics > 1:
+        if self._part == _TOPIC:
             self._seen = set()
         if self._acks != 0:
             self._in_flight.passes(_PRODUCE, version, octets.i32(chunk, begin + 8))
