@@ -55,7 +55,7 @@ test: lint ## before a commit, 15 minutes: check, the readers' battery, hostile 
 	@echo "== tests (15 minutes on two cores; the first time 800 MB of jars for real brokers and clients)"
 	@$(PYTEST) --tier test --durations=50
 
-test-all: lint ## before an issue is closed, hours: every test, on pure loops too, what is deployed, what is rare; needs Go, helm, root and Debian for all
+test-all: lint ## before an issue is closed, hours: every test, on pure loops too, what is deployed, what is rare; needs Go, Node.js, Rust, helm, root and Debian for all
 	@echo "== all tests (hours on two cores; the first time 1 GB of jars)"
 	@$(PYTEST) --tier all --durations=50
 	@echo "== the same once more without compiled loops, where these matter"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import confluent_kafka
@@ -15,13 +15,14 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.gateways import KafkaPlan
-from tests.apache_kafka.working import COUNT, PATIENCE_S, payloads
+from tests.apache_kafka.working import COUNT, PATIENCE_S, create, payloads, received
 from tests.clients.builders import go_tool
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import Say, digest, filled_once, java, run_tool
 from tests.real.clients import wait_until
 from tests.real.fixtures import or_skip
 from tests.real.gateways import HOST, Gateway
+from tests.real.metrics import scrape, totals
 
 pytestmark = pytest.mark.real
 
@@ -184,6 +185,61 @@ def test_kafkas_own_console_sends_and_receives(
 def _configure(kafka: Kafka, where: Where, *arguments: str) -> None:
     command = [java(), *SMALL, "-cp", f"{kafka.jars}/*", "kafka.admin.ConfigCommand"]
     run_tool("ConfigCommand", [*command, *_at(where), *arguments])
+
+
+# -- many partitions -----------------------------------------------------------------------------
+
+WIDE = 50
+NUMBERED = [b"%0100d" % number for number in range(2000)]
+FETCHED = {"max.partition.fetch.bytes": 2000}
+"""So that partitions come in several parts, whose last batches are cut off."""
+
+
+def _by_librdkafka(_kafka: Kafka, where: Where, topic: str) -> list[bytes]:
+    producer = confluent_kafka.Producer(where | {"batch.num.messages": 7})
+    for number, payload in enumerate(NUMBERED):
+        producer.produce(topic, payload, partition=number % WIDE)
+    assert producer.flush(PATIENCE_S) == 0
+    return received(where | FETCHED, topic, len(NUMBERED))
+
+
+def _by_java(kafka: Kafka, where: Where, topic: str) -> list[bytes]:
+    """Send with keys, which spread messages over all partitions."""
+    keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
+    small = ("--command-property", "batch.size=700")
+    patient = ("--request-timeout-ms", "30000")  # after 1.5 s it would send again, which is counted
+    lines = "".join(f"{number}:{it.decode()}\n" for number, it in enumerate(NUMBERED))
+    _tool(
+        kafka,
+        "ConsoleProducer",
+        *_at(where, "--topic", topic),
+        *keyed,
+        *small,
+        *patient,
+        said=lines,
+    )
+    fetched = (f"--command-property={name}={value}" for name, value in FETCHED.items())
+    all_of_it = ("--from-beginning", "--max-messages", str(len(NUMBERED)))
+    got = _tool(
+        kafka, "consumer.ConsoleConsumer", *_at(where, "--topic", topic), *all_of_it, *fetched
+    )
+    return got.encode().split()
+
+
+@pytest.mark.parametrize("client", [_by_librdkafka, _by_java])
+def test_each_message_of_many_partitions_arrives_once(
+    kafka: Kafka,
+    served: Gateway,
+    where: Where,
+    client: Callable[[Kafka, Where, str], list[bytes]],
+) -> None:
+    topic = f"t-{uuid.uuid4().hex[:8]}"
+    create(where, topic, partitions=WIDE)
+    assert sorted(client(kafka, where, topic)) == NUMBERED
+    exposed = scrape(served.metrics_url)
+    counted = totals(exposed, "gateway_topic_messages_total", "topic", "direction")
+    passed = [counted[topic, it] for it in ("to_broker", "to_client")]
+    assert passed == [len(NUMBERED)] * 2
 
 
 # -- franz-go ------------------------------------------------------------------------------------

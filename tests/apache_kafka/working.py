@@ -20,17 +20,17 @@ Work = Callable[[str, str], list[bytes]]
 COUNT = 200
 PATIENCE_S = 30
 PARTITIONS = 3
-"""Of each topic."""
+"""Of each topic, if a test does not say how many."""
 
 
-def create(where: Mapping[str, Any], *topics: str) -> None:
+def create(where: Mapping[str, Any], *topics: str, partitions: int = PARTITIONS) -> None:
     """Create topics, and wait until the broker leads them: it answers sends with an error before,
     and clients send again, which is counted again."""
     admin = AdminClient({**where})
-    for made in admin.create_topics([NewTopic(it, PARTITIONS, 1) for it in topics]).values():
+    for made in admin.create_topics([NewTopic(it, partitions, 1) for it in topics]).values():
         made.result(PATIENCE_S)
     end = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    ends = {TopicPartition(it, n): end for it in topics for n in range(PARTITIONS)}
+    ends = {TopicPartition(it, n): end for it in topics for n in range(partitions)}
 
     def are_led() -> bool:
         try:

@@ -59,15 +59,16 @@ def pulsar_jars(say: Say, version: str = PULSAR_VERSION) -> Path:
 
 
 def jars_of(pom: Path, name: str, version: str, size: str, say: Say) -> Path:
-    """Return the directory with the artifacts of a pom for this Pulsar version. Raises as
-    `pulsar_jars`."""
+    """Return the directory with the artifacts of a pom. `version`: its property `pulsar.version`,
+    or `kafka.version`. Raises as `pulsar_jars`."""
 
     def fetch(into: Path) -> None:
         mvn = tool("mvn")
         say(f"fetching {name} by Maven ({size}, once) into {into.parent} ...")
         command = [mvn, "-B", "-f", str(pom), "dependency:copy-dependencies"]
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={into}"]
-        run_tool("Maven", [*command, f"-Dpulsar.version={version}", "--no-transfer-progress"])
+        command += [f"-D{it}.version={version}" for it in ("pulsar", "kafka")]
+        run_tool("Maven", [*command, "--no-transfer-progress"])
 
     # The pom is part of the name, so a changed list of artifacts gets another directory.
     return filled_once(f"{name}-{digest(pom.read_bytes())}", fetch)
