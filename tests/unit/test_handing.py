@@ -54,7 +54,13 @@ def test_settings_are_plain_in_the_process_that_serves(file: Path) -> None:
     assert handed(file) == "2 False\n"
 
 
-OF_MODELS = "workers: 1\n", "rules: []\n", "metrics: {topics: 100} # and rules\n"
+OF_MODELS = (
+    "workers: 1\n",
+    "rules: []\n",
+    "metrics: {topics: 100} # and rules\n",
+    '"work\\x65rs": 1\n',
+    "# a comment that ends here\u2028workers: 1\n",
+)
 
 
 @pytest.mark.parametrize("more", OF_MODELS)

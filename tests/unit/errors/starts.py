@@ -161,12 +161,6 @@ STARTS = [
         forks=True,
     ),
     Start(
-        "a key with escapes",
-        lambda _: run(config() + '"work\\x65rs": 2\n'),
-        "gateway.yaml: hides rules or workers by escapes; write them as they are",
-        forks=True,
-    ),
-    Start(
         "a socket that is no listener's",
         passed("gateway.socket"),
         "the service manager passes a socket named 'gateway.socket', which is no listener; "
