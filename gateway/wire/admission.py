@@ -4,7 +4,7 @@ broker is dialled, and the reasons of refused connections."""
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from gateway.wire.account import Action
 from gateway.wire.budget import Quota
@@ -36,19 +36,27 @@ UNDIALLED = {
 """The end reason if dialling the broker failed, by the kind of denial; otherwise `NO_BROKER`."""
 
 
-class Guest(Protocol):
-    """A client whose connection is being opened; each protocol's `Client` is one."""
+@dataclass(slots=True, eq=False)
+class BaseClient:
+    """The client of one connection, in all protocols.
+
+    `subject`: the client as rules and metrics read it, without a topic. `quota`: the connection's
+    bytes of the memory budget. `slot`: the connection's slot in the connection quotas.
+    """
 
     subject: Subject
     quota: Quota
-    slot: Slot | None
+    slot: Slot | None = field(default=None, init=False)
 
     def leave(self) -> None:
-        """Give back what the connection took at its admission: its slot, and its bytes of the
-        memory budget."""
+        """Give back the connection's memory quota and its slot in the connection quotas."""
+        self.quota.close()
+        if self.slot is not None:
+            self.slot.leave()
+            self.slot = None
 
 
-def admit(services: Services, guest: Guest, size: int, pair: Opening) -> Opening:
+def admit(services: Services, client: BaseClient, size: int, pair: Opening) -> Opening:
     """Admit a client, then run `pair`, the rest of the opening. Return the outcome of `pair`, or a
     `Refused` if the client is not admitted.
 
@@ -56,24 +64,24 @@ def admit(services: Services, guest: Guest, size: int, pair: Opening) -> Opening
     rate limits let the client connect. If no pair opens, the client gives back the bytes and the
     slot; the session of an opened pair gives them back at its end.
     """
-    if not guest.quota.fits(size):
+    if not client.quota.fits(size):
         return Refused(EndReason.OUT_OF_MEMORY, detail="no room for another connection")
-    guest.quota.take(size)
-    slot = services.slot(guest.subject)
+    client.quota.take(size)
+    slot = services.slot(client.subject)
     if isinstance(slot, Denial):
-        guest.leave()
+        client.leave()
         return Refused(EndReason.TOO_MANY_CONNECTIONS, detail=slot.text)
-    guest.slot = slot
+    client.slot = slot
     outcome: Opened | Refused | None = None
     try:
-        denied = yield from pace(services, guest.subject)
+        denied = yield from pace(services, client.subject)
         if denied is not None:
             return Refused(EndReason.TOO_MANY_CONNECTS, detail=denied.text)
         outcome = yield from pair
         return outcome
     finally:
         if not isinstance(outcome, Opened):
-            guest.leave()
+            client.leave()
 
 
 def pace(services: Services, client: Subject) -> Generator[Step, StepResult, Denial | None]:

@@ -114,7 +114,7 @@ def _book(action: Action, substitutes: Substitutes) -> tuple[Book, dict[str, Acc
     for name in (*OPEN, *UNWATCHED, DENIED):
         ids._add(id_of(name), name.encode())
     who = Who(Caller(protocol="kafka"))
-    client = Client(who, Principal("", verified=False), Quota(Budget(), "client"))
+    client = Client(who, Quota(Budget(), "client"), Principal("", verified=False))
     book = Book(services, client, ids)
     substitutes.name(DENIED.encode(), _ERROR)
     substitutes.id(id_of(DENIED), _ERROR)

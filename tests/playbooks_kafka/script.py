@@ -161,8 +161,8 @@ class Play:
         self.budget = Budget()
         self.client_of = Client(
             Subject(Caller(protocol="kafka", principal=principal, connection=1)),
-            Principal(principal, verified=mode is not PASS_THROUGH),
             Quota(self.budget, "client"),
+            Principal(principal, verified=mode is not PASS_THROUGH),
             node=node,
             guessed=guessed,
             lifetime=lifetime,

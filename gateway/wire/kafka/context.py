@@ -7,13 +7,11 @@ from collections.abc import Set
 from dataclasses import dataclass, field
 
 from gateway.wire.address import Address
-from gateway.wire.budget import Quota
+from gateway.wire.admission import BaseClient
 from gateway.wire.contract import Credential, Principal
 from gateway.wire.kafka.topics import TopicIds
 from gateway.wire.kafka.versions import CLIENT_METRICS, OF_PRINCIPALS, Offer
 from gateway.wire.plugin import EntrySettings, Mode
-from gateway.wire.services import Slot
-from gateway.wire.subject import Subject
 
 CLIENT_SIZE = 4096
 """Bytes of the budget that a connection takes: its session and scanners."""
@@ -43,30 +41,18 @@ class Listener:
         self.hidden = of_principals | metrics
 
 
-@dataclass(slots=True)
-class Client:
+@dataclass(slots=True, eq=False)
+class Client(BaseClient):
     """The client of one connection.
 
-    `subject`: the client as rules and metrics read it, without a topic. `credential`: the client's
-    own, if the gateway can forward it to a broker; else None. `slot`: the connection's slot in the
-    connection quotas. `node`: the id of the broker that the client wants; None: any broker.
-    `guessed`: the address that the gateway dialled, if it did not know the address of the wanted
-    broker; else None. `lifetime`: seconds after the opening for which the broker accepts the
-    credential that it was shown.
+    `credential`: the client's own, if the gateway can forward it to a broker; else None. `node`:
+    the id of the broker that the client wants; None: any broker. `guessed`: the address that the
+    gateway dialled, if it did not know the address of the wanted broker; else None. `lifetime`:
+    seconds after the opening for which the broker accepts the credential that it was shown.
     """
 
-    subject: Subject
     principal: Principal
-    quota: Quota
     credential: Credential | None = None
-    slot: Slot | None = None
     node: int | None = None
     guessed: Address | None = None
     lifetime: float = math.inf
-
-    def leave(self) -> None:
-        """Give back the connection's memory quota and its slot in the connection quotas."""
-        self.quota.close()
-        if self.slot is not None:
-            self.slot.leave()
-            self.slot = None

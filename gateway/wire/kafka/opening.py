@@ -98,7 +98,7 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
             client_id=known.stated.client_id or greeted.stated.client_id or None,
         )
         quota = Quota(settings.budget, origin.host)
-        client = Client(Subject(caller), known.principal, quota, known.credential)
+        client = Client(Subject(caller), quota, known.principal, known.credential)
         client.node = settings.services.reached(origin)
         pair = _pair(listener, client, greeted)
         outcome = yield from admit(settings.services, client, CLIENT_SIZE, pair)

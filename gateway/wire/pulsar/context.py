@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Self
 
 from gateway.wire.address import Address
+from gateway.wire.admission import BaseClient
 from gateway.wire.budget import Budget, Quota
 from gateway.wire.contract import Credential, Denial, Principal
 from gateway.wire.plugin import EntrySettings, FrameBounds, Mode
@@ -18,7 +19,6 @@ from gateway.wire.pulsar.counts import Suspects
 from gateway.wire.pulsar.rows import Commands
 from gateway.wire.pulsar.send_errors import CLIENTS
 from gateway.wire.pulsar.topics import named
-from gateway.wire.services import Slot
 from gateway.wire.subject import Subject
 
 
@@ -81,17 +81,16 @@ class ListenerContext(EntrySettings):
         )
 
 
-class Client:
+class Client(BaseClient):
     """The client of one connection.
 
-    `subject`: the client without a topic. `connect`: its CONNECT with its newest credential; a copy
+    `connect`: its CONNECT with its newest credential; a copy
     that is decoded from the kept bytes, since a decoded one would take a kilobyte for as long as
     the connection lasts. `credential`: the newest credential, its method by name. `vouched`: a
     trusted proxy stated the principal, and the credential, if any, is what the client showed that
     proxy. `challenged`: the gateway has asked for a newer credential; `checking`: the newer one is
     being verified. `shown_until`: expiry of the gateway's own credential that the broker was shown.
-    `takes_refusals`: see `send_errors`. `quota`, `slot`: the connection's part of the memory
-    budget, and its slot among those of its client.
+    `takes_refusals`: see `send_errors`.
     """
 
     __slots__ = (
@@ -100,10 +99,7 @@ class Client:
         "checking",
         "credential",
         "principal",
-        "quota",
         "shown_until",
-        "slot",
-        "subject",
         "takes_refusals",
         "vouched",
     )
@@ -118,16 +114,14 @@ class Client:
         vouched: bool = False,
         budget: Budget | None = None,
     ) -> None:
+        super().__init__(subject, Quota(budget or Budget(), subject.host or ""))
         self.principal = principal
         self.credential = credential
-        self.subject = subject
         self.takes_refusals = self.library.startswith(CLIENTS)
         self.vouched = vouched
         self.challenged = False
         self.checking = False
-        self.slot: Slot | None = None
         self.shown_until: float | None = None
-        self.quota = Quota(budget or Budget(), subject.host or "")
         self.connect = connect
 
     @property
@@ -158,13 +152,6 @@ class Client:
     def size(self) -> int:
         """Return how many bytes of memory the client's CONNECT and credential take."""
         return len(self._connect) + len(self.credential.data)
-
-    def leave(self) -> None:
-        """Give back the connection's bytes of the memory budget, and its slot, because the
-        connection has ended."""
-        self.quota.close()
-        if self.slot is not None:
-            self.slot.leave()
 
     def take_room(self) -> bool:
         """Take the bytes of the CONNECT from the memory budget. Return False if too few bytes are

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gateway.wire.budget import Quota
+from gateway.wire.admission import BaseClient
 from gateway.wire.contract import Principal
 from gateway.wire.plugin import EntrySettings
-from gateway.wire.services import Slot
-from gateway.wire.subject import Subject
 from gateway.wire.tubemq.rewriting import Rewriting
 
 CLIENT_SIZE = 8192
@@ -34,27 +32,16 @@ class Listener:
         self.rewriting = Rewriting(self.settings.services, tls=self.settings.brokers_tls)
 
 
-@dataclass(slots=True)
-class Client:
+@dataclass(slots=True, eq=False)
+class Client(BaseClient):
     """The client of one connection.
 
-    `subject`: the client as rules and metrics read it, without a topic. `slot`: the connection's
-    slot in the connection quotas. `node`: the id of the broker that the client wants; None: it
-    wants the master. `principal`: the client's identity, if the connection authenticates it; None:
-    each request has a credential of its own, or clients are not authenticated. `signs`: each
-    request must have a signature or a token.
+    `node`: the id of the broker that the client wants; None: it wants the master. `principal`: the
+    client's identity, if the connection authenticates it; None: each request has a credential of
+    its own, or clients are not authenticated. `signs`: each request must have a signature or a
+    token.
     """
 
-    subject: Subject
-    quota: Quota
     node: int | None
-    slot: Slot | None = None
     principal: Principal | None = None
     signs: bool = False
-
-    def leave(self) -> None:
-        """Give back the connection's memory quota and its slot in the connection quotas."""
-        self.quota.close()
-        if self.slot is not None:
-            self.slot.leave()
-            self.slot = None
