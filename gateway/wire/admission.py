@@ -3,7 +3,7 @@ broker is dialled, and the reasons of refused connections."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 
 from gateway.wire.account import Action
@@ -35,6 +35,8 @@ UNDIALLED = {
 }
 """The end reason if dialling the broker failed, by the kind of denial; otherwise `NO_BROKER`."""
 
+NO_ROOM = Denial(Refusal.TOO_MANY, "this gateway has no memory left for more")
+
 
 @dataclass(slots=True, eq=False)
 class BaseClient:
@@ -56,27 +58,39 @@ class BaseClient:
             self.slot = None
 
 
-def admit(services: Services, client: BaseClient, size: int, pair: Opening) -> Opening:
+def refused(reason: EndReason, denial: Denial) -> Refused:
+    """Return a `Refused` of which the client gets nothing but the end of its connection."""
+    return Refused(reason, detail=denial.text)
+
+
+def admit(
+    services: Services,
+    client: BaseClient,
+    size: int,
+    pair: Opening,
+    refuse: Callable[[EndReason, Denial], Refused] = refused,
+) -> Opening:
     """Admit a client, then run `pair`, the rest of the opening. Return the outcome of `pair`, or a
     `Refused` if the client is not admitted.
 
     Admission takes `size` bytes of the memory budget and a slot for the connection, and waits until
     rate limits let the client connect. If no pair opens, the client gives back the bytes and the
-    slot; the session of an opened pair gives them back at its end.
+    slot; the session of an opened pair gives them back at its end. `refuse`: for protocols that
+    tell clients why.
     """
     if not client.quota.fits(size):
-        return Refused(EndReason.OUT_OF_MEMORY, detail="no room for another connection")
+        return refuse(EndReason.OUT_OF_MEMORY, NO_ROOM)
     client.quota.take(size)
     slot = services.slot(client.subject)
     if isinstance(slot, Denial):
         client.leave()
-        return Refused(EndReason.TOO_MANY_CONNECTIONS, detail=slot.text)
+        return refuse(EndReason.TOO_MANY_CONNECTIONS, slot)
     client.slot = slot
     outcome: Opened | Refused | None = None
     try:
         denied = yield from pace(services, client.subject)
         if denied is not None:
-            return Refused(EndReason.TOO_MANY_CONNECTS, detail=denied.text)
+            return refuse(EndReason.TOO_MANY_CONNECTS, denied)
         outcome = yield from pair
         return outcome
     finally:
@@ -107,7 +121,7 @@ def silent(denial: StepResult) -> Refused:
     return Refused(SILENCES.get(denial.refusal, EndReason.CLIENT_CLOSED), detail=denial.text)
 
 
-def undialled(denial: Denial) -> Refused:
+def undialled(denial: Denial, refuse: Callable[[EndReason, Denial], Refused] = refused) -> Refused:
     """Return the `Refused` that ends an opening because no broker could be reached. `denial`: what
     the step `Dial` returned."""
-    return Refused(UNDIALLED.get(denial.refusal, EndReason.NO_BROKER), detail=denial.text)
+    return refuse(UNDIALLED.get(denial.refusal, EndReason.NO_BROKER), denial)

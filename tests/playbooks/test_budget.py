@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 
 from gateway.wire.account import Action
+from gateway.wire.admission import NO_ROOM
 from gateway.wire.budget import Budget, Quota
 from gateway.wire.contract import EndReason
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
-from gateway.wire.pulsar.commands import NO_ROOM
 from gateway.wire.pulsar.incarnations import CLOSED_AT_ONCE
 
 from .frames import (

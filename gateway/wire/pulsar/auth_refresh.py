@@ -10,6 +10,7 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+from gateway.wire.admission import NO_ROOM
 from gateway.wire.contract import (
     DROP,
     FORWARD,
@@ -31,7 +32,7 @@ from gateway.wire.contract import (
 )
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.commands import NO_ROOM, auth_challenge, auth_response, end, text
+from gateway.wire.pulsar.commands import auth_challenge, auth_response, end, text
 from gateway.wire.pulsar.context import Client, ListenerContext
 
 NOT_CHECKED = Denial(Refusal.UNAUTHENTICATED, "the credential could not be checked")

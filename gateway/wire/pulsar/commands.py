@@ -62,7 +62,6 @@ REFRESH = b"PulsarAuthRefresh"
 
 BUSY = Denial(Refusal.TOO_MANY, "too many requests wait on this connection")
 MANY_TOPICS = Denial(Refusal.TOO_MANY, "too many topics in one command")
-NO_ROOM = Denial(Refusal.TOO_MANY, "this gateway has no memory left for more")
 
 
 def text(value: str | bytes) -> str:

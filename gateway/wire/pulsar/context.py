@@ -84,13 +84,12 @@ class ListenerContext(EntrySettings):
 class Client(BaseClient):
     """The client of one connection.
 
-    `connect`: its CONNECT with its newest credential; a copy
-    that is decoded from the kept bytes, since a decoded one would take a kilobyte for as long as
-    the connection lasts. `credential`: the newest credential, its method by name. `vouched`: a
-    trusted proxy stated the principal, and the credential, if any, is what the client showed that
-    proxy. `challenged`: the gateway has asked for a newer credential; `checking`: the newer one is
-    being verified. `shown_until`: expiry of the gateway's own credential that the broker was shown.
-    `takes_refusals`: see `send_errors`.
+    `connect`: its CONNECT with its newest credential; a copy that is decoded from the kept bytes,
+    since a decoded one would take a kilobyte for as long as the connection lasts. `credential`: the
+    newest credential, its method by name. `vouched`: a trusted proxy stated the principal, and the
+    credential, if any, is what the client showed that proxy. `challenged`: the gateway has asked
+    for a newer credential; `checking`: the newer one is being verified. `shown_until`: expiry of
+    the gateway's own credential that the broker was shown. `takes_refusals`: see `send_errors`.
     """
 
     __slots__ = (
@@ -152,15 +151,6 @@ class Client(BaseClient):
     def size(self) -> int:
         """Return how many bytes of memory the client's CONNECT and credential take."""
         return len(self._connect) + len(self.credential.data)
-
-    def take_room(self) -> bool:
-        """Take the bytes of the CONNECT from the memory budget. Return False if too few bytes are
-        free."""
-        size = self.size
-        if not self.quota.fits(size):
-            return False
-        self.quota.take(size)
-        return True
 
     @property
     def library(self) -> str:

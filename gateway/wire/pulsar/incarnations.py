@@ -15,6 +15,7 @@ from typing import Protocol
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
 from gateway.wire.address import Address
+from gateway.wire.admission import NO_ROOM
 from gateway.wire.contract import (
     DROP,
     FORWARD,
@@ -42,7 +43,6 @@ from gateway.wire.pulsar.commands import (
     BUSY,
     IN_USE,
     MIGRATED,
-    NO_ROOM,
     close_command,
     decode,
     encode,

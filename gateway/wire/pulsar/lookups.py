@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.account import Action
+from gateway.wire.admission import NO_ROOM
 from gateway.wire.contract import (
     FORWARD,
     Denial,
@@ -24,7 +25,7 @@ from gateway.wire.contract import (
 )
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
 from gateway.wire.pulsar.chase import NOT_FOUND, Chase, Hop, is_redirect, next_hop
-from gateway.wire.pulsar.commands import BUSY, NO_ROOM, decode, encode, lookup_failed, text
+from gateway.wire.pulsar.commands import BUSY, decode, encode, lookup_failed, text
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.services import LookupOutcome, LookupTimes

@@ -14,7 +14,7 @@ from typing import Any
 
 from gateway.errors import PeerError
 from gateway.wire.address import Address
-from gateway.wire.admission import UNDIALLED, pace
+from gateway.wire.admission import SILENCES, admit, undialled
 from gateway.wire.contract import (
     Credential,
     Denial,
@@ -39,7 +39,6 @@ from gateway.wire.plugin import Mode
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect, ServerError
 from gateway.wire.pulsar.commands import (
     NO_REQUEST,
-    NO_ROOM,
     as_read,
     auth_response,
     decode,
@@ -82,35 +81,13 @@ def open_pair(listener: ListenerContext, origin: Origin) -> Opening:
                 yield Wait(delay, yields=True)
             refused = _refused(EndReason.AUTHENTICATION_FAILED, client)
             return replace(refused, caller=_subject(connect, listener, origin, _UNNAMED).caller)
-        outcome = yield from _admit(listener, client, text(connect.proxy_to_broker_url))
+        pair = _pair(listener, client, text(connect.proxy_to_broker_url))
+        outcome = yield from admit(listener.services, client, client.size, pair, _refused)
         caller = client.subject.caller
         return replace(outcome, caller=caller) if isinstance(outcome, Refused) else outcome
     except PeerError as violation:
         denial = Denial(Refusal.UNSUPPORTED, str(violation))
         return _refused(EndReason.CLIENT_VIOLATION, denial)
-
-
-def _admit(listener: ListenerContext, client: Client, to: str) -> Opening:
-    """Admit a client after a valid CONNECT, and open its pair. `to`: the broker's URL in the
-    CONNECT; may be empty."""
-    if not client.take_room():
-        return _refused(EndReason.OUT_OF_MEMORY, NO_ROOM)
-    slot = listener.services.slot(client.subject)
-    if isinstance(slot, Denial):
-        client.leave()
-        return _refused(EndReason.TOO_MANY_CONNECTIONS, slot)
-    client.slot = slot
-    outcome: Opened | Refused | None = None
-    try:
-        # No broker learns of the client before.
-        denied = yield from pace(listener.services, client.subject)
-        if denied is not None:
-            return _refused(EndReason.TOO_MANY_CONNECTS, denied)
-        outcome = yield from _pair(listener, client, to)
-        return outcome
-    finally:
-        if not isinstance(outcome, Opened):  # otherwise the session gives it back at its end
-            client.leave()
 
 
 def _connect(frame: bytes, listener: ListenerContext) -> CommandConnect:
@@ -194,6 +171,7 @@ _NOBODY = Denial(
 
 
 def _pair(listener: ListenerContext, client: Client, to: str) -> Opening:
+    """Open the pair of an admitted client. `to`: the broker's URL in its CONNECT; may be empty."""
     target = listener.services.open(to) if to else None
     if isinstance(target, Denial):
         return _refused(EndReason.TARGET_REFUSED, Denial(Refusal.NOT_READY, target.text))
@@ -203,17 +181,12 @@ def _pair(listener: ListenerContext, client: Client, to: str) -> Opening:
         return _refused(EndReason.NO_BROKER, greeting)
     caller = client.subject.caller
     dialled = yield Dial(None if listener.chained else target, caller.principal)
-    if not isinstance(dialled, Dialled):
-        return _undialled(dialled)
+    if isinstance(dialled, Denial):
+        return undialled(dialled, _refused)
+    assert isinstance(dialled, Dialled)
     yield Transmit(Peer.BROKER, greeting)
     broker = through if listener.chained else dialled.address
     return (yield from _await_connected(listener, client, broker))
-
-
-def _undialled(denial: StepResult) -> Refused:
-    if not isinstance(denial, Denial):
-        denial = Denial(Refusal.NOT_READY, "no broker")
-    return _refused(UNDIALLED.get(denial.refusal, EndReason.NO_BROKER), denial)
 
 
 def _await_connected(listener: ListenerContext, client: Client, broker: Address | None) -> Opening:
@@ -289,23 +262,16 @@ def _broker_no(command: BaseCommand, listener: ListenerContext) -> Refused:
 
 def _broker_gone(denial: StepResult) -> Refused:
     refusal = denial.refusal if isinstance(denial, Denial) else Refusal.CLOSED
-    return _refused(_SILENCES.get(refusal, EndReason.BROKER_LOST), _NOT_READY)
+    return _refused(SILENCES.get(refusal, EndReason.BROKER_LOST), _NOT_READY)
 
 
 def _silent(denial: StepResult) -> Refused:
     """Return the refusal of a client that did not send the awaited frame."""
-    if not isinstance(denial, Denial) or denial.refusal not in _SILENCES:
+    if not isinstance(denial, Denial) or denial.refusal not in SILENCES:
         return Refused(EndReason.CLIENT_CLOSED)
     too_large = denial.refusal is Refusal.TOO_MANY
     response = Denial(Refusal.UNSUPPORTED, denial.text) if too_large else denial
-    return _refused(_SILENCES[denial.refusal], response)
-
-
-_SILENCES = {
-    Refusal.TIMEOUT: EndReason.HANDSHAKE_TIMEOUT,
-    Refusal.TOO_MANY: EndReason.FRAME_TOO_LARGE,
-}
-"""The end reason if no frame came, unless the peer is gone."""
+    return _refused(SILENCES[denial.refusal], response)
 
 
 def _refused(reason: EndReason, denial: Denial, detail: str = "") -> Refused:
