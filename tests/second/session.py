@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from itertools import islice
 
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
@@ -31,6 +30,7 @@ from gateway.wire.contract import (
     Replace,
     Scanner,
 )
+from gateway.wire.first_use import Accounts
 from gateway.wire.plugin import EntrySettings, Mode
 from gateway.wire.services import Again, LookupOutcome
 from gateway.wire.subject import Caller, Subject
@@ -56,16 +56,10 @@ REFUSED = 0.02
 TOPIC_SIZE = 512
 """Bytes of the budget that an open topic takes."""
 
-CLOSED_AT_ONCE = 256
-"""Accounts that are given back in one step."""
-
 MOVED = Denial(Refusal.NOT_READY, "this gateway stops; connect again")
 TOO_OFTEN = Denial(Refusal.TOO_OFTEN, "a limit is reached; try again later")
-FULL = Denial(Refusal.FULL, "this connection has too many topics")
 UNNAMED = Denial(Refusal.NAME, "not the name of a topic")
 UNKNOWN = Denial(Refusal.UNSUPPORTED, "not a request that this gateway knows")
-
-_ACTIONS = (Action.PRODUCE, Action.CONSUME)
 
 
 class MemoSession:
@@ -82,11 +76,13 @@ class MemoSession:
         self._settings = settings
         self._services = settings.services
         self._subject = subject
-        self._quota = Quota(settings.budget, subject.host or "")
         self._ledger = Ledger()
         self._waiting = 0  # delayed requests
         self._to_broker = ToBrokerScanner(self._ledger)
         self._to_client = ToClientScanner(self._ledger)
+        tables = (self._to_broker.accounts, self._to_client.accounts)
+        quota = Quota(settings.budget, subject.host or "")
+        self._topics = Accounts(settings.services, quota, TOPIC_SIZE, tables)
         self.expires_at = expires_at if settings.mode is Mode.VERIFY else None
         self.collected_bound = settings.bounds.collected
 
@@ -146,11 +142,8 @@ class MemoSession:
         name = read_topic(topic)
         if name is None:
             return UNNAMED
-        if not self._quota.fits(TOPIC_SIZE):
-            return FULL
-        account = self._services.admit(action, self._subject.about(name))
+        account = self._topics.admit(action, self._subject.about(name))
         if isinstance(account, Account):
-            self._quota.take(TOPIC_SIZE)
             accounts[topic.encode()] = account
         return account
 
@@ -263,10 +256,7 @@ class MemoSession:
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
         """See `contract.Session`. The next use of the topic is admitted anew, or refused."""
-        for action in _ACTIONS:
-            accounts = self._accounts(action)
-            for topic in [topic for topic, it in accounts.items() if it is account]:
-                self._close(accounts, topic)
+        self._topics.withdraw(account)
         return ()
 
     @property
@@ -299,14 +289,7 @@ class MemoSession:
 
     def close(self) -> bool:
         """See `contract.Session`."""
-        for accounts in map(self._accounts, _ACTIONS):
-            for topic in list(islice(accounts, CLOSED_AT_ONCE)):
-                self._close(accounts, topic)
-        return any(map(self._accounts, _ACTIONS))
-
-    def _close(self, accounts: dict[bytes, Account], topic: bytes) -> None:
-        self._services.release(accounts.pop(topic))
-        self._quota.give_back(TOPIC_SIZE)
+        return self._topics.close_some()
 
 
 def cleaned(error: bytes, settings: EntrySettings) -> bytes:

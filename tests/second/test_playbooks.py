@@ -10,6 +10,7 @@ import pytest
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
 from gateway.wire.address import Address
+from gateway.wire.admission import NO_ROOM
 from gateway.wire.budget import Budget
 from gateway.wire.contract import (
     FORWARD,
@@ -53,7 +54,7 @@ from tests.second.memo import (
     text,
     texts,
 )
-from tests.second.session import FULL, MOVED, REFUSED, TOO_OFTEN, MemoSession
+from tests.second.session import MOVED, REFUSED, TOO_OFTEN, MemoSession
 
 TO_BROKER, TO_CLIENT = Direction
 NOW = 100.0
@@ -176,7 +177,7 @@ def test_topics_take_bytes_of_a_budget_and_give_them_back() -> None:
     play = Play(budget=budget)
     play.ask(put(1, "a"), put(2, "b"))
     play.response(done(1))
-    assert play.sent[TO_CLIENT] == done(1) + no(2, FULL)
+    assert play.sent[TO_CLIENT] == done(1) + no(2, NO_ROOM)
     assert not play.session.close()
     assert budget.taken == 0
     assert not play.services.live

@@ -7,13 +7,12 @@ which clients try again, while the gateway finds it out.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from itertools import islice
-from types import MappingProxyType
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Protocol
 
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.contract import Denial
+from gateway.wire.first_use import Accounts
 from gateway.wire.kafka.context import Client
 from gateway.wire.kafka.errors import ErrorCode, of_topic
 from gateway.wire.kafka.names import EVERY_TOPIC, is_name, read_topic, readable
@@ -26,9 +25,6 @@ from gateway.wire.subject import Subject
 ACCOUNT_SIZE = 800
 """Bytes of the budget that an open account takes."""
 
-CLOSED_AT_ONCE = 256
-"""Accounts that are given back in one step."""
-
 MOST_WANTED = 1000
 """Ids, and rights, that are asked for at once. Who names more tries again for the others."""
 
@@ -36,9 +32,6 @@ RIGHTS = {Action.PRODUCE: Right.PRODUCE, Action.CONSUME: Right.CONSUME}
 
 STRAY = Account(Action.PRODUCE)
 """Stands in for topics whose names no broker accepts. Nothing is counted on it."""
-
-
-_NONE: Mapping[Account, int] = MappingProxyType({})
 
 Tables = tuple[dict[bytes, Account], ...]
 """Accounts by name, and by id, of their topics. Names of 16 bytes are told apart from ids so."""
@@ -54,7 +47,7 @@ class Reader(Protocol):
         """Forget the account of the last topic: `account` was closed."""
 
 
-class Book:
+class Book(Accounts[bytes]):
     """`produced`, `consumed`: open accounts, to which the book alone adds some. `wanted`: ids whose
     names have to be asked for. `undecided`: questions about rights that have to be asked.
     `has_new`: an account was opened since the session last decided anything. `sessions`: those that
@@ -63,8 +56,6 @@ class Book:
     __slots__ = (
         "_client",
         "_ids",
-        "_seen",
-        "_services",
         "_stopwatch",
         "consumed",
         "has_new",
@@ -82,25 +73,17 @@ class Book:
         ids: TopicIds,
         stopwatch: Stopwatch | None = None,
     ) -> None:
-        self._services = services
+        super().__init__(services, client.quota, ACCOUNT_SIZE, _NO_TABLES)
         self._stopwatch = stopwatch
         self._client = client
         self._ids = ids
         # Connections are many, and most of them never have any of these.
         self.produced = self.consumed = _NO_TABLES
-        self._seen: Mapping[Account, int] = _NONE  # frames at the last look, of accounts
         self.has_new = False
         self.readers: tuple[Reader, ...] = ()
         self.sessions = Sessions()
         self.wanted: Collection[bytes] = ()
         self.undecided: Sequence[Callable[[], Awaitable[None]]] = ()
-
-    def __iter__(self) -> Iterator[Account]:
-        return (it for table in self._tables for it in table.values())
-
-    @property
-    def _tables(self) -> Tables:
-        return (*self.produced, *self.consumed)
 
     @property
     def has_questions(self) -> bool:
@@ -128,7 +111,7 @@ class Book:
             return ErrorCode.UNKNOWN_TOPIC_ID
         if not is_name(name):
             return STRAY
-        found = self._admit(action, name.decode())
+        found = self._open(action, name.decode())
         if isinstance(found, Account):
             self._own(action, by_id=by_id)[topic] = found
             self.has_new = True
@@ -143,9 +126,10 @@ class Book:
                 self.produced = tables
             else:
                 self.consumed = tables
+            self._tables = (*self.produced, *self.consumed)
         return tables[by_id]
 
-    def _admit(self, action: Action, name: str) -> Account | ErrorCode:
+    def _open(self, action: Action, name: str) -> Account | ErrorCode:
         topic = read_topic(name)
         assert topic is not None
         subject = self._client.subject.about(topic)
@@ -155,12 +139,9 @@ class Book:
                 return ErrorCode.NOT_LEADER
             if refused is not None:
                 return _told(action, of_topic(refused.refusal, ErrorCode.NOT_LEADER))
-        if not self._client.quota.fits(ACCOUNT_SIZE):
-            return _told(action, ErrorCode.POLICY_VIOLATION)
-        account = self._services.admit(action, subject)
+        account = self.admit(action, subject)
         if isinstance(account, Denial):
             return _told(action, of_topic(account.refusal, ErrorCode.NOT_LEADER))
-        self._client.quota.take(ACCOUNT_SIZE)
         account.ends = self._services.ends(topic)
         if self._stopwatch is not None and action is Action.PRODUCE:
             # All topics have the one tenant, so that no client invents it.
@@ -195,45 +176,21 @@ class Book:
         """Return why the client may not do something to some topic of the cluster."""
         return self._services.forbid_all(right, subject, EVERY_TOPIC)
 
-    def close_idle(self, passing: Collection[Account | None] = ()) -> list[Account]:
-        """Close accounts that have counted nothing since the last look; return them. `passing`: of
-        topics within frames that pass now, which stay open."""
-        seen: dict[Account, int] = {}
-        closed: list[Account] = []
-        for table in self._tables:
-            for topic, account in list(table.items()):
-                awaits = account.action is Action.PRODUCE and account.outstanding
-                is_idle = self._seen.get(account) == account.messages and not awaits
-                if is_idle and account not in passing:
-                    self._close(table, topic)
-                    closed.append(account)
-                else:
-                    seen[account] = account.messages
-        self._seen = seen
-        return closed
-
-    def withdraw(self, account: Account) -> None:
-        """Close one account; the next use of its topic is admitted anew, or refused."""
-        for table in self._tables:
-            for topic in [topic for topic, it in table.items() if it is account]:
-                self._close(table, topic)
-
-    def close(self) -> bool:
-        """Close some accounts; return whether there are more."""
-        self._seen = _NONE
-        for table in self._tables:
-            for topic in list(islice(table, CLOSED_AT_ONCE)):
-                self._close(table, topic)
-        return any(True for _ in self)
+    def close_idle(self, busy: Collection[Account | None] = ()) -> list[Account]:
+        """Close the accounts that have counted nothing since the last call, and return them; not
+        those that await receipts. `busy`: others that stay open."""
+        awaiting = [
+            account for table in self.produced for account in table.values() if account.outstanding
+        ]
+        return super().close_idle({*busy, *awaiting})
 
     def _close(self, table: dict[bytes, Account], topic: bytes) -> None:
-        account = table.pop(topic)
+        account = table[topic]
         for reader in self.readers:
             reader.forget(account)
         if self._stopwatch is not None:
             self._stopwatch.closed(account)
-        self._services.release(account)
-        self._client.quota.give_back(ACCOUNT_SIZE)
+        super()._close(table, topic)
 
 
 def _told(action: Action, error: ErrorCode) -> ErrorCode:

@@ -748,7 +748,7 @@ class KafkaSession:
         return whether accounts are left. See `contract.Session`."""
         for scanner in (self._requests, self._responses):
             scanner.finish()
-        if self._book.close():
+        if self._book.close_some():
             return True
         self._client.leave()
         return False

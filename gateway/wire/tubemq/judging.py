@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.budget import Quota
 from gateway.wire.contract import Denial, Refusal
+from gateway.wire.first_use import Accounts
 from gateway.wire.services import Services, Undecided
 from gateway.wire.subject import Subject, TopicName
 from gateway.wire.tubemq import methods
@@ -23,7 +24,6 @@ ACCOUNT_SIZE = 2_000
 LONGEST_WAIT = 60.0
 """Seconds for which a consumer is told to wait at most; then it asks again."""
 
-_FULL = Denial(Refusal.TOO_MANY, "no room for another topic")
 _NO_NAME = Denial(Refusal.NAME, "no topic has this name")
 _UNDECIDED = Denial(Refusal.UNAUTHORIZED, "nobody has said yet who may do this")
 
@@ -49,17 +49,15 @@ class _Use(NamedTuple):
     group: str
 
 
-class Judge:
+class Judge(Accounts[_Use]):
     """Judges the requests of one connection. `undecided`: what has to be asked before the request
     can be judged that was judged last; until somebody has, it is denied."""
 
-    __slots__ = ("_accounts", "_quota", "_seen", "_services", "undecided")
+    __slots__ = ("_accounts", "undecided")
 
     def __init__(self, services: Services, quota: Quota) -> None:
-        self._services = services
-        self._quota = quota
         self._accounts: dict[_Use, Account] = {}
-        self._seen: dict[Account, int] = {}  # frames at the last look
+        super().__init__(services, quota, ACCOUNT_SIZE, (self._accounts,))
         self.undecided: list[Ask] = []
 
     def judge(
@@ -140,13 +138,10 @@ class Judge:
         if denied is not None:
             return denied
         assert name is not None
-        if not self._quota.fits(ACCOUNT_SIZE):
-            return _FULL
-        found = self._services.admit(action, client.about(name, group or None))
-        if isinstance(found, Account):
-            self._quota.take(ACCOUNT_SIZE)
-            self._accounts[use] = found
-        return found
+        opened = self.admit(action, client.about(name, group or None))
+        if isinstance(opened, Account):
+            self._accounts[use] = opened
+        return opened
 
     def _forbids(
         self, right: Right, client: Subject, topic: TopicName | None, group: str
@@ -161,39 +156,10 @@ class Judge:
             return _UNDECIDED
         return denied
 
-    # -- ends --------------------------------------------------------------------------------
-
     @property
     def is_idle(self) -> bool:
         """Return whether no account is open."""
         return not self._accounts
-
-    def close_idle(self, busy: Collection[Account]) -> list[Account]:
-        """Close the accounts that nobody has used since the last call, and return them. `busy`:
-        those of which replies are awaited."""
-        closed = [
-            (use, account)
-            for use, account in self._accounts.items()
-            if self._seen.get(account) == account.frames and account not in busy
-        ]
-        for use, _ in closed:
-            self._release(use)
-        self._seen = {account: account.frames for account in self._accounts.values()}
-        return [account for _, account in closed]
-
-    def withdraw(self, account: Account) -> None:
-        """Close an account; the next request is judged anew."""
-        for use in [use for use, it in self._accounts.items() if it is account]:
-            self._release(use)
-
-    def close(self) -> None:
-        """Close all accounts."""
-        for use in list(self._accounts):
-            self._release(use)
-
-    def _release(self, use: _Use) -> None:
-        self._services.release(self._accounts.pop(use))
-        self._quota.give_back(ACCOUNT_SIZE)
 
 
 def _is_of(told: str, may: Callable[[TopicName], bool]) -> bool:
