@@ -9,13 +9,13 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Right
-from gateway.wire.contract import Direction
+from gateway.wire.contract import Direction, End, EndReason
 from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.envelopes import succeeded
 from gateway.wire.tubemq.errors import ErrorCode
 from gateway.wire.tubemq.frames import BLOCK
 from gateway.wire.tubemq.in_flight import MOST
-from gateway.wire.tubemq.session import LEAST_PAUSE, SWEPT
+from gateway.wire.tubemq.session import LEAST_PAUSE, LONGEST_PAUSE, SWEPT
 from gateway.wire.tubemq.to_broker import MOST_USES
 from tests.unit.wire.tubemq.frames import in_blocks_of, vector
 
@@ -88,8 +88,8 @@ def test_a_large_message_passes_while_it_comes_and_nothing_of_it_is_kept() -> No
     half = len(frame) // 2
     assert play.client(frame[:half]) == frame[:half]
     assert play.budget_of.taken < half
-    assert (account.messages, account.bytes) == (2, 5 + (1 << 20))
     assert play.client(frame[half:]) == frame[half:]
+    assert (account.messages, account.bytes) == (2, 5 + (1 << 20))
 
 
 def test_what_names_another_topic_behind_a_large_message_never_becomes_whole() -> None:
@@ -100,6 +100,63 @@ def test_what_names_another_topic_behind_a_large_message_never_becomes_whole() -
     with pytest.raises(PeerError, match="other fields"):
         play.client(frame[-1:])
     assert len(passed) < len(frame) - len(b"\x12\x05other")
+
+
+def test_what_has_come_of_a_message_that_never_ends_is_counted() -> None:
+    play, account = producer()
+    frame = send(2, bytes(1 << 20))
+    play.client(frame[: len(frame) // 2])
+    play.close()
+    assert account.messages == 2
+    assert 1 << 18 < account.bytes < 1 << 20
+
+
+def in_the_middle() -> tuple[Tube, Account, bytes]:
+    """Return a pair on which a large message passes, its account, and the message's last byte."""
+    play, account = producer()
+    play.broker(tell(m.SEND_MESSAGE, 1, **OK))
+    frame = send(2, bytes(100_000))
+    play.client(frame[:-1])
+    return play, account, frame[-1:]
+
+
+def test_a_large_message_that_comes_slowly_keeps_its_account() -> None:
+    play, account, end = in_the_middle()
+    for _ in range(3):
+        play.after(SWEPT)
+    assert play.client(end)
+    assert play.services.live == [account]
+
+
+def test_a_client_is_not_moved_while_a_large_message_passes() -> None:
+    play, _, end = in_the_middle()
+    assert play.session.leave(play.now) == ()
+    play.client(end)
+    play.broker(tell(m.SEND_MESSAGE, 2, **OK))
+    assert play.session.leave(play.now) is None
+
+
+def test_a_right_that_is_taken_back_ends_the_connection_within_a_large_message() -> None:
+    play, account, _ = in_the_middle()
+    play.services.forbidden = {(Right.PRODUCE, "demo")}
+    play.revoke(account)
+    assert play.end == End(EndReason.OPERATOR_CLOSED, detail="not allowed")
+
+
+def test_messages_that_wait_go_on_behind_a_large_message() -> None:
+    services = TubeServices()
+    play, account = producer(services)
+    services.lease = 1
+    play.client(send(2, topic="limited"), send(3, topic="limited"))
+    large = send(4, bytes(100_000))
+    play.client(large[:50_000])
+    services.live[1].grant(10)
+    play.after(LONGEST_PAUSE)
+    assert play.broker_got() == b""
+    assert play.client(large[50_000:]) == large[50_000:]
+    play.after(LONGEST_PAUSE)
+    assert play.broker_got() == send(3, topic="limited")
+    assert account.messages == 2
 
 
 def test_partitions_and_filters_of_a_known_topic_pass() -> None:
@@ -372,6 +429,24 @@ def test_what_the_gateway_says_waits_until_a_reply_is_whole() -> None:
     rest = play.broker(reply[20_000:])
     assert rest.startswith(reply[20_000:])
     assert told(rest[len(reply) - 20_000 :]).errCode == ErrorCode.UNAUTHORIZED
+
+
+def test_what_has_come_of_a_reply_that_never_ends_is_counted() -> None:
+    play, account = consumer(1)
+    reply = got(1, *[bytes(1000)] * 100)
+    play.broker(reply[:50_000])
+    play.close()
+    assert (account.messages, account.bytes) == (1 + 49, 1 + 49_000)
+
+
+def test_a_reply_that_comes_slowly_keeps_its_account() -> None:
+    play, account = consumer(1)
+    reply = got(1, bytes(50_000))
+    play.broker(reply[:-1])
+    for _ in range(3):
+        play.after(SWEPT)
+    play.broker(reply[-1:])
+    assert play.services.live == [account]
 
 
 def test_a_gateway_that_stops_waits_for_the_end_of_a_reply() -> None:

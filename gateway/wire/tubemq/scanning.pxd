@@ -13,11 +13,13 @@ cdef class BlockScanner(BaseScanner):
     cdef int64_t _blocks
     cdef public Py_ssize_t _largest
 
+    @cython.locals(owed=Py_ssize_t)
     cpdef Py_ssize_t scan(self, bytearray chunk, Py_ssize_t start, Py_ssize_t end) except -1
     @cython.locals(
         at=Py_ssize_t, blocks=int64_t, behind=Py_ssize_t, left=int64_t, size=int64_t,
     )
     cdef object _stop(self, bytearray chunk, Py_ssize_t start, Py_ssize_t end)
+    cdef Py_ssize_t _rest(self) except -1
     cdef Py_ssize_t _run(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     cdef bint _waits(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     cpdef offer_again(self)

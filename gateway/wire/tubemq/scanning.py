@@ -54,11 +54,15 @@ class BlockScanner(BaseScanner):
         if self.stop and start < end:
             self._blocks = self.missing
             self.stop = 0
+        owed = 0
         if not self._blocks:
             start = self._run(chunk, start, end)
-            if self.owed or end - start < _FIRST or self._waits(chunk, start, end):
-                return start
-        self._stop(chunk, start, end)
+            owed = self._rest()
+        if self._blocks or (
+            owed == 0 and end - start >= _FIRST and not self._waits(chunk, start, end)
+        ):
+            self._stop(chunk, start, end)
+        self.owed = owed
         return start
 
     def _stop(self, chunk: bytearray, start: int, end: int) -> None:
@@ -87,7 +91,11 @@ class BlockScanner(BaseScanner):
 
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
         """Pass the frames at `pos` that the scanner judges itself, and the rest of one that has
-        begun, of which `owed` bytes have not come then. Return the offset up to which they go."""
+        begun. Return the offset up to which they go."""
+        raise NotImplementedError
+
+    def _rest(self) -> int:
+        """Return how many bytes have not come of the frame that passes."""
         raise NotImplementedError
 
     def _waits(self, chunk: bytearray, pos: int, end: int) -> bool:

@@ -258,6 +258,8 @@ class TubeSession:
 
     def _decided(self, frame: Frame, _result: bytes | Denial, now: float) -> Effects:
         """Go on with a request that was kept; if its rights are still unknown, it is refused."""
+        if self._requests.owed:
+            return (Later(now + LONGEST_PAUSE, partial(self._decided, frame, _result)),)
         self._client.quota.give_back(len(frame.envelope))
         self._held -= 1
         return _later(self._request(frame, now, was_asked=True))
@@ -280,6 +282,8 @@ class TubeSession:
     def _release(self, now: float) -> Effects:
         """Forward the waiting messages whose accounts have allowance, and refuse those that have
         waited too long."""
+        if self._requests.owed:  # they would wait for its end, beyond the memory quota
+            return (self._look_again(now),)
         effects: list[Effect] = []
         for account in self._waiting.accounts:
             while (first := self._waiting.first(account)) is not None:
@@ -453,7 +457,8 @@ class TubeSession:
         busy = {
             request.account for request in self._in_flight.values() if request.account is not None
         }
-        closed = self._judge.close_idle(busy.union(self._waiting.accounts))
+        passing = {scanner.passing for scanner in (self._requests, self._replies)}
+        closed = self._judge.close_idle(busy.union(self._waiting.accounts, passing))
         if closed:
             self._requests.forget()
         next_sweep = self._sweep_later(now) if self._in_flight or not self._judge.is_idle else ()
@@ -464,6 +469,8 @@ class TubeSession:
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
         """Close the account of a producer or consumer that rules no longer allow, authorize the
         account's waiting messages again, and return the effects; see `contract.Session`."""
+        if account in (self._requests.passing, self._replies.passing):
+            return (End(EndReason.OPERATOR_CLOSED, detail=denial.text),)
         self._requests.forget()
         waiting = self._waiting.take_all(account)
         self._judge.withdraw(account)
@@ -482,7 +489,9 @@ class TubeSession:
         self._requests.forget()
         date(self._in_flight, now)
         owes = (
-            self._held
+            self._requests.owed
+            or self._replies.owed
+            or self._held
             or self._waiting.number
             or any(request.until > now for request in self._in_flight.values())
         )
@@ -495,6 +504,8 @@ class TubeSession:
     def close(self) -> bool:
         """Release all accounts of the pair and its memory quota; return False, because no account
         is left. See `contract.Session`."""
+        self._requests.finish()
+        self._replies.finish()
         self._waiting.clear()
         self._judge.close()
         self._client.leave()

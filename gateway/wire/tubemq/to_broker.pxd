@@ -21,19 +21,24 @@ cdef class ToBrokerScanner(BlockScanner):
     cdef object _in_flight
     cdef int64_t _left
     cdef bytes _names
-    cdef bint _sends
+    cdef object _sending
+    cdef int64_t _serial
+    cdef int64_t _size
     cdef int64_t _tail
     cdef dict _uses
     cdef bint _verifies
 
-    @cython.locals(behind=Py_ssize_t, rest=int64_t, blocks=int64_t)
+    @cython.locals(rest=int64_t)
+    cdef Py_ssize_t _rest(self) except -1
+    @cython.locals(behind=Py_ssize_t)
     cdef Py_ssize_t _run(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(data="const uint8_t *", size=int64_t, blocks=int64_t)
     cdef bint _waits(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(
         data="const uint8_t *", blocks=int64_t, edge=Py_ssize_t, call=Py_ssize_t,
         envelope_end=Py_ssize_t, call_end=Py_ssize_t, names=Py_ssize_t, names_end=Py_ssize_t,
-        begin=Py_ssize_t, sent=int64_t, tail=int64_t, is_last=bint,
+        begin=Py_ssize_t, sent=int64_t, tail=int64_t, is_last=bint, serial=int64_t,
+        account=Counters,
     )
     cdef Py_ssize_t _pass(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(data="const uint8_t *")
@@ -41,13 +46,13 @@ cdef class ToBrokerScanner(BlockScanner):
         self, bytearray chunk, Py_ssize_t call, Py_ssize_t call_end, Py_ssize_t names,
         Py_ssize_t names_end,
     ) except -1
-    @cython.locals(account=Counters)
-    cdef bint _counts(self, int64_t serial, int64_t size) except -1
     @cython.locals(
         data="const uint8_t *", step=int64_t, tail=int64_t, here=int64_t, behind=Py_ssize_t,
         joined=bytearray,
     )
     cdef Py_ssize_t _go_on(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
+    cdef object _end(self)
+    cpdef finish(self)
     @cython.locals(rest=int64_t)
     cdef int64_t _next_block(self, int64_t size) except -1
     @cython.locals(tag=uint64_t, begin=Py_ssize_t, is_text=bint)

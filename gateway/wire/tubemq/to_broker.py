@@ -7,9 +7,8 @@ The session authorizes the first request of each *use*: what a client sends to a
 partition. It gives the scanner the bytes that name the use, and the account. The scanner reads the
 later requests field by field, in the order in which all clients write them, and looks their uses
 up. The names stand before the message that is sent, in the first block. So a message of several
-blocks is counted and begins to pass when the first block has come. What follows the message is held
-back until it is whole: if it named another client or topic, the server would believe that, so it is
-a violation.
+blocks begins to pass when the first block has come. What follows the message is held back until it
+is whole: if it named another client or topic, the server would believe that, so it is a violation.
 
 Sources: RPC.proto and BrokerService.proto of Apache InLong TubeMQ.
 """
@@ -112,7 +111,9 @@ class ToBrokerScanner(BlockScanner):
         "_in_flight",
         "_left",
         "_names",
-        "_sends",
+        "_sending",
+        "_serial",
+        "_size",
         "_tail",
         "_uses",
         "_verifies",
@@ -125,8 +126,10 @@ class ToBrokerScanner(BlockScanner):
     _in_flight: Any  # `InFlight`
     _left: int  # bytes of the message that have not come
     _names: bytes
-    _sends: bool
-    _tail: int  # bytes behind the message
+    _sending: Asked | None  # what a message of several blocks waits for
+    _serial: int
+    _size: int  # bytes of that message
+    _tail: int  # bytes behind it
     _uses: dict[tuple[bytes, bytes], tuple[Use, Asked]]
     _verifies: bool
 
@@ -134,7 +137,8 @@ class ToBrokerScanner(BlockScanner):
         super().__init__(largest)
         self._in_flight = in_flight
         self._verifies = verifies
-        self._block = self._left = self._tail = 0
+        self._block = self._left = self._tail = self._serial = self._size = 0
+        self._sending = None
         self.forget()
 
     def learn(self, use: Use, asked: Asked) -> None:
@@ -151,14 +155,12 @@ class ToBrokerScanner(BlockScanner):
         self._uses = {}
         self._asked = self._account = None
         self._call = self._names = b""
-        self._sends = False
 
     def _turn_to(self, use: Use, asked: Asked) -> None:
         """Have the next request compared with this use before another is looked up."""
         self._call, self._names = use
         self._asked = asked
         self._account = asked.account
-        self._sends = asked.method == _SEND
 
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
         """See `BlockScanner`."""
@@ -171,10 +173,14 @@ class ToBrokerScanner(BlockScanner):
             pos = behind
             if self._tail > 0:
                 pos = self._go_on(chunk, pos, end)
-        rest = self._left + self._tail
-        blocks = (rest - self._block + _BLOCK - 1) // _BLOCK if rest > self._block else 0
-        self.owed = rest + blocks * _SIZE
         return pos
+
+    def _rest(self) -> int:
+        """See `BlockScanner`."""
+        rest = self._left + self._tail
+        if rest > self._block:
+            rest += (rest - self._block + _BLOCK - 1) // _BLOCK * _SIZE
+        return rest
 
     def _waits(self, chunk: bytearray, pos: int, end: int) -> bool:
         """See `BlockScanner`."""
@@ -222,12 +228,20 @@ class ToBrokerScanner(BlockScanner):
         )
         if not is_last and not self._find(chunk, call, call_end, names, names_end):
             return pos
-        if not self._counts(octets.i32(data, pos + 4), sent):
+        serial = octets.i32(data, pos + 4)
+        account = self._account
+        in_flight = self._in_flight
+        if account.is_held() or account.queued or serial in in_flight or len(in_flight) >= _MOST:
             return pos
         if blocks == 1:
+            in_flight[serial] = self._asked
+            if tail > 0:
+                account.add(1, sent)
             return edge
+        self._sending = self._asked
+        self._serial = serial
+        self._size = self._left = sent
         self._block = edge - begin
-        self._left = sent
         self._tail = tail
         return begin
 
@@ -239,18 +253,6 @@ class ToBrokerScanner(BlockScanner):
         if found is None:
             return False
         self._turn_to(*found)
-        return True
-
-    def _counts(self, serial: int, size: int) -> bool:
-        """Count a request of the last use, and note it as in flight; return whether it may pass.
-        `size`: bytes of the message that it sends."""
-        account = self._account
-        in_flight = self._in_flight
-        if account.is_held() or account.queued or serial in in_flight or len(in_flight) >= _MOST:
-            return False
-        if self._sends:
-            account.add(1, size)
-        in_flight[serial] = self._asked
         return True
 
     def _go_on(self, chunk: bytearray, pos: int, end: int) -> int:
@@ -287,8 +289,30 @@ class ToBrokerScanner(BlockScanner):
             )
             if not self._is_tail(joined, 0, tail):
                 raise PeerError(_WRONG)
-        self._block = self._tail = 0
+        self._end()
         return behind
+
+    def _end(self) -> None:
+        """Count a message of several blocks that is whole, and note it as in flight. Raises
+        `PeerError` if another request got its serial number meanwhile."""
+        if self._serial in self._in_flight:
+            raise PeerError(f"a second request {self._serial}, while the first has no reply")
+        self._block = self._tail = 0
+        self._in_flight[self._serial] = self._sending
+        self.finish()
+
+    @property
+    def passing(self) -> Any:
+        """Return the account of the message of several blocks that passes; None if none does."""
+        return None if self._sending is None else self._sending.account
+
+    def finish(self) -> None:
+        """Count what has come of a message of several blocks, at its end or when the connection
+        ends."""
+        sending = self._sending
+        if sending is not None and sending.account is not None:
+            sending.account.add(1, self._size - self._left)
+        self._sending = None
 
     def _next_block(self, size: int) -> int:
         """Return the length of the next block, which begins with `size`. Raises `PeerError` if it

@@ -41,6 +41,8 @@ cdef class ToClientScanner(BlockScanner):
     cdef uint64_t _value
 
     cpdef Py_ssize_t scan(self, bytearray chunk, Py_ssize_t start, Py_ssize_t end) except -1
+    cpdef finish(self)
+    cdef Py_ssize_t _rest(self) except -1
     @cython.locals(begun=Py_ssize_t)
     cdef Py_ssize_t _run(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(data="const uint8_t *", size=int64_t)

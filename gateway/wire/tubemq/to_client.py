@@ -203,9 +203,20 @@ class ToClientScanner(BlockScanner):
             self._read_on(chunk, start, end)
             self.owed = self.left
             return end
-        cleared = BlockScanner.scan(self, chunk, start, end)
-        self.owed = self.left
-        return cleared
+        return BlockScanner.scan(self, chunk, start, end)
+
+    @property
+    def passing(self) -> Any:
+        """Return the account of the reply that passes; None if none does."""
+        return None if self._asked is None else self._asked.account
+
+    def finish(self) -> None:
+        """Count the messages that have come of a reply that does not end any more."""
+        passing = self.passing
+        if passing is not None and self._messages > 0:
+            passing.count(self._messages)
+            passing.bytes += self._bytes
+        self._asked = None
 
     def _run(self, chunk: bytearray, pos: int, end: int) -> int:
         """See `BlockScanner`."""
@@ -217,6 +228,10 @@ class ToClientScanner(BlockScanner):
             if self.left > 0:
                 pos = self._read_on(chunk, pos, end)
         return pos
+
+    def _rest(self) -> int:
+        """See `BlockScanner`."""
+        return self.left
 
     def _waits(self, chunk: bytearray, pos: int, end: int) -> bool:
         """See `BlockScanner`."""
