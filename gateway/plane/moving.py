@@ -66,6 +66,10 @@ class Room:
     splices: bool
     used: int
 
+    def __cinit__(self) -> None:
+        """Have no pipe, if compiled: `__del__` is called even if `__init__` was not."""
+        self.inlet = self.outlet = -1
+
     def __init__(self) -> None:
         self.inlet = self.outlet = -1
         self.splices = bool(calls.SPLICES)
@@ -158,7 +162,7 @@ class Mover:
         self.scanner = scanner
         self.reader = scanner if isinstance(scanner, BaseScanner) else None
         self.bulk = False
-        self.at_once = _AT_ONCE
+        self.at_once = _AT_ONCE if self.reader is not None else SMALLEST_READ
 
     def readable(self, now: float) -> None:
         """Receive bytes from the source, scan them, and send what may be forwarded. `now`: the
@@ -226,10 +230,10 @@ class Mover:
             and self.sink.plain
             and room.has_pipe()
         )
-        sent = self._transmit(end)
         if start:
             room.used -= start
             self._carry = b""
+        sent = self._transmit(end)
         if sent == _NOTHING:
             return
         if sent < end:

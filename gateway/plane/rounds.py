@@ -46,6 +46,10 @@ class Rounds:
     turn_seconds: float
     until: float
 
+    def __cinit__(self) -> None:
+        """Have no timer, if compiled: `__del__` is called even if `__init__` was not."""
+        self._timer_fd = -1
+
     def __init__(self) -> None:
         self.turn_seconds = self._rings = 0.0
         self._next = self._after_last = 0

@@ -220,6 +220,22 @@ def test_costly_decisions_stop_when_the_turn_ends(plane: Plane) -> None:
 
 # -- frames that are slow to scan ------------------------------------------------------------
 
+
+@both
+def test_a_carry_is_given_back_once_if_the_sink_is_gone(plane: Plane, direction: Direction) -> None:
+    pair = plane.open(sockets=tcp_sockets)
+    speaker, _ = pair.far(direction)
+    frame = passing(bytes(100))
+    speaker.say(frame[:3])
+    plane.turn()
+    assert plane.memory.used == 3
+    pair.pair.pumps[direction].sink.stream.shutdown(socket.SHUT_WR)
+    speaker.say(frame[3:])
+    plane.turn()
+    assert pair.pair.over
+    assert plane.memory.used == 0
+
+
 LARGE_BUFFER = 512 * KIB
 COSTLY = 140e-9
 """Seconds for each byte of the slowest frames."""
@@ -258,9 +274,7 @@ def slow(plane: Plane, direction: Direction, cost: float = COSTLY) -> tuple[Open
     session = FakeSession()
     scanners = [scanner, FakeScanner({})]
     session.scanners = scanners[direction], scanners[1 - direction]
-    pair = plane.open(session)
-    pair.pair.pumps[direction].at_once = SMALLEST_READ  # as if the scanner were not compiled
-    return pair, scanner
+    return plane.open(session), scanner
 
 
 def say_all(plane: Plane, pair: Opened, direction: Direction, said: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import select
 import weakref
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 import trio
 import trio.testing
 
+from gateway.plane.memory import Memory
 from gateway.plane.pump import BREATH
 from gateway.plane.reactor import RELIEF, Reactor
 from gateway.plane.state import PlaneSettings
@@ -539,3 +541,9 @@ async def test_closing_wakes_the_task_that_waits_for_the_epoll() -> None:
         nursery.start_soon(wait)
         await trio.testing.wait_all_tasks_blocked()
         running.reactor.close()
+
+
+@pytest.mark.parametrize("made", [Memory, Reactor])
+def test_what_was_not_made_closes_no_descriptor_of_others(made: type[object]) -> None:
+    made.__new__(made)
+    os.fstat(0)
