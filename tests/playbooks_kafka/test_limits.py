@@ -9,8 +9,8 @@ import pytest
 from gateway.telemetry.latency import ListenerLatencies, SlowSends
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Denial, Refusal
+from gateway.wire.kafka.asking import LONGEST_QUESTION
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.session import LONGEST_QUESTION
 from gateway.wire.kafka.throttle import LONGEST_WAIT, LONGEST_WAIT_IN_GROUP
 from gateway.wire.services import Again, LookupOutcome
 from tests.support.versions import versions

@@ -11,10 +11,11 @@ import pytest
 from gateway.errors import PeerError
 from gateway.wire.account import Right
 from gateway.wire.contract import Denial, EndReason, Refusal
+from gateway.wire.kafka.asking import LONGEST_QUESTION
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.replicas import OF_REPLICAS as OF_REPLICAS_LISTED
 from gateway.wire.kafka.schema import Field
-from gateway.wire.kafka.session import LONGEST_QUESTION, SWEPT
+from gateway.wire.kafka.session import SWEPT
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.topics import TopicIds
 from gateway.wire.plugin import FrameBounds
@@ -245,6 +246,17 @@ def test_a_denied_topic_within_a_request_ends_the_connection_before_its_bytes_pa
     assert passed == said[:CUT]
     assert b"denied" not in play.client(said[CUT:])
     assert play.ended is EndReason.OPERATOR_CLOSED
+
+
+def test_nothing_of_a_large_request_passes_before_a_topic_of_it_is_allowed() -> None:
+    """Or else a broker would make room for it, on behalf of a client that may use no topic."""
+    said = bytearray(produce(9, 1, a=batch(1), b=batch(1)))
+    said[:4] = (100 << 20).to_bytes(4)
+    names = said.index(b"\x02a")
+    play = Play(guarded("a", "b"))
+    assert play.client(bytes(said[:names])) == b""
+    assert play.client(bytes(said[names : names + 2])) == b""
+    assert play.session.scanners[0].stop > play.session.collected_bound
 
 
 def test_after_a_denied_topic_cut_requests_are_collected() -> None:

@@ -4,7 +4,8 @@
   then returns what to do with each stop frame, a frame at which a scanner halts.
 - `to_broker` and `to_client` are the scanners. They read lengths and batches by `pieces`.
 - `rights`, `lists`, `fetching`, `producing` and `replicas` authorize requests that stop; `records`
-  counts their batches. `book` opens the accounts of topics on their first use.
+  counts their batches. `book` opens the accounts of topics on their first use. `asking` asks for
+  names and rights that are not known.
   `substitutes` has the names that stand for denied topics. `shown` says why a client may see each
   name in a response. `sessions` has the fetch and share sessions that the connection may use.
 - `answering` changes responses by means of `addresses`, `cleaning`, `restoring`, `throttle` and

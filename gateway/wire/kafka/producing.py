@@ -1,5 +1,5 @@
-"""Decides requests of Produce that stopped whole: counts what the client may send, and takes out
-what it may not.
+"""Decides requests of Produce: at their heads, if accounts have no allowance; whole, if a topic may
+be denied; and at a topic within, if the begin has passed.
 
 A denied topic gets a substitute, and no batches. If all topics are denied for one reason, the whole
 request is refused, and the broker gets nothing.
@@ -11,13 +11,19 @@ from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
+from gateway.wire.contract import FORWARD, Effects, End, EndReason, Postpone, Replace
+from gateway.wire.kafka.addresses import PRODUCE
+from gateway.wire.kafka.asking import LONGEST_QUESTION, MOST_QUESTIONS, Asking
 from gateway.wire.kafka.book import STRAY, Book
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.frames import SIZE, Head
+from gateway.wire.kafka.frames import REQUEST, SIZE, Head
+from gateway.wire.kafka.in_flight import Asked, InFlight
 from gateway.wire.kafka.records import counted
-from gateway.wire.kafka.schema import Schema
+from gateway.wire.kafka.schema import Api, Schema
 from gateway.wire.kafka.substitutes import Substitutes
-from gateway.wire.kafka.to_broker import BY_ID
+from gateway.wire.kafka.synthetic import refused, responded
+from gateway.wire.kafka.throttle import Throttle
+from gateway.wire.kafka.to_broker import BY_ID, ToBrokerScanner
 from gateway.wire.kafka.walk import Place, Walk, plan, splice, text_at
 
 _TRANSACTION, _ACKS = "TransactionalId", "Acks"
@@ -97,7 +103,7 @@ def _sent(head: Head, frame: bytes, place: Place, book: Book, *, flexible: bool)
     return Sent(place, topic, ErrorCode.INVALID_TOPIC if used is STRAY else used, [], 0, 0)
 
 
-def replaced(
+def _replaced(
     schema: Schema, version: int, frame: bytes, request: Request, substitutes: Substitutes
 ) -> bytes:
     """Return a request with substitutes in place of denied topics, and without their batches."""
@@ -111,3 +117,92 @@ def replaced(
             changes += [(batches, nothing) for batches in records]
     data = splice(frame, request.walk, changes)
     return SIZE.pack(len(data) - SIZE.size) + data[SIZE.size :]
+
+
+def is_head(frame: bytes) -> bool:
+    """Return whether a stop frame is the head of a longer request of Produce."""
+    if len(frame) != REQUEST.size:
+        return False
+    size, key, *_ = REQUEST.unpack(frame)
+    return bool(key == PRODUCE and size + SIZE.size > len(frame))
+
+
+class Producing:
+    """Decides the requests of Produce of one connection."""
+
+    __slots__ = (
+        "_asking",
+        "_book",
+        "_in_flight",
+        "_requests",
+        "_substitutes",
+        "_throttle",
+        "_within_until",
+    )
+
+    def __init__(
+        self,
+        book: Book,
+        in_flight: InFlight,
+        requests: ToBrokerScanner,
+        throttle: Throttle,
+        asking: Asking,
+        substitutes: Substitutes,
+    ) -> None:
+        self._book = book
+        self._in_flight = in_flight
+        self._requests = requests
+        self._throttle = throttle
+        self._asking = asking
+        self._substitutes = substitutes
+        self._within_until = 0.0  # when a topic within the request that passes is refused
+
+    def begin(self, now: float, *, stops: bool) -> Effects:
+        """Return the effects for the head of a request. `stops`: the heads of the next ones stop as
+        well."""
+        waits = self._throttle.wait(self._throttle.produced, now)
+        if waits is not None:
+            return waits
+        self._requests.stops = stops
+        self._requests.passes = True
+        return (Postpone(now),)
+
+    def decide(self, known: Api, head: Head, frame: bytes, now: float) -> Effects:
+        """Return the effects for a whole request, some topic of which may be denied. Raises
+        `PeerError` if it is malformed."""
+        under_way = self._asking.under_way(now)
+        if under_way is not None:
+            return under_way
+        request = authorize(known.request, head, frame, self._book)
+        waits = self._asking.wait(now)
+        if waits is not None:
+            return waits
+        self._requests.passes = False
+        self._requests.collects |= bool(request.denied)
+        if request.error is not None and not request.acks:  # as brokers do
+            detail = "a refused request of Produce that awaits no response"
+            return (End(EndReason.OPERATOR_CLOSED, detail=detail),)
+        if request.error is not None:
+            return responded(self._in_flight, refused(known, head, frame, request.error))
+        for sent in request.sent:
+            if isinstance(sent.used, Account) and sent.records:
+                self._requests.count(sent.used, sent.messages, sent.size, request.acks)
+        if request.acks:
+            self._in_flight.ask(Asked(PRODUCE, head.version, head.correlation))
+        if not request.denied:
+            return FORWARD
+        data = _replaced(known.request, head.version, frame, request, self._substitutes)
+        return (Replace(data),)
+
+    def within(self, now: float) -> Effects:
+        """Return the effects for a topic without an account, within a request whose begin has
+        passed. The pair ends if the client may not use the topic."""
+        asking = self._asking
+        if self._requests.halts == 1:
+            self._within_until = now + MOST_QUESTIONS * LONGEST_QUESTION
+        if self._book.undecided and not asking.unanswered and now < self._within_until:
+            return (*asking.ask(), Postpone(self._within_until))
+        if asking.unanswered and now < self._within_until:  # resumed by something else
+            return (Postpone(self._within_until),)
+        detail = "a topic that the client may not use, within a request of other topics"
+        return (End(EndReason.OPERATOR_CLOSED, detail=detail),)

@@ -9,14 +9,12 @@ their allowance, and states the throttle time in the response to the request bef
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import (
     DROP,
     FORWARD,
-    Await,
     Denial,
     Direction,
     Discard,
@@ -35,17 +33,19 @@ from gateway.wire.contract import (
     Scanner,
     Start,
 )
-from gateway.wire.kafka import fetching, producing
+from gateway.wire.kafka import fetching
 from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_ACKNOWLEDGE, SHARE_FETCH
-from gateway.wire.kafka.answering import Answering, metadata_of
+from gateway.wire.kafka.answering import Answering
+from gateway.wire.kafka.asking import LONGEST_QUESTION, OWN, Asking
 from gateway.wire.kafka.authenticating import credential_of
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.commits import COMMITS
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.frames import API_VERSIONS, REQUEST, RESPONSE, SIZE, Head, response
+from gateway.wire.kafka.frames import API_VERSIONS, RESPONSE, Head, response
 from gateway.wire.kafka.frames import request as read_head
 from gateway.wire.kafka.in_flight import Asked, InFlight
+from gateway.wire.kafka.producing import Producing, is_head
 from gateway.wire.kafka.reauthentication import Reauthentication, Settling
 from gateway.wire.kafka.renewal import Renewal, due_in
 from gateway.wire.kafka.replicas import OF_REPLICAS, refuse_replica
@@ -62,14 +62,13 @@ from gateway.wire.kafka.sasl.handshake import (
 )
 from gateway.wire.kafka.schema import Api, Schema, api
 from gateway.wire.kafka.substitutes import Substitutes
-from gateway.wire.kafka.synthetic import no_session, refused
+from gateway.wire.kafka.synthetic import no_session, refused, responded
 from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.to_broker import ToBrokerScanner
 from gateway.wire.kafka.to_client import ToClientScanner
 from gateway.wire.kafka.versions import is_offered, unsupported
 from gateway.wire.kafka.walk import plan
 from gateway.wire.plugin import Mode
-from gateway.wire.questions import Questions
 from gateway.wire.services import Again, LookupOutcome, LookupTimes
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller, Subject
@@ -80,13 +79,6 @@ they have nothing to do, or wait for a group; brokers close a connection after 1
 
 FULL_WAIT = 0.05
 """Seconds until a client with too many in-flight requests is read again."""
-
-LONGEST_QUESTION = 5.0
-"""Seconds for which a request waits at most for the names of its topics' ids and the client's
-rights."""
-
-MOST_QUESTIONS = 2
-"""How often a request waits: once for names, and once for the rights to them."""
 
 PASSING = 0.1
 """Seconds between two checks whether a response has passed, behind which the pair ends."""
@@ -110,19 +102,8 @@ REBOOTSTRAP = 13
 BARE = 0
 """The version of SaslHandshake after which tokens have no requests around them."""
 
-OWN = -1
-"""The correlation id of the gateway's own requests."""
-
 
 SASL = frozenset({SASL_HANDSHAKE, SASL_AUTHENTICATE})
-
-
-def _is_head_of_produce(frame: bytes) -> bool:
-    """Return whether a stop frame is the head of a longer request of Produce."""
-    if len(frame) != REQUEST.size:
-        return False
-    size, key, *_ = REQUEST.unpack(frame)
-    return bool(key == PRODUCE and size + SIZE.size > len(frame))
 
 
 class KafkaSession:
@@ -132,7 +113,7 @@ class KafkaSession:
     __slots__ = (
         "_again",
         "_answering",
-        "_asks_until",
+        "_asking",
         "_book",
         "_claim",
         "_client",
@@ -140,6 +121,7 @@ class KafkaSession:
         "_is_leaving",
         "_listener",
         "_paced_until",
+        "_producing",
         "_reauthentication",
         "_refused",
         "_renewal",
@@ -147,14 +129,10 @@ class KafkaSession:
         "_requests",
         "_responses",
         "_rights",
-        "_rounds",
         "_services",
         "_substitutes",
         "_sweeps",
         "_throttle",
-        "_unanswered",
-        "_waits_since",
-        "_within_until",
         "stopwatch",
     )
 
@@ -177,13 +155,17 @@ class KafkaSession:
             self._services, self._book, self._in_flight, self._substitutes, self._throttle
         )
         self._book.readers = (self._requests, self._responses)
+        self._asking = Asking(self._book, self._in_flight, self._requests)
+        self._producing = Producing(
+            self._book,
+            self._in_flight,
+            self._requests,
+            self._throttle,
+            self._asking,
+            self._substitutes,
+        )
         self._requests.stops = client.guessed is not None
         self._answering = Answering(listener, client, self._book, self._substitutes, self._throttle)
-        self._within_until = 0.0  # when a topic within the request that passes is refused
-        self._rounds = 0  # of questions, for which the next request has waited
-        self._asks_until = 0.0  # when that request goes on, whatever is known
-        self._unanswered = 0  # the gateway's own questions, to the broker and to the policy agent
-        self._waits_since = math.inf  # when the postponed request began to wait
         self._again: Again | None = None
         self._paced_until: float | None = None  # when the counted lookup may go on
         self._claim: Claim | None = None
@@ -246,7 +228,7 @@ class KafkaSession:
         if direction is Direction.TO_CLIENT:
             return (
                 *self._decide_response(frame, now),
-                *self._ask_questions(),
+                *self._asking.ask(),
                 *self._sweep_later(now),
             )
         effects = self._decide_request(frame, now)
@@ -256,7 +238,7 @@ class KafkaSession:
 
     def _decide_request(self, frame: bytes, now: float) -> Effects:
         if self._requests.within:
-            return self._decide_within(now)
+            return self._producing.within(now)
         if self._is_leaving or self._refused is not None:
             return self._decide_while_leaving(frame)
         if self._is_misled():
@@ -267,8 +249,8 @@ class KafkaSession:
             return (Postpone(now + FULL_WAIT),)
         if self._requests.raw:
             return self._bare_token(frame, now)
-        if _is_head_of_produce(frame):
-            return self._produce(frame, now)
+        if is_head(frame):
+            return self._producing.begin(now, stops=self._client.guessed is not None)
         head = read_head(frame)
         known = api(head.key)
         if known is None or head.body < 0 or not self._is_offered(head.key):
@@ -276,29 +258,31 @@ class KafkaSession:
         if head.key in SASL:
             return self._sasl(head, frame, now)
         if head.key == PRODUCE:
-            return self._produce_decided(known, head, frame, now)
+            return self._producing.decide(known, head, frame, now)
         return self._delayed(known, head, frame, now) or self._authorize(known, head, frame, now)
 
     def _delayed(self, known: Api, head: Head, frame: bytes, now: float) -> Effects | None:
         """Return the effects that make a request wait for a limit; None if it may go on."""
         self._throttle.in_group |= head.key in OF_GROUPS
         if head.key in (FETCH, SHARE_FETCH):
-            return self._wait(self._throttle.consumed, now)
+            return self._throttle.wait(self._throttle.consumed, now)
         if head.key == METADATA and Action.LOOKUP in self._services.paced:
             return self._pace(known, head, frame, now)
         return None
 
     def _authorize(self, known: Api, head: Head, frame: bytes, now: float) -> Effects:
         """Forward a request, with substitutes for what the client has no right to; or refuse it."""
-        if self._rounds and self._unanswered and now < self._asks_until:
-            return (Postpone(self._asks_until),)  # resumed by something else
+        under_way = self._asking.under_way(now)
+        if under_way is not None:
+            return under_way
         if head.key in OF_REPLICAS:
             refuse_replica(known.request, head, frame)
         decision = self._authorized(known.request, head, frame)
-        if self._must_ask(now):
+        waits = self._asking.wait(now)
+        if waits is not None:
             # Brokers keep the topics of a fetch session, and clients keep other responses: none of
             # these may get a substitute that is out of date a moment later.
-            return (*self._ask_questions(), Postpone(self._asks_until))
+            return waits
         if isinstance(decision, fetching.Denied):
             by_id = fetching.names_ids(head)
             decision = fetching.replaced(frame, decision, self._substitutes, by_id=by_id)
@@ -332,20 +316,6 @@ class KafkaSession:
         times = LookupTimes(self._client.subject, since, now, proven=True)
         self._services.looked_up(LookupOutcome.CONNECT, times if self._services.timed else None)
 
-    def _must_ask(self, now: float) -> bool:
-        """Return whether a request must wait for topic names or rights that are not known: once for
-        names, and once more for the rights to the named topics. Then it goes on, whatever is known.
-        """
-        has_questions = bool(self._book.undecided or (self._book.wanted and not self._rounds))
-        if has_questions and self._rounds < MOST_QUESTIONS:
-            if not self._rounds:
-                self._asks_until = now + LONGEST_QUESTION
-            if now < self._asks_until:
-                self._rounds += 1
-                return True
-        self._rounds = 0
-        return False
-
     def _is_offered(self, key: int) -> bool:
         return is_offered(key) and key not in self._listener.hidden
 
@@ -372,52 +342,7 @@ class KafkaSession:
 
     def _respond(self, data: bytes) -> Effects:
         """Drop a request and send a synthetic response, in the order of responses."""
-        at_once = self._in_flight.respond(data)
-        return (Drop(), Inject(Direction.TO_CLIENT, at_once)) if at_once else DROP
-
-    def _produce(self, head: bytes, now: float) -> Effects:
-        waits = self._wait(self._throttle.produced, now)
-        if waits is not None:
-            return waits
-        self._requests.stops = self._client.guessed is not None
-        self._requests.passes = True
-        return (Postpone(now),)
-
-    def _produce_decided(self, known: Api, head: Head, frame: bytes, now: float) -> Effects:
-        """Decide a whole request of Produce, some topic of which may be denied."""
-        if self._rounds and self._unanswered and now < self._asks_until:
-            return (Postpone(self._asks_until),)  # resumed by something else
-        request = producing.authorize(known.request, head, frame, self._book)
-        if self._must_ask(now):
-            return (*self._ask_questions(), Postpone(self._asks_until))
-        self._requests.passes = False
-        self._requests.collects |= bool(request.denied)
-        if request.error is not None and not request.acks:  # as brokers do
-            detail = "a refused request of Produce that awaits no response"
-            return (End(EndReason.OPERATOR_CLOSED, detail=detail),)
-        if request.error is not None:
-            return self._respond(refused(known, head, frame, request.error))
-        for sent in request.sent:
-            if isinstance(sent.used, Account) and sent.records:
-                self._requests.count(sent.used, sent.messages, sent.size, request.acks)
-        if request.acks:
-            self._in_flight.ask(Asked(PRODUCE, head.version, head.correlation))
-        if not request.denied:
-            return FORWARD
-        data = producing.replaced(known.request, head.version, frame, request, self._substitutes)
-        return (Replace(data),)
-
-    def _decide_within(self, now: float) -> Effects:
-        """Decide a topic without an account, within a request of Produce whose begin has passed.
-        The pair ends if the client may not use the topic."""
-        if self._requests.halts == 1:
-            self._within_until = now + MOST_QUESTIONS * LONGEST_QUESTION
-        if self._book.undecided and not self._unanswered and now < self._within_until:
-            return (*self._ask_questions(), Postpone(self._within_until))
-        if self._unanswered and now < self._within_until:  # resumed by something else
-            return (Postpone(self._within_until),)
-        detail = "a topic that the client may not use, within a request of other topics"
-        return (End(EndReason.OPERATOR_CLOSED, detail=detail),)
+        return responded(self._in_flight, data)
 
     def _pace(self, known: Api, head: Head, frame: bytes, now: float) -> Effects | None:
         """Return the effects that make a lookup wait for its rate limit, or refuse it; None if it
@@ -435,17 +360,6 @@ class KafkaSession:
                 return (Postpone(now + outcome.seconds),)
             self._paced_until = now + outcome
         return (Postpone(self._paced_until),) if now < self._paced_until else None
-
-    def _wait(self, noted: Mapping[Account, None], now: float) -> Effects | None:
-        """Return the effects that make a request wait until these accounts have allowance; None if
-        it may go on. A request that has waited as long as it may goes on in debt."""
-        self._waits_since = min(self._waits_since, now)
-        until = self._waits_since + self._throttle.longest
-        waiting = self._throttle.waiting(noted)
-        if not waiting or now >= until:
-            self._waits_since = math.inf
-            return None
-        return (*(Await(account) for account in waiting), Postpone(until))
 
     # -- holding -----------------------------------------------------------------------------
 
@@ -492,7 +406,7 @@ class KafkaSession:
         after: Effects = (Inject(Direction.TO_CLIENT, own),) if own else ()
         after = (*after, *self._end_of_refused(now))
         if request.is_own:
-            self._unanswered -= 1
+            self._asking.unanswered -= 1
             return (Drop(), *after, Resume(Direction.TO_BROKER))
         return (effect, *after)
 
@@ -505,35 +419,8 @@ class KafkaSession:
             return (Later(now + PASSING, self._end_of_refused),)
         return (End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.text),)
 
-    def _ask_questions(self) -> Effects:
-        """Request the names of unknown topic ids from the broker, and have unknown rights looked
-        up.
-
-        Nothing is sent to the broker while a request passes, which gets its place among the
-        in-flight requests only at its end: its response comes first, and is an occasion to ask.
-        """
-        effects: list[Effect] = []
-        wanted, undecided = self._book.wanted, self._book.undecided
-        if wanted and not self._requests.owed and self._renewal is None:
-            version, data = metadata_of(wanted, OWN)
-            self._in_flight.ask(Asked(METADATA, version, OWN, is_own=True))
-            effects.append(Inject(Direction.TO_BROKER, data))
-            self._unanswered += 1
-            self._book.wanted = ()
-        if undecided:
-            effects.append(Start(Questions(tuple(undecided)), self._decided))
-            self._unanswered += 1
-            self._book.undecided = ()
-        return tuple(effects)
-
     def _settled(self, settling: Settling, _result: bytes | Denial, _now: float) -> Effects:
         settling.until = -math.inf
-        return (Resume(Direction.TO_BROKER),)
-
-    def _decided(self, _result: bytes | Denial, _now: float) -> Effects:
-        """Offer the waiting request again once rights were looked up; if they are still unknown, it
-        is refused."""
-        self._unanswered -= 1
         return (Resume(Direction.TO_BROKER),)
 
     # -- SASL --------------------------------------------------------------------------------
@@ -639,6 +526,7 @@ class KafkaSession:
             self._let_requests_pass()
             return (Resume(Direction.TO_BROKER),)  # the broker ends the connection when it has to
         self._renewal = Renewal(credential, mechanism, OWN)
+        self._asking.is_renewing = True
         request, data = self._renewal.begin()
         self._in_flight.ask(request)
         return (Inject(Direction.TO_BROKER, data),)
@@ -657,6 +545,7 @@ class KafkaSession:
             self._in_flight.ask(following)
             return (*before, Inject(Direction.TO_BROKER, data))
         self._renewal = None
+        self._asking.is_renewing = False
         self._let_requests_pass()
         next_renewal = self._renew_later(renewal.lifetime, now)
         return (*before, Resume(Direction.TO_BROKER), *next_renewal, *self._end_of_refused(now))
@@ -733,7 +622,7 @@ class KafkaSession:
     def _decide_while_leaving(self, frame: bytes) -> Effects:
         """Send clients back to their bootstrap servers if they understand it (KIP-1102), and leave
         all other requests unread, so that clients send them again elsewhere."""
-        if not self._requests.raw and not _is_head_of_produce(frame):
+        if not self._requests.raw and not is_head(frame):
             head = read_head(frame)
             if head.key == METADATA and head.version >= REBOOTSTRAP and head.body >= 0:
                 return self._respond(self._answering.rebootstrap(head))

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway.wire.contract import DROP, Direction, Drop, Effects, Inject
 from gateway.wire.kafka.codec import decode, encode
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import Head, response
+from gateway.wire.kafka.in_flight import InFlight
 from gateway.wire.kafka.schema import Api, Field, of
 
 ERROR = "ErrorCode"
@@ -28,6 +30,13 @@ def refused(known: Api, head: Head, frame: bytes, error: ErrorCode) -> bytes:
     return response(
         known, head.version, head.correlation, encode(known.response, head.version, body)
     )
+
+
+def responded(in_flight: InFlight, data: bytes) -> Effects:
+    """Return the effects that drop a request and send a synthetic response, in the order of
+    responses."""
+    at_once = in_flight.respond(data)
+    return (Drop(), Inject(Direction.TO_CLIENT, at_once)) if at_once else DROP
 
 
 def no_session(known: Api, head: Head) -> bytes:

@@ -13,6 +13,7 @@ from struct import Struct
 from types import MappingProxyType
 
 from gateway.wire.account import Account, Action
+from gateway.wire.contract import Await, Effects, Postpone
 from gateway.wire.kafka.schema import Schema
 from gateway.wire.kafka.walk import plan
 from gateway.wire.services import Services
@@ -42,10 +43,11 @@ class Throttle:
     connection carries a group's heartbeats. `produced`, `consumed`: the accounts that have used up
     their allowance."""
 
-    __slots__ = ("_services", "consumed", "in_group", "produced")
+    __slots__ = ("_services", "_waits_since", "consumed", "in_group", "produced")
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._waits_since = math.inf  # when the next request began to wait
         self.in_group = False
         self.produced = self.consumed = _NONE
 
@@ -77,6 +79,18 @@ class Throttle:
             else:
                 self.forget(account)
         return waiting
+
+    def wait(self, noted: Mapping[Account, None], now: float) -> Effects | None:
+        """Return the effects that make a request wait until these accounts have allowance; None if
+        it may go on. A request that has waited as long as it may goes on in debt. `noted`: this
+        object's `produced` or `consumed`."""
+        self._waits_since = min(self._waits_since, now)
+        until = self._waits_since + self.longest
+        waiting = self.waiting(noted)
+        if not waiting or now >= until:
+            self._waits_since = math.inf
+            return None
+        return (*(Await(account) for account in waiting), Postpone(until))
 
     @property
     def longest(self) -> float:

@@ -19,7 +19,8 @@ are looked up, as far as they have come:
 - A cut frame with several topics passes if the connection has as many accounts: clients send to the
   same topics again and again. Otherwise the frame stops, and the session collects it. So it does
   once the client was denied a topic.
-- A cut frame that is too large to be collected passes up to its first topic without an account.
+- A cut frame that is too large to be collected passes up to its first topic without an account, if
+  the client may use the first of all, or that is not known yet.
 
 A topic without an account within a frame that passes already stops alone, by its name, until the
 session knows the client's right to it. If there is none, the connection ends: the broker does
@@ -385,10 +386,14 @@ class ToBrokerScanner(BaseScanner):
         else:
             passes = not self.collects and topics <= len(self._book.produced[version >= _BY_ID])
         if not passes and frame_end > end and frame_end - begin > self._collected_bound:
-            self._topics = topics
-            self._part = _TOPIC
-            behind = first
-            passes = True
+            if topics > 1 and self._find(chunk, first, here) == 0:
+                self._part = _BORDER
+                return 0
+            if self.account is not None or self._book.undecided:
+                self._topics = topics
+                self._part = _TOPIC
+                behind = first
+                passes = True
         if not passes:
             self._part = _BORDER
             return self._halt(begin, frame_end)

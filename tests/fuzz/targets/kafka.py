@@ -74,7 +74,7 @@ class Watched(Play):
             if scanner.owed:
                 assert kept <= MOST_KEPT, "too much is kept of a frame that passes"
             assert 0 <= scanner.skips <= scanner.owed
-        assert session._unanswered >= 0
+        assert session._asking.unanswered >= 0
         assert len(set(session._book)) == len(self.services.live)
 
     def asked(self) -> Asked | None:
