@@ -84,7 +84,7 @@ class Demo:
 
     def request(self, method: str, port: int, path: str) -> str:
         request = urllib.request.Request(f"http://{HOST}:{port}/{path}", method=method)
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             text: str = answer.read().decode()
             return text
 

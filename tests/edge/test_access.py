@@ -13,7 +13,7 @@ import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from tests.real.brokers.tokens import Authority
-from tests.real.clients import EARLIEST, fresh_topic, wait_until
+from tests.real.clients import EARLIEST, RECEIVE_MS, fresh_topic, wait_until
 from tests.real.fixtures import Connect, GatewayOfMode, Reach, StartGateway
 from tests.real.gateways import Gateway, Plans
 from tests.real.probes import figure
@@ -80,7 +80,7 @@ def test_what_is_allowed_works_and_the_rest_is_refused(begin: Begin, client_of: 
     alice, bob, eve = (client_of(gateway, name) for name in ("alice", "bob", "eve"))
     consumer = bob.subscribe(topic, "s", initial_position=EARLIEST)
     alice.create_producer(topic).send(b"hello")
-    assert consumer.receive(5000).data() == b"hello"
+    assert consumer.receive(RECEIVE_MS).data() == b"hello"
     refused = [(bob, topic), (eve, topic), (alice, fresh_topic()), (alice, f"{topic}-secret")]
     for client, name in refused:
         with pytest.raises(client_library.AuthorizationError):
@@ -102,7 +102,7 @@ def test_a_pattern_finds_the_topics_that_a_client_may_look_up(
     client_of(without_rules, "root").create_producer(f"{base}-secret").send(b"unseen")
     pattern = re.compile(re.escape(base) + ".*")
     consumer = bob.subscribe(pattern, "s", initial_position=EARLIEST)
-    assert consumer.receive(5000).data() == b"seen"
+    assert consumer.receive(RECEIVE_MS).data() == b"seen"
     with pytest.raises(client_library.Timeout):
         consumer.receive(1000)
 
@@ -115,7 +115,7 @@ def test_a_revoked_right_closes_what_was_opened_with_it(
     consumer = bob.subscribe(topic, "s", initial_position=EARLIEST)
     producer = alice.create_producer(topic)
     producer.send(b"before")
-    assert consumer.receive(5000).data() == b"before"
+    assert consumer.receive(RECEIVE_MS).data() == b"before"
     write(rules, ALICE)
     wait_until(lambda: figure(gateway, "gateway_rules_generation") == 2)
     wait_until(lambda: not figures_of_consumers(gateway, topic))

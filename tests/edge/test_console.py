@@ -16,7 +16,7 @@ import pytest
 
 from tests.real.brokers.ports import free_ports
 from tests.real.brokers.tokens import Authority
-from tests.real.clients import fresh_topic, numbered, send_all, wait_until
+from tests.real.clients import RECEIVE_MS, fresh_topic, numbered, send_all, wait_until
 from tests.real.fixtures import Connect, Reach, StartGateway
 from tests.real.gateways import HOST, PASS_THROUGH, Plan, Plans
 from tests.support.sandbox import Sandbox
@@ -36,14 +36,14 @@ class Console:
         self.url = f"http://{HOST}:{port}"
 
     def read(self, path: str) -> Any:
-        with urllib.request.urlopen(f"{self.url}/api/v1/{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"{self.url}/api/v1/{path}", timeout=60) as answer:
             return json.load(answer)
 
     def act(self, path: str, body: object = None) -> Any:
         data = b"" if body is None else json.dumps(body).encode()
         headers = {"x-gateway-action": "1"}
         request = urllib.request.Request(f"{self.url}/api/v1/{path}", data, headers, method="POST")
-        with urllib.request.urlopen(request, timeout=5) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return json.load(answer)
 
     def seconds(self) -> Iterator[dict[str, Any]]:
@@ -81,7 +81,7 @@ def test_it_shows_what_clients_do_and_closes_what_it_is_told(
     assert console.act(f"connections/{busy[0]['id']}/close") == {"closed": busy[0]["id"]}
     for number in range(COUNT, 2 * COUNT):  # its client comes back
         producer.send(str(number).encode())
-    received = {int(consumer.receive(10_000).data()) for _ in range(2 * COUNT)}
+    received = {int(consumer.receive(RECEIVE_MS).data()) for _ in range(2 * COUNT)}
     assert received == set(range(2 * COUNT))
     assert console.read("status")["listeners"][0]["ended"]["operator_closed"] == 1
     with pytest.raises(urllib.error.HTTPError, match="404"):

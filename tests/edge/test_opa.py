@@ -20,7 +20,7 @@ import pytest
 from tests.real.brokers.ports import free_ports
 from tests.real.brokers.processes import end, spawn
 from tests.real.brokers.tokens import Authority
-from tests.real.clients import EARLIEST, fresh_topic
+from tests.real.clients import EARLIEST, RECEIVE_MS, fresh_topic
 from tests.real.fixtures import Connect, Reach, StartGateway
 from tests.real.gateways import Gateway, Plans
 from tests.real.probes import figure
@@ -107,7 +107,7 @@ def policy_agent(folder: Path) -> Iterator[str]:
 def _await_health(url: str) -> None:
     for _ in range(200):
         try:
-            urllib.request.urlopen(url, timeout=5).close()
+            urllib.request.urlopen(url, timeout=60).close()
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
         else:
@@ -123,7 +123,7 @@ def test_a_real_agent_decides(asking: Asking, client_of: ClientOf, tmp_path: Pat
         producer = alice.create_producer(topic)
         for number in range(100):
             producer.send(b"%d" % number)
-        assert [consumer.receive(5000).data() for _ in range(100)] == [
+        assert [consumer.receive(RECEIVE_MS).data() for _ in range(100)] == [
             b"%d" % number for number in range(100)
         ]
         with pytest.raises(client_library.AuthorizationError):
@@ -163,7 +163,7 @@ def test_while_the_agent_is_away_nothing_new_opens_and_what_is_open_goes_on(
         with pytest.raises(client_library.AuthorizationError):
             alice.create_producer(fresh_topic())
         producer.send(b"still")
-        assert consumer.receive(5000).data() == b"still"
+        assert consumer.receive(RECEIVE_MS).data() == b"still"
         agent.status = 200
         time.sleep(1.1)  # after a failure it is not asked for a second
         alice.create_producer(fresh_topic()).send(b"again")

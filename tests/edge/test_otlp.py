@@ -9,7 +9,7 @@ import pulsar as client_library  # type: ignore[import-untyped, unused-ignore]
 import pytest
 
 from gateway.telemetry.spans import CONNECTION
-from tests.real.clients import fresh_topic, wait_until
+from tests.real.clients import RECEIVE_MS, fresh_topic, wait_until
 from tests.real.fixtures import Connect, Reach, StartGateway
 from tests.real.gateways import PASS_THROUGH, Plan, Plans
 from tests.support.collector import Collector, collector, values
@@ -45,7 +45,7 @@ def test_openings_lookups_and_the_drain_are_told(
     consumer = client.subscribe(topic, "sub")
     for _ in range(100):
         producer.send(b"x", properties={"traceparent": PARENT})
-    assert consumer.receive(10_000).properties() == {"traceparent": PARENT}
+    assert consumer.receive(RECEIVE_MS).properties() == {"traceparent": PARENT}
     client.close()
     started.stop()
     opened = reached.named("connect")

@@ -21,7 +21,7 @@ from gateway.wire.account import Action
 from gateway.wire.address import Address
 from tests.real.brokers.jars import Say
 from tests.real.brokers.ports import free_ports
-from tests.real.clients import fresh_topic, wait_until
+from tests.real.clients import RECEIVE_MS, fresh_topic, wait_until
 from tests.real.fixtures import Connect, Reach, StartGateway, or_skip
 from tests.real.gateways import HOST, PASS_THROUGH
 from tests.support.browsing import DESK, PHONE, Page, opened, programs
@@ -92,7 +92,7 @@ def test_its_numbers_are_those_of_metrics_and_a_connection_can_be_closed(
     wait_until(lambda: "was closed" in page.text("#told"))
     for number in range(COUNT, 2 * COUNT):  # its client comes back
         producer.send(str(number).encode())
-    received = {int(consumer.receive(10_000).data()) for _ in range(2 * COUNT)}
+    received = {int(consumer.receive(RECEIVE_MS).data()) for _ in range(2 * COUNT)}
     assert received == set(range(2 * COUNT))
     assert page.complaints() == []
 

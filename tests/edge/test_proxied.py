@@ -27,7 +27,7 @@ from tests.real.brokers.processes import end, spawn, tail
 from tests.real.brokers.standalone import HOST as BROKER_HOST
 from tests.real.brokers.standalone import Standalone
 from tests.real.brokers.tokens import Authority
-from tests.real.clients import Client, assert_works, fresh_topic, wait_until
+from tests.real.clients import RECEIVE_MS, Client, assert_works, fresh_topic, wait_until
 from tests.real.fixtures import Connect, StartBroker, StartGateway, Tapped, or_skip
 from tests.real.gateways import HOST, PASS_THROUGH, Gateway, Plan, Plans
 from tests.real.probes import figure
@@ -346,7 +346,7 @@ def test_a_broker_knows_the_address_of_the_client(
     consumer = client.subscribe(topic, "s")
     producer = client.create_producer(topic)
     producer.send(b"hello")
-    assert consumer.receive(5000).data() == b"hello"
+    assert consumer.receive(RECEIVE_MS).data() == b"hello"
     addresses = connected_by(told, topic)
     assert len(addresses) == 2
     assert {address.strip("/").rpartition(":")[0] for address in addresses} == {CLIENT}

@@ -14,7 +14,7 @@ import pytest
 from gateway.usage import reading
 from gateway.usage.reading import Ledger
 from gateway.usage.records import Usage
-from tests.real.clients import fresh_topic, wait_until
+from tests.real.clients import RECEIVE_MS, fresh_topic, wait_until
 from tests.real.fixtures import Connect, Reach, StartGateway
 from tests.real.gateways import PASS_THROUGH, Plan
 from tests.support.sandbox import Sandbox
@@ -64,7 +64,7 @@ def test_records_agree_with_what_clients_did_over_a_drain(
     consumer = client.subscribe(topic, "sub")
     produce(client, topic, COUNT)
     for _ in range(COUNT):
-        consumer.acknowledge(consumer.receive(10_000))
+        consumer.acknowledge(consumer.receive(RECEIVE_MS))
     started.stop()
     ledger = Ledger()
     found = usage(tmp_path, ledger)

@@ -20,9 +20,9 @@ from .brokers.processes import end, spawn, tail
 HOST = "127.0.0.1"
 CHECKOUT = Path(__file__).resolve().parents[2]
 CLUSTER = "main"
-READY_SECONDS = 60
+READY_SECONDS = 120
 # Longer than a drain with a live client takes.
-STOP_SECONDS = 30
+STOP_SECONDS = 60
 
 Settings = dict[str, Any]
 

@@ -3,7 +3,7 @@
 import pytest
 from pulsar import ConsumerType  # type: ignore[import-untyped, unused-ignore]
 
-from tests.real.clients import Client, fresh_topic, numbered, receive, send_all
+from tests.real.clients import RECEIVE_MS, Client, fresh_topic, numbered, receive, send_all
 from tests.real.fixtures import Route
 from tests.real.gateways import CLUSTER
 from tests.real.metrics import scrape, settled_total, total
@@ -84,11 +84,11 @@ def test_what_a_consumer_gets_again_is_counted(
         topic, "s", consumer_type=kind, negative_ack_redelivery_delay_ms=1000
     )
     send_all(client.create_producer(topic, batching_enabled=False), numbered(10))
-    first = [consumer.receive(10_000) for _ in range(10)]
+    first = [consumer.receive(RECEIVE_MS) for _ in range(10)]
     for message in first[:9]:
         consumer.acknowledge(message)
     consumer.negative_acknowledge(first[9])
-    again = consumer.receive(10_000)
+    again = consumer.receive(RECEIVE_MS)
     assert again.data() == first[9].data()
     assert route.gateway is not None
     count = settled_total(

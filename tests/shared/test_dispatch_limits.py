@@ -13,6 +13,7 @@ import pytest
 
 from tests.real.clients import (
     EARLIEST,
+    RECEIVE_MS,
     Client,
     assert_silent,
     fresh_topic,
@@ -83,7 +84,7 @@ def test_messages_come_at_the_rate_whatever_the_queue_size(
     def take() -> list[bytes]:
         found = []
         for _ in range(MANY):
-            message = consumer.receive() if queue == 0 else consumer.receive(10_000)
+            message = consumer.receive() if queue == 0 else consumer.receive(RECEIVE_MS)
             consumer.acknowledge(message)
             found.append(message.data())
         return found
@@ -170,7 +171,7 @@ def test_negatively_acknowledged_messages_come_again(connect: Connect, limited: 
         consumer_type=KINDS.Shared,
         negative_ack_redelivery_delay_ms=100,
     )
-    refused = [consumer.receive(10_000) for _ in range(RATE // 2)]
+    refused = [consumer.receive(RECEIVE_MS) for _ in range(RATE // 2)]
     for message in refused:
         consumer.negative_acknowledge(message)
     assert set(payloads(receive(consumer, RATE))) == set(numbered(RATE))

@@ -79,14 +79,14 @@ def test_a_restart_refuses_nobody_and_loses_nothing(
 ) -> None:
     """A client connects while nobody serves, others stay through two restarts."""
     gateway = manager.gateway
-    waiting = socket.create_connection((HOST, gateway.port), timeout=5)
+    waiting = socket.create_connection((HOST, gateway.port), timeout=60)
     gateway.start()
     wait_until(lambda: "READY=1" in manager.told and manager.told.count("WATCHDOG=1") >= 2)
     load = Load(connect(tapped(gateway.untapped_url, brokers.traces).url), fresh_topic())
     for _ in range(2):
         wait_until(lambda: len(load.acknowledged) > 50)
         gateway.stop()
-        with socket.create_connection((HOST, gateway.port), timeout=5):
+        with socket.create_connection((HOST, gateway.port), timeout=60):
             gateway.start()
     load.finish()
     waiting.close()

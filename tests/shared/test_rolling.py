@@ -116,7 +116,7 @@ def release(cluster: Cluster, namespace: str, brokers: Brokers, tmp_path: Path) 
 def _accepted(pod: Pod) -> float:
     """Return how many connections a pod has accepted."""
     url = f"http://{pod.host}:{ADMIN_PORT}/metrics"
-    with urllib.request.urlopen(url, timeout=5) as answer:
+    with urllib.request.urlopen(url, timeout=60) as answer:
         lines = answer.read().decode().splitlines()
     name = "gateway_connections_accepted_total{"
     return sum(float(it.rpartition(" ")[2]) for it in lines if it.startswith(name))

@@ -14,8 +14,8 @@ from tests.real.brokers.processes import end, spawn, tail
 
 HOST = "127.0.0.1"
 PROGRAMS = ("valkey-server", "redis-server")
-READY_SECONDS = 10
-STOP_SECONDS = 5
+READY_SECONDS = STOP_SECONDS = 60
+"""For what takes less than a second on a machine that is not busy."""
 
 
 def installed() -> str | None:
