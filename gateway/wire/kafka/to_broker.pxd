@@ -62,6 +62,7 @@ cdef class ToBrokerScanner(BaseScanner):
     cdef Py_ssize_t _begin_produce(
         self, bytearray chunk, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t frame_end, int version
     ) except -1
+    cdef bint _begins_large(self, int64_t topics) except -1
     cdef Py_ssize_t _halt(self, Py_ssize_t begin, Py_ssize_t frame_end) noexcept
     @cython.locals(length=int64_t, at=Py_ssize_t)
     cdef Py_ssize_t _head(

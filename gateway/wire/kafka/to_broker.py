@@ -389,11 +389,8 @@ class ToBrokerScanner(BaseScanner):
             if topics > 1 and self._find(chunk, first, here) == 0:
                 self._part = _BORDER
                 return 0
-            if self.account is not None or self._book.undecided:
-                self._topics = topics
-                self._part = _TOPIC
-                behind = first
-                passes = True
+            behind = first
+            passes = self._begins_large(topics)
         if not passes:
             self._part = _BORDER
             return self._halt(begin, frame_end)
@@ -404,6 +401,13 @@ class ToBrokerScanner(BaseScanner):
         if self._acks != 0:
             self._in_flight.passes(_PRODUCE, version, octets.i32(chunk, begin + 8))
         return behind
+
+    def _begins_large(self, topics: int) -> bool:
+        """Begin with the topics of a request that is too large to be collected; return whether it
+        may pass up to the first of them."""
+        self._topics = topics
+        self._part = _TOPIC
+        return self.account is not None or bool(self._book.undecided)
 
     def _halt(self, begin: int, frame_end: int) -> int:
         self.stop = frame_end - begin
