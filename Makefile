@@ -35,7 +35,7 @@ install: $(INSTALLED) ## the environment of developers, with the `gateway` comma
 define installed
 @$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	{ echo "needs Python 3.11 or newer; name one: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
-@echo "== installing into $(VENV) (two minutes or more with an empty package cache)"
+@echo "== installing into $(VENV) (one to three minutes)"
 @test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 @$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(1)]'
 @touch $@

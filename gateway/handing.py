@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from gateway.config.model import Configuration
 
 _NEED_MODELS = ("rules", "workers", "\\")
-"""A file without these words, and without escapes, which could spell them, has neither. One that
-has them elsewhere loses nothing but memory."""
+"""A file that contains none of these has neither rules nor workers. A backslash begins an escape,
+which could spell either word. If a file contains one of these elsewhere, the serving process reads
+the file itself, and takes more memory."""
 
 
 def handed(path: Path) -> Configuration:

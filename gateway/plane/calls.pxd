@@ -59,16 +59,21 @@ cdef enum:
     EVENTS_AT_ONCE = 256
 
 
-cdef inline Py_ssize_t receive(
-    int descriptor, bytearray buffer, Py_ssize_t start, Py_ssize_t most
+cdef inline Py_ssize_t receive_by(
+    int descriptor, char *data, Py_ssize_t most, int flags
 ) noexcept:
-    cdef char *data = PyByteArray_AS_STRING(buffer) + start
     cdef ssize_t count
     with nogil:
-        count = recv(descriptor, data, most, 0)
+        count = recv(descriptor, data, most, flags)
         if count < 0:
             count = -errno
     return count
+
+
+cdef inline Py_ssize_t receive(
+    int descriptor, bytearray buffer, Py_ssize_t start, Py_ssize_t most
+) noexcept:
+    return receive_by(descriptor, PyByteArray_AS_STRING(buffer) + start, most, 0)
 
 
 cdef inline Py_ssize_t transmit(int descriptor, bytearray buffer, Py_ssize_t end) noexcept:
@@ -82,13 +87,7 @@ cdef inline Py_ssize_t transmit(int descriptor, bytearray buffer, Py_ssize_t end
 
 
 cdef inline Py_ssize_t peek(int descriptor, bytearray buffer, Py_ssize_t most) noexcept:
-    cdef char *data = PyByteArray_AS_STRING(buffer)
-    cdef ssize_t count
-    with nogil:
-        count = recv(descriptor, data, most, MSG_PEEK)
-        if count < 0:
-            count = -errno
-    return count
+    return receive_by(descriptor, PyByteArray_AS_STRING(buffer), most, MSG_PEEK)
 
 
 cdef inline Py_ssize_t splice(int source, int sink, Py_ssize_t most) noexcept:

@@ -39,17 +39,19 @@ def transmit(descriptor: int, buffer: bytearray, end: int) -> int:
 
 
 def peek(descriptor: int, buffer: bytearray, most: int) -> int:
-    """Copy bytes that were received and are not taken yet into `buffer`. Compiled only."""
+    """Copy bytes that the socket has received into `buffer`, and leave them in the socket. Only C
+    has this call: in Python no pipe is made, see `SPLICES`."""
     raise NotImplementedError
 
 
 def splice(source: int, sink: int, most: int) -> int:
-    """Move bytes between a socket and a pipe, without a copy. Compiled only."""
+    """Move bytes from a socket into a pipe, or from a pipe to a socket, without a copy. Only C has
+    this call, as `peek`."""
     raise NotImplementedError
 
 
 def take(pipe: int, buffer: bytearray, at: int, most: int) -> int:
-    """Take bytes out of a pipe into `buffer[at:]`. Compiled only."""
+    """Move bytes from a pipe into `buffer[at:]`. Only C has this call, as `peek`."""
     raise NotImplementedError
 
 
@@ -85,18 +87,19 @@ def what_of(events: Events, place: int) -> int:
 
 
 def make_timer() -> int:
-    """Return the descriptor of a timer, which ends waits; -1 if there is none."""
+    """Return the descriptor of a timer that ends waits; -1, because Python has none before 3.13."""
     return -1
 
 
 def register_timer(descriptor: int, timer: int) -> bool:
-    """Add the timer to an epoll. Return whether that is done. Compiled only."""
+    """Register the timer with the epoll `descriptor`. Return whether it is registered. Only C has
+    this call: in Python no timer is made, see `make_timer`."""
     raise NotImplementedError
 
 
 def set_timer(timer: int, due: float) -> bool:
-    """Have the timer ring at this time of `monotonic`; 0: never. Return whether it will. Compiled
-    only."""
+    """Set the timer to end the wait at the time `due` of `monotonic`; 0: never. Return whether the
+    timer is set. Only C has this call, as `register_timer`."""
     raise NotImplementedError
 
 

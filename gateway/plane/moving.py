@@ -35,7 +35,8 @@ other half is enough for 20,000 pumps whose peers do not read, while the other p
 _SPARING_READ = SPARING_READ
 
 _AT_ONCE = 1 << 30 if COMPILED else SMALLEST_READ
-"""Bytes of the chunks that are scanned in one piece. Compiled scanners need no pieces."""
+"""Bytes from which on a chunk is scanned in several calls. Compiled scanners scan any chunk in one
+call: they are quick."""
 
 _BULK = 48 * 1024
 """Bytes owed from which a pipe is cheaper than copies. A frame of 16 KB would take two calls of its
@@ -67,7 +68,8 @@ class Room:
     used: int
 
     def __cinit__(self) -> None:
-        """Have no pipe, if compiled: `__del__` is called even if `__init__` was not."""
+        """Mark the pipe as not made. Compiled code calls this first: `__del__` closes the pipe even
+        if `__init__` failed."""
         self.inlet = self.outlet = -1
 
     def __init__(self) -> None:
@@ -89,7 +91,7 @@ class Room:
         return self.inlet >= 0
 
     def close_pipe(self) -> None:
-        """Close the pipe, with what is in it."""
+        """Close the pipe. Bytes that are in the pipe are lost."""
         if self.inlet >= 0:
             os.close(self.inlet)
             os.close(self.outlet)
@@ -182,7 +184,7 @@ class Mover:
         raise NotImplementedError
 
     def keep_unsent(self, sent: int, cleared: int) -> None:
-        """Keep what the sink did not take; see `pump.Pump`."""
+        """Keep `buffer[sent:cleared]`, which the sink did not take; see `pump.Pump`."""
         raise NotImplementedError
 
     def read_more(self) -> None:
@@ -356,8 +358,8 @@ class Mover:
             self._ended(count)
 
     def _empty(self, gathered: int) -> bool:
-        """Send what the pipe has gathered, and keep what the sink does not take. Return whether the
-        sink's peer is there."""
+        """Send the `gathered` bytes of the pipe to the sink, and keep those that the sink does not
+        take. Return False if the sink's peer is gone, which has ended the pair."""
         room = self._memory
         left = gathered
         failure = _EAGAIN

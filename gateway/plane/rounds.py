@@ -47,7 +47,8 @@ class Rounds:
     until: float
 
     def __cinit__(self) -> None:
-        """Have no timer, if compiled: `__del__` is called even if `__init__` was not."""
+        """Mark the timer as not made. Compiled code calls this first: `__del__` closes the timer,
+        even if `__init__` failed."""
         self._timer_fd = -1
 
     def __init__(self) -> None:
