@@ -23,6 +23,7 @@ PURE_BY = "GATEWAY_PURE"
 BUILT = (
     "wire/counters",
     "wire/scanner",
+    "plane/fairness",
     "plane/moving",
     "plane/rounds",
     "wire/pulsar/canonical",

@@ -2,6 +2,7 @@ cimport cython
 from libc.stdint cimport int64_t
 
 from gateway.plane cimport calls
+from gateway.plane.fairness cimport Served
 from gateway.wire.scanner cimport BaseScanner
 
 cdef Py_ssize_t _SPARING_READ, _AT_ONCE, _BULK, _HEAD, _PIPE, _NOTHING
@@ -27,6 +28,7 @@ cdef class Descriptor:
     cdef public object pending
     cdef public bint plain
     cdef public object reader
+    cdef public Served served
 
 
 cdef class Mover:

@@ -23,6 +23,7 @@ from gateway.plane import calls
 from gateway.wire.scanner import BaseScanner
 
 if TYPE_CHECKING:
+    from gateway.plane.fairness import Served
     from gateway.wire.contract import Scanner
 
 SMALLEST_READ = 16 * 1024
@@ -100,14 +101,16 @@ class Room:
 
 class Descriptor:
     """The base of `lane.Lane`. `plain`: the stream is a socket, which needs no methods. `pending`:
-    bytes that wait to be sent; None: there are none."""
+    bytes that wait to be sent; None: there are none. `served`: how much of the loop's time the
+    connection has had."""
 
-    __slots__ = ("fd", "pending", "plain", "reader")
+    __slots__ = ("fd", "pending", "plain", "reader", "served")
 
     fd: int
     pending: deque[memoryview] | None
     plain: bool
     reader: Any
+    served: Served
 
     def receive_into(self, buffer: bytearray | memoryview, size: int, /) -> int:
         """See `Stream.recv_into`."""

@@ -10,6 +10,7 @@ from gateway.errors import PeerError
 from gateway.plane.callbacks import PairCallback, PeerCheck, SessionCallback
 from gateway.plane.deadlines import Cancellable
 from gateway.plane.pump import UNCOUNTED, ByteCount, Pump
+from gateway.plane.slicing import Slicing
 from gateway.plane.state import PlaneSettings, PlaneState
 from gateway.plane.waiting import WaitingFrames
 from gateway.wire.account import Account
@@ -39,6 +40,7 @@ from gateway.wire.contract import (
     Replace,
     Resume,
     Session,
+    Sliced,
     Start,
     ViolationError,
 )
@@ -46,7 +48,10 @@ from gateway.wire.contract import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from gateway.plane.backlog import Work
+    from gateway.plane.fairness import Served
     from gateway.plane.lane import Lane
+    from gateway.plane.slicing import Steps
 
 ASK_AHEAD = 30.0
 """Seconds before its credential expires at which a client is asked for reauthentication; half of
@@ -82,6 +87,7 @@ class Pair:
         "_empty_since",
         "_expires",
         "_reactor",
+        "_slicing",
         "_waiting",
         "_watch",
         "attends",
@@ -121,6 +127,7 @@ class Pair:
             Pump(self, Direction.TO_CLIENT, (broker, client), to_client, reactor, moved[1]),
         )
         self._waiting: WaitingFrames | None = None
+        self._slicing: Slicing | None = None
         if session.stopwatch is not None:
             session.stopwatch.watched = self
 
@@ -139,8 +146,15 @@ class Pair:
     def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
         """Ask the session what to do with a stop frame, and do it. Return the account if the frame
         now waits for that account's allowance, else None."""
+        effects = None
+        if self._slicing is not None:
+            if self._slicing.is_under_way(direction):
+                self.pumps[direction].postpone(math.inf)
+                return None
+            effects = self._slicing.outcome(direction)
         try:
-            effects = self.session.decide(direction, frame, now)
+            if effects is None:
+                effects = self.session.decide(direction, frame, now)
         except PeerError as error:
             self.violated(direction, error)
             return None
@@ -220,6 +234,8 @@ class Pair:
                 pump.postpone(until)
             case Resume(direction):
                 self.soon(self.pumps[direction].take_up)
+            case Sliced(steps):
+                self._slice(pump, steps)
             case Start(job, then):
                 self._reactor.gave_work = True
                 self._reactor.hooks.start(self, job, then)
@@ -296,7 +312,12 @@ class Pair:
 
     def soon(self, callback: Callable[[float], None]) -> None:
         """Call `callback` as soon as other pairs have been served."""
-        self.later(self.clock(), callback)
+        self._reactor.put_off(self.client.served, PairCallback(self, callback))
+
+    def _slice(self, pump: Pump, steps: Steps) -> None:
+        if self._slicing is None:
+            self._slicing = Slicing(self)
+        self._slicing.begin(pump, steps)
 
     # -- leaving -----------------------------------------------------------------------------
 
@@ -436,6 +457,8 @@ class Pair:
         whole = self.pumps[Direction.TO_CLIENT].scanner.owed == 0
         for pump in self.pumps:
             pump.close()
+        if self._slicing is not None:
+            self._slicing.close()
         if self._waiting is not None:
             self._waiting.clear()
             self._waiting = None
@@ -495,6 +518,10 @@ class PairOwner(PlaneState, ABC):
     @abstractmethod
     def crash(self, pair: Pair, error: Exception) -> None:
         """End this pair, because an exception has shown a bug in the gateway."""
+
+    @abstractmethod
+    def put_off(self, served: Served, work: Work) -> None:
+        """Do a piece of work as soon as other pairs were served. `served`: the connection's."""
 
     @abstractmethod
     def short_of_memory(self, now: float) -> None:

@@ -29,6 +29,8 @@ from functools import partial
 import trio
 
 from gateway.errors import PeerError
+from gateway.plane.backlog import Backlog, Work
+from gateway.plane.fairness import Fairness, Served
 from gateway.plane.lane import Lane, RecordLane
 from gateway.plane.linger import Lingering
 from gateway.plane.pair import Hooks, Pair, PairOwner
@@ -73,6 +75,9 @@ class Reactor(Rounds, PairOwner):
         self.turns = 0
         self._epoll = select.epoll()
         self._lanes = {}
+        self._fairness = Fairness()
+        self._backlog = Backlog()
+        self._catches_up = False  # a deadline will take from the backlog
         self._buffered: set[Lane] = set()  # to be read without an event
         self._ended = -math.inf  # when the last turn ended
         self._timer: trio.CancelScope | None = None
@@ -105,6 +110,10 @@ class Reactor(Rounds, PairOwner):
         """
         now = self.clock()
         lanes = [self._lane(client, Peer.CLIENT), self._lane(broker, Peer.BROKER)]
+        caller = session.caller
+        served = self._fairness.served(caller.principal, caller.host)
+        for lane in lanes:
+            lane.served = served
         pair = Pair(self, lanes[0], lanes[1], session, owner, moved)
         self.pairs.add(pair)
         self._lanes.update((lane.fd, lane) for lane in lanes)
@@ -260,18 +269,34 @@ class Reactor(Rounds, PairOwner):
 
     def _read_again(self, lane: Lane) -> None:
         """Read a lane after others had their turn: its stream holds bytes that cause no event."""
-        if not self._buffered:
-            self.deadlines.add(self.clock(), self._read_buffered)
-        self._buffered.add(lane)
+        if lane not in self._buffered:
+            self._buffered.add(lane)
+            self.put_off(lane.served, partial(self._read_buffered, lane))
 
-    def _read_buffered(self, now: float) -> None:
-        lanes, self._buffered = self._buffered, set()
-        for lane in lanes:
-            if lane.reading and self._lanes.get(lane.fd) is lane:
-                try:
-                    self._read(lane, now)
-                except Exception as error:
-                    self.failed(lane, error)
+    def _read_buffered(self, lane: Lane, now: float) -> None:
+        self._buffered.discard(lane)
+        if lane.reading and self._lanes.get(lane.fd) is lane:
+            try:
+                self._read(lane, now)
+            except Exception as error:
+                self.failed(lane, error)
+
+    def put_off(self, served: Served, work: Work) -> None:
+        """Do a piece of work of the connection with this `served`, after other pairs."""
+        self._backlog.add(served, work)
+        if not self._catches_up:
+            self._catches_up = True
+            self.deadlines.add(self.clock(), self._catch_up)
+
+    def _catch_up(self, now: float) -> None:
+        """Do the first piece of work that was put off."""
+        served, work = self._backlog.take()
+        work(now)
+        after = self.clock()
+        served.charge(after - now)
+        self._catches_up = bool(self._backlog)
+        if self._catches_up:
+            self.deadlines.add(after, self._catch_up)
 
     def _read(self, lane: Lane, now: float) -> None:
         """Have a lane read, as `turn` does without a call."""

@@ -2,6 +2,7 @@ cimport cython
 
 from gateway.plane cimport calls
 from gateway.plane.moving cimport Descriptor, Mover
+from gateway.plane.fairness cimport Served
 
 cdef unsigned int _IN
 cdef int _FOREVER
@@ -31,6 +32,7 @@ cdef class Rounds:
     cdef double _time(self, bint is_monotonic) except? -1
     cdef bint _poll(self, int descriptor, int milliseconds) except -1
     @cython.locals(
-        after=double, descriptor=int, event="unsigned int", lane=Descriptor, mover=Mover,
+        after=double, before=double, descriptor=int, event="unsigned int", first=Served,
+        lane=Descriptor, mover=Mover, served=Served, start=int,
     )
     cdef double _handle(self, double now, bint is_monotonic) except? -1

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gateway.plane import calls
+from gateway.plane.fairness import Served
 from gateway.plane.moving import Mover
 
 _IN = select.EPOLLIN
@@ -120,9 +121,14 @@ class Rounds:
     def _handle(self, now: float, is_monotonic: bool) -> float:  # noqa: FBT001
         """Handle the events that `_poll` took, until the turn is over. Return the time.
 
+        Events of clients that have had more than their part are left out: the kernel reports them
+        again, together with new ones. If all have, the first of these clients becomes due.
+
         Flat, because it runs once for each wake-up.
         """
-        after = now
+        start = self._next
+        first: Served | None = None  # of those left out, while nobody was served
+        after = before = now
         while self._next < self._after_last:
             descriptor = calls.descriptor_of(self._events, self._next)
             event = calls.what_of(self._events, self._next)
@@ -131,6 +137,11 @@ class Rounds:
             if lane is None:
                 if descriptor == self._timer_fd:
                     self._has_rung = True
+                continue
+            served = lane.served
+            if not served.is_due():
+                if after == now and (first is None or served.precedes(first)):
+                    first = served
                 continue
             try:
                 if event != _IN:
@@ -148,6 +159,11 @@ class Rounds:
             except Exception as error:
                 self.failed(lane, error)
             after = self._time(is_monotonic)
+            served.charge(after - before)
+            before = after
             if after > self.until:
                 break
+        if first is not None and after == now:
+            first.admit()
+            self._next = start
         return after

@@ -200,6 +200,20 @@ class Resume:
 
 
 @dataclass(frozen=True, slots=True)
+class Sliced:
+    """Take a decision in slices, between which other pairs are served.
+
+    `steps`: yields after some 2 ms of work at most, and returns the effects; raises `PeerError` if
+    the peer is at fault.
+
+    This is the only effect of its decision. The stop frame is kept, and nothing else of its
+    direction is decided, until the last slice. The generator is closed if the pair ends before.
+    """
+
+    steps: Generator[None, None, Effects] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Run a job, and call `then(result, now)` with its result.
 
@@ -293,6 +307,7 @@ Effect = (
     | Pause
     | Postpone
     | Resume
+    | Sliced
     | Start
     | Later
     | Prolong

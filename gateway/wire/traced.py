@@ -6,6 +6,8 @@ time that the inner scanner cleared.
 
 from __future__ import annotations
 
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +25,7 @@ from gateway.wire.contract import (
     Later,
     Scanner,
     Session,
+    Sliced,
     Start,
     Trace,
 )
@@ -121,13 +124,31 @@ class TracedSession:
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """See `contract.Session`."""
-        try:
+        with self._violations(direction, frame):
             effects = self._inner.decide(direction, frame, now)
+        if effects and isinstance(effects[0], Sliced):
+            return (Sliced(self._slices(direction, frame, effects[0].steps)),)
+        return self._decided(direction, frame, effects)
+
+    def _slices(
+        self, direction: Direction, frame: bytes, steps: Generator[None, None, Effects]
+    ) -> Generator[None, None, Effects]:
+        with self._violations(direction, frame):
+            effects = yield from steps
+        return self._decided(direction, frame, effects)
+
+    def _decided(self, direction: Direction, frame: bytes, effects: Effects) -> Effects:
+        self._trace(direction, self._describe(direction, frame), len(frame), decision(effects))
+        return self._wrap(effects)
+
+    @contextmanager
+    def _violations(self, direction: Direction, frame: bytes) -> Iterator[None]:
+        """Write a frame to the trace that violates the protocol."""
+        try:
+            yield
         except PeerError:
             self._trace(direction, self._describe(direction, frame), len(frame), "violation")
             raise
-        self._trace(direction, self._describe(direction, frame), len(frame), decision(effects))
-        return self._wrap(effects)
 
     def _wrap(self, effects: Effects) -> Effects:
         """Return the same effects; those with a `then` trace what it decides."""
