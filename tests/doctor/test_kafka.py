@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from gateway.doctor.command import FAILS, WORKS, doctor
 from tests.apache_kafka.broker import HOST, Kafka
-from tests.apache_kafka.secured import SASL, USERS
+from tests.apache_kafka.secured import MECHANISMS, SASL, USERS, users_file
 from tests.real.artifacts import Artifacts
 from tests.real.brokers.jars import Say
 from tests.real.brokers.ports import free_range
@@ -33,21 +34,36 @@ def secured(artifacts: Artifacts, say: Say) -> Iterator[Kafka]:
     made.stop()
 
 
-def told(folder: Path, capsys: pytest.CaptureFixture[str], port: int, ids: str) -> tuple[int, str]:
-    """Return the command's status and its output, on one line. `ids`: that are declared."""
+def told(
+    folder: Path,
+    capsys: pytest.CaptureFixture[str],
+    port: int,
+    ids: str,
+    password: str | None = None,
+) -> tuple[int, str]:
+    """Return the command's status and its output, on one line. `ids`: that are declared.
+    `password`: of alice, as whom the gateway authenticates at brokers; None: it does not."""
     first = free_range(HOST, 2)
-    listener = {
+    listener: dict[str, Any] = {
         "name": "edge",
         "protocol": "kafka",
         "bind": f"{HOST}:{first}",
         "cluster": "main",
         "advertise": {"ports": {"host": HOST, "ids": ids, "first_port": first + 1}},
     }
-    data = {
+    data: dict[str, Any] = {
         "version": 1,
         "listeners": [listener],
         "clusters": {"main": {"brokers": f"kafka://{HOST}:{port}"}},
     }
+    if password is not None:
+        scram = users_file(folder, {"bob": "builder"}, MECHANISMS[1:3])
+        own, file = {"username": "alice", "password_file": "password"}, folder / "password"
+        file.write_text(password)
+        for secret in (scram, file):
+            secret.chmod(0o600)
+        listener["identity"] = {"mode": "verify", "scram": {"credentials_file": str(scram)}}
+        data["clusters"]["main"]["credential"] = {"basic": own}
     path = folder / "gateway.yaml"
     path.write_text(yaml.safe_dump(data))
     status = doctor(path)
@@ -88,3 +104,16 @@ def test_a_broker_that_wants_sasl_is_told_from_one_that_is_none(
     at = f"{HOST}:{secured.port}"
     assert f"ok broker {at} speaks Kafka, knows Produce up to " in said
     assert f"skip metadata at {at} not tried: the broker tells nobody" in said
+
+
+def test_the_credential_is_shown_to_a_broker_that_wants_sasl(
+    secured: Kafka, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = f"{HOST}:{secured.port}"
+    status, said = told(tmp_path, capsys, secured.port, "1", "se:cret")
+    assert status == WORKS, said
+    assert f"ok gateway at {at} accepts the gateway's credential (SCRAM-SHA-512)" in said
+    assert f"ok metadata at {at} 1 broker, with the ids 1" in said
+    status, said = told(tmp_path, capsys, secured.port, "1", "wrong")
+    assert status == FAILS, said
+    assert f"FAIL gateway at {at} the broker does not accept the gateway's credential" in said

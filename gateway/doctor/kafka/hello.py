@@ -1,10 +1,11 @@
-"""The doctor's requests to a Kafka broker: ApiVersions, then Metadata.
+"""The doctor's requests to a Kafka broker: ApiVersions, SASL if the gateway has a credential, then
+Metadata.
 
 A broker responds to ApiVersions even if the client is not authenticated. If the broker requires
-SASL, it closes the connection when Metadata comes.
+SASL, and the doctor has no credential to show, it closes the connection when Metadata comes.
 
-Source: the protocol guide of Apache Kafka; KIP-35 for ApiVersions, KIP-152 for requests before
-SASL.
+Source: the protocol guide of Apache Kafka; KIP-35 for ApiVersions, KIP-152 for SASL and requests
+before SASL.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from gateway.config.units import MOST_IDS
@@ -20,8 +22,18 @@ from gateway.doctor.reach import Unreached
 from gateway.doctor.strangers import Stranger, read_silence
 from gateway.errors import PeerError
 from gateway.wire.address import Address, parse_address
-from gateway.wire.contract import Dial, Dialled, Peer, Receive, Step, StepResult, Transmit
+from gateway.wire.contract import (
+    Credential,
+    Dial,
+    Dialled,
+    Peer,
+    Receive,
+    Step,
+    StepResult,
+    Transmit,
+)
 from gateway.wire.kafka.addresses import METADATA, Node, nodes
+from gateway.wire.kafka.authenticating import Rejected, show
 from gateway.wire.kafka.frames import API_VERSIONS, SIZE, body_of_response, correlation
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.walk import plan
@@ -54,10 +66,19 @@ class Versions(NamedTuple):
 class Broker:
     """The responses of a broker. `versions`: by API key. `metadata`: the addresses of all brokers,
     by id. If there was no Metadata response, it is a `Stranger` in place of them: `CLOSED` if the
-    broker requires SASL first."""
+    broker requires SASL first. `login`: whether the broker accepts the gateway's credential; None
+    if none was shown."""
 
     versions: Mapping[int, Versions]
     metadata: Mapping[int, Address] | Stranger
+    login: Login | Rejected | None = None
+
+
+class Login(NamedTuple):
+    """How to show the gateway's credential to a broker."""
+
+    credential: Credential
+    mechanism: str
 
 
 Answer = Broker | Stranger | Unreached
@@ -69,9 +90,9 @@ def frame_length(head: bytearray) -> int:
     return int.from_bytes(head[: SIZE.size]) + SIZE.size if len(head) >= SIZE.size else 0
 
 
-def greet() -> Generator[Step, StepResult, Answer]:
-    """Send ApiVersions and Metadata, and return the responses. Raises `PeerError` if the first
-    response is malformed."""
+def greet(login: Login | None = None) -> Generator[Step, StepResult, Answer]:
+    """Send ApiVersions, authenticate by `login` if it is given, send Metadata, and return the
+    responses. Raises `PeerError` if a response before that to Metadata is malformed."""
     if not isinstance((yield Dial()), Dialled):
         return Unreached(None)
     yield Transmit(Peer.BROKER, _request(API_VERSIONS, 0))
@@ -79,17 +100,23 @@ def greet() -> Generator[Step, StepResult, Answer]:
     if not isinstance(frame, bytes):
         return read_silence(frame)
     versions = read_versions(frame)
+    if login is not None:
+        outcome = yield from show(login.credential, login.mechanism)
+        if isinstance(outcome, Rejected):
+            return Broker(versions, Stranger.CLOSED, outcome)
     yield Transmit(Peer.BROKER, _request(METADATA, METADATA_VERSION, _COUNT.pack(0)))
     frame = yield Receive(Peer.BROKER)
     if not isinstance(frame, bytes):
-        return Broker(versions, read_silence(frame))
+        return Broker(versions, read_silence(frame), login)
     try:
-        return Broker(versions, read_brokers(frame))
+        return Broker(versions, read_brokers(frame), login)
     except PeerError:
-        return Broker(versions, Stranger.STRANGE)
+        return Broker(versions, Stranger.STRANGE, login)
 
 
-QUESTION: Question[Broker] = Question(greet, frame_length, LARGEST_ANSWER)
+def question(login: Login | None = None) -> Question[Broker]:
+    """Return the question to a broker. `login`: see `greet`."""
+    return Question(partial(greet, login), frame_length, LARGEST_ANSWER)
 
 
 def known_api(key: int) -> Api:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 from gateway import protocols
 from gateway.doctor.endpoints import in_ranges
-from gateway.doctor.finding import Finding, fail, ok, skip, warn
-from gateway.doctor.kafka.hello import SPOKEN, Broker, Versions, known_api
+from gateway.doctor.finding import Finding, Status, fail, ok, skip, warn
+from gateway.doctor.kafka.hello import SPOKEN, Broker, Login, Versions, known_api
 from gateway.doctor.reach import Unreached, judge_unreached
 from gateway.doctor.strangers import Stranger
 from gateway.wire.address import Address
 from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE
+from gateway.wire.kafka.authenticating import Rejected
 from gateway.wire.kafka.plugin import PLUGIN
 
 SHOWN = (PRODUCE, FETCH, METADATA)
@@ -77,6 +79,30 @@ def _judge_stranger(check: str, broker: Address, peer: Stranger) -> Finding:
 
 def _brokers(broker: Address, *, tls: bool) -> str:
     return f"brokers: {protocols.url_of(PLUGIN.name, [broker._replace(tls=tls)])}"
+
+
+def judge_login(check: str, logins: Iterable[Login | Rejected | None]) -> list[Finding]:
+    """Return the finding about the gateway's credential at the addresses of a broker; none if no
+    credential was shown."""
+    shown = [login for login in logins if login is not None]
+    return [min(map(partial(_judge_login, check), shown), key=_is_ok)] if shown else []
+
+
+def _judge_login(check: str, login: Login | Rejected) -> Finding:
+    if isinstance(login, Login):
+        return ok(check, f"accepts the gateway's credential ({login.mechanism})")
+    offers = f"; it offers {', '.join(login.offered)}" if login.offered else ""
+    return fail(
+        check,
+        login.denial.text + offers,
+        "Every client would be refused. See that the broker has this user with this password, and "
+        "that `credential` of the cluster names both. PLAIN needs brokers with TLS, or "
+        "`without_tls`.",
+    )
+
+
+def _is_ok(finding: Finding) -> bool:
+    return finding.status is Status.OK
 
 
 def judge_metadata(check: str, metadata: Mapping[int, Address] | Stranger) -> Finding:

@@ -281,8 +281,8 @@ def reach(
         if credential.method in SHOWN_BY_NOTHING:
             return Reached(dialled.address)
         mechanism = listener.mechanism or _best(listener, credential, MECHANISMS)
-        outcome = yield from _show(credential, mechanism) if mechanism else _nothing()
-        if not isinstance(outcome, _Refused):
+        outcome = yield from show(credential, mechanism) if mechanism else _nothing()
+        if not isinstance(outcome, Rejected):
             listener.mechanism = mechanism
             return Reached(dialled.address, outcome)
         refused = outcome.denial
@@ -314,7 +314,7 @@ class Reached(NamedTuple):
     lifetime: float = math.inf
 
 
-class _Refused(NamedTuple):
+class Rejected(NamedTuple):
     """A broker that has not accepted the gateway. `offered`: the mechanisms that it supports."""
 
     denial: Denial
@@ -326,21 +326,21 @@ def _best(listener: Listener, credential: Credential, offered: Collection[str]) 
     return chosen(credential, offered, plainly=plainly)
 
 
-def _nothing() -> Generator[Step, StepResult, _Refused]:
+def _nothing() -> Generator[Step, StepResult, Rejected]:
     yield from ()
-    return _Refused(NO_MECHANISM)
+    return Rejected(NO_MECHANISM)
 
 
-def _show(credential: Credential, mechanism: str) -> Generator[Step, StepResult, _Refused | float]:
+def show(credential: Credential, mechanism: str) -> Generator[Step, StepResult, Rejected | float]:
     """Authenticate at a broker by a mechanism; return the seconds for which the broker accepts the
     credential, or why it does not."""
     yield Transmit(Peer.BROKER, handshake.ask_for(mechanism, HANDSHAKE_VERSION, 0, OURS))
     frame = yield Receive(Peer.BROKER)
     if not isinstance(frame, bytes):
-        return _Refused(_SILENT)
+        return Rejected(_SILENT)
     offered = handshake.read_offer(HANDSHAKE_VERSION, frame)
     if offered.error:
-        return _Refused(NO_MECHANISM, offered.mechanisms)
+        return Rejected(NO_MECHANISM, offered.mechanisms)
     proves = proving(mechanism, credential)
     try:
         token = next(proves)
@@ -348,10 +348,10 @@ def _show(credential: Credential, mechanism: str) -> Generator[Step, StepResult,
             yield Transmit(Peer.BROKER, handshake.show(token, AUTHENTICATE_VERSION, 0, OURS))
             frame = yield Receive(Peer.BROKER)
             if not isinstance(frame, bytes):
-                return _Refused(_SILENT)
+                return Rejected(_SILENT)
             outcome = handshake.read_answer(AUTHENTICATE_VERSION, frame)
             if outcome.error:
-                return _Refused(NOT_ACCEPTED)
+                return Rejected(NOT_ACCEPTED)
             token = proves.send(outcome.data)
     except StopIteration:
         return lifetime_of(outcome)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from gateway.doctor.checks import Plan, Spoken
 from gateway.doctor.finding import Finding, Status
 from gateway.doctor.kafka import checks
 from gateway.doctor.reach import Network
-from gateway.identity.credential import NoCredential
+from gateway.identity.credential import NoCredential, PasswordFile
+from gateway.lab.kafka.server import KafkaSandbox, KafkaSettings
 from gateway.tls.stream import Shared
 from gateway.wire.address import Address
 from gateway.wire.kafka.addresses import METADATA
@@ -202,6 +204,37 @@ async def test_the_address_that_tells_most_counts(folder: Path) -> None:
     down = at(findings, f"broker kafka.example:{address.port} (127.0.0.254)")
     assert down.status is Status.WARN
     assert at(findings, f"metadata at kafka.example:{address.port}").status is Status.OK
+
+
+# -- the gateway's credential -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("password", "without_tls", "status", "words"),
+    [
+        ("secret", True, Status.OK, "accepts the gateway's credential (PLAIN)"),
+        ("wrong", True, Status.FAIL, "does not accept the gateway's credential"),
+        ("secret", False, Status.FAIL, "may show its credential; it offers PLAIN"),
+    ],
+)
+async def test_the_credential_is_shown_to_brokers_before_metadata(
+    folder: Path, password: str, without_tls: bool, status: Status, words: str
+) -> None:
+    (folder / "password").write_text(password)
+    basic = {"username": "gateway", "password_file": "password", "without_tls": without_tls}
+    sandbox = KafkaSandbox(KafkaSettings(users={"gateway": "secret"}))
+    async with trio.open_nursery() as nursery:
+        await nursery.start(sandbox.serve)
+        first, second = sandbox.bootstrap.split(",")
+        own = PasswordFile("gateway", folder / "password")
+        plan = plan_of(folder, first, second, credential={"basic": basic})
+        findings = await examined(replace(plan, modes=["verify"], own=own))
+        nursery.cancel_scope.cancel()
+    found = at(findings, f"gateway at {first}")
+    assert found.status is status
+    assert found.detail.endswith(words)
+    metadata = at(findings, f"metadata at {first}").status
+    assert metadata is (Status.OK if status is Status.OK else Status.SKIP)
 
 
 # -- where clients are led -------------------------------------------------------------------
