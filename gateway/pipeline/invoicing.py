@@ -18,7 +18,7 @@ from gateway.pipeline.billing.adjustments import adjust
 from gateway.pipeline.billing.amounts import charge
 from gateway.pipeline.billing.closing import Closed
 from gateway.pipeline.billing.figures import Use
-from gateway.pipeline.billing.texts import file_stem
+from gateway.pipeline.billing.file_names import file_stem
 from gateway.system.whole_files import write_at_once
 
 if TYPE_CHECKING:

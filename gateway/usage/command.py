@@ -16,6 +16,7 @@ from gateway.errors import ConfigurationError
 from gateway.usage.reading import Ledger, usage
 from gateway.usage.records import Usage
 from gateway.usage.sending import UnavailableError
+from gateway.usage.texts import harmless, visible
 
 FIELDS = (
     *("op", "proto", "listener", "cluster", "tenant", "namespace", "topic", "partition"),
@@ -39,7 +40,7 @@ def run(read: Read, by: Sequence[str], form: str) -> int:
     ledger = Ledger()
     rows = [(*by, *SUMS), *sums(read(ledger), by)]
     if form == "csv":
-        csv.writer(sys.stdout).writerows(rows)
+        csv.writer(sys.stdout).writerows([tuple(map(harmless, row)) for row in rows])
     else:
         sys.stdout.writelines(f"{line}\n" for line in _table(rows, len(by)))
     return _report(ledger)
@@ -60,7 +61,7 @@ def sums(records: Iterable[Usage], by: Sequence[str]) -> list[Row]:
 
 
 def _table(rows: Sequence[Row], texts: int) -> list[str]:
-    rows = [tuple(cell if cell.isprintable() else ascii(cell) for cell in row) for row in rows]
+    rows = [tuple(map(visible, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

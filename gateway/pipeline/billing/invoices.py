@@ -22,7 +22,6 @@ from gateway.pipeline.billing.sheet import (
     table,
 )
 from gateway.pipeline.billing.tables import csv_text
-from gateway.pipeline.billing.texts import visible
 from gateway.pipeline.billing.topics import topic_table
 from gateway.pipeline.billing.wording import (
     above_text,
@@ -34,6 +33,7 @@ from gateway.pipeline.billing.wording import (
     quantity,
     title_of,
 )
+from gateway.usage.texts import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

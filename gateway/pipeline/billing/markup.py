@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from typing import TYPE_CHECKING, Final
 
-from gateway.pipeline.billing.texts import visible
+from gateway.usage.texts import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

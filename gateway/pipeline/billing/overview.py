@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.pipeline.billing.amounts import UNALLOCATED
 from gateway.pipeline.billing.charts import share_bar
+from gateway.pipeline.billing.file_names import file_stem
 from gateway.pipeline.billing.markup import Content, Markup, join, name, tag
 from gateway.pipeline.billing.sheet import (
     Column,
@@ -17,7 +18,6 @@ from gateway.pipeline.billing.sheet import (
     section,
     table,
 )
-from gateway.pipeline.billing.texts import file_stem
 from gateway.pipeline.billing.wording import (
     completeness_text,
     count_are,

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from gateway.pipeline.billing.money import decimal_text
-from gateway.pipeline.billing.texts import harmless
+from gateway.usage.texts import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

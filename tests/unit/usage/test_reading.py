@@ -125,6 +125,12 @@ def test_a_table_shows_no_control_characters(tmp_path: Path) -> None:
     assert "\x1b" not in "".join(lines)
 
 
+def test_a_text_that_a_client_chose_is_no_formula_in_a_spreadsheet(tmp_path: Path) -> None:
+    put(tmp_path, packed(record(1, subscription="=1+cmd|' /C calc'!A1")))
+    _, lines, _ = said(str(tmp_path), "--by", "subscription", "--format", "csv")
+    assert lines[1].startswith("'=1+cmd")
+
+
 def test_missing_records_are_told_by_the_status(tmp_path: Path) -> None:
     put(tmp_path, packed(record(2)))
     status, _, told = said(str(tmp_path))

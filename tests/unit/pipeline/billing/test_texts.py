@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.pipeline.billing.file_names import file_stem
 from gateway.pipeline.billing.markup import join, name, tag
 from gateway.pipeline.billing.tables import csv_text
-from gateway.pipeline.billing.texts import LONGEST, file_stem, harmless, visible
+from gateway.usage.texts import LONGEST, harmless, visible
 
 NAMES = st.text(st.characters(exclude_categories=()), max_size=30)
 HOSTILE = st.one_of(

@@ -1,13 +1,12 @@
 """Names that others chose, as they may stand in a table or on a page.
 
-A tenant's name may hold anything that fits into JSON: line ends, characters that turn the direction
-of the text around them, a formula of a spreadsheet.
+A name may hold anything that fits into JSON: line ends, characters that turn the direction of the
+text around them, a formula of a spreadsheet.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from typing import Final
 
 LONGEST: Final = 200
@@ -16,11 +15,6 @@ LONGEST: Final = 200
 _FORMULA: Final = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 """First characters by which spreadsheets take a text for a formula, and their wide forms."""
 
-_OTHER = re.compile(r"[^A-Za-z0-9_-]+")
-
-_STEM: Final = 60
-"""Characters of a name in a file's name; a hash beside it makes it unique."""
-
 
 def visible(name: str) -> str:
     """Return a name in which each character can be seen: others are shown as `\\u202e`.
@@ -28,7 +22,7 @@ def visible(name: str) -> str:
     Different names stay different: a backslash is doubled, and a name that is cut ends with a hash.
     """
     shown = "".join(it if it.isprintable() and it != "\\" else ascii(it)[1:-1] for it in name)
-    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…{_hash(name)}"
+    return shown if len(shown) <= LONGEST else f"{shown[:LONGEST]}…{short_hash(name)}"
 
 
 def harmless(text: str) -> str:
@@ -37,16 +31,6 @@ def harmless(text: str) -> str:
     return f"'{shown}" if shown.lstrip().startswith(_FORMULA) else shown
 
 
-def file_stem(name: str) -> str:
-    """Return the name of a tenant's invoice as a file, without suffix: `invoice-acme`.
-
-    It is never a path, different for each tenant, also where a disk does not tell cases apart, and
-    never the name of another page.
-    """
-    stem = _OTHER.sub("-", name)[:_STEM]
-    is_plain = stem == name and stem and stem == stem.lower()
-    return f"invoice-{stem}" if is_plain else f"invoice-{stem}.{_hash(name)}"
-
-
-def _hash(name: str) -> str:
+def short_hash(name: str) -> str:
+    """Return a text that tells a name from others."""
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]
