@@ -15,7 +15,7 @@ INSTALLED := $(VENV)/.installed
 RUNNABLE := $(VENV)/.runnable
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-kafka run-real install check test test-all lint bench fuzz soak faults shaping suites matrix diagram chart metrics proto clean
+.PHONY: help run run-kafka run-real install check test test-all lint bench fuzz sanitize soak faults shaping suites matrix diagram chart metrics proto clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -75,6 +75,18 @@ bench: $(INSTALLED) ## beside HAProxy; PEERS=java adds Apache's proxy and Kroxyl
 fuzz: $(INSTALLED) ## for long: SECONDS=60 of each target, FRAMES=10000000 through a gateway and judged, KEEP=1
 	@$(BIN)/python -m tests.fuzz $(if $(SECONDS),--seconds $(SECONDS)) \
 		$(if $(FRAMES),--frames $(FRAMES)) $(if $(KEEP),--keep)
+
+SANITIZED := build/sanitized
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize=alignment -fno-sanitize-recover=undefined
+
+sanitize: $(INSTALLED) ## readers, plane and fuzz, compiled with gcc's checks of memory and of undefined behaviour: an hour
+	@rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
+	@git ls-files -z | xargs -0 cp --parents -t $(SANITIZED)
+	@cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" $(CURDIR)/$(BIN)/python -m pip install \
+		--quiet --disable-pip-version-check --no-deps --target built . && cp -r built/gateway .
+	@cd $(SANITIZED) && LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc $(CURDIR)/$(PYTEST) --tier test --ignore tests/conformance/test_pure.py \
+		tests/conformance tests/fuzz tests/plane tests/playbooks tests/playbooks_kafka tests/playbooks_tubemq
 
 soak: $(INSTALLED) ## memory and time under many connections; PARTS="idle stalled churn gc reload costs handshakes scrapes topics requests", 50 minutes
 	@$(BIN)/python -m tests.soak $(PARTS)

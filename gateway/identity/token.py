@@ -2,8 +2,8 @@
 
 The algorithm that a token names must be one of the configured algorithms; the token does not choose
 how it is verified. A client is told only that its token has expired, or that it is "not accepted",
-because the name of the failed check would help only forgers. This module imports joserfc, so import
-it only if it is used.
+because the name of the failed check would help only forgers; the log has the cause. This module
+imports joserfc, so import it only if it is used.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import math
 import warnings
 from base64 import urlsafe_b64decode
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from joserfc import jws
@@ -30,6 +31,9 @@ from gateway.wire.contract import Denial, Refusal
 LARGEST_TOKEN = 16_384
 """Bytes. Tokens with many claims have about 2,000; HTTP servers refuse more than 8,000 or 16,000.
 Verifying takes linear time, so this also bounds the cost of a stranger's first frame."""
+
+LONGEST_CAUSE = 200
+"""Characters of what a cause quotes from a token, which anybody may have written."""
 
 NOT_ACCEPTED = Denial(Refusal.UNAUTHENTICATED, "token not accepted")
 EXPIRED = Denial(Refusal.UNAUTHENTICATED, "token expired")
@@ -73,10 +77,12 @@ class Issuers:
         if self._only is not None:
             return self._only.verify(data, now_wall)
         if len(data) > LARGEST_TOKEN:
-            return NOT_ACCEPTED
+            return _not_accepted(_TOO_LARGE)
         named = _claimed_issuer(data)
         verifier = self._verifiers.get(named) or self._verifiers.get(None)
-        return NOT_ACCEPTED if verifier is None else verifier.verify(data, now_wall)
+        if verifier is None:
+            return _not_accepted("no issuer here has this name", iss=named)
+        return verifier.verify(data, now_wall)
 
 
 def _claimed_issuer(data: bytes) -> str | None:
@@ -116,6 +122,7 @@ class TokenVerifier:
                 raise ConfigurationError("Verifying tokens needs the keys of their issuer")
             keys = FixedKeys(keys)
         self._keys = keys
+        self._algorithms = tuple(algorithms)
         self._registry = _registry(algorithms)
         self._principal_claim = principal_claim
         self._clock_skew = clock_skew
@@ -128,12 +135,16 @@ class TokenVerifier:
         """Return the principal that a token proves, a denial, or `Unsettled` if its key is not
         known yet. `now_wall`: seconds since 1970."""
         token = self._read(data)
-        if token is None:
-            return NOT_ACCEPTED
+        if isinstance(token, Denial):
+            return token
         id = _key_id(token)
-        if any(self._signed(token, key) for key in self._keys.of(id)):
+        keys = self._keys.of(id)
+        if any(self._signed(token, key) for key in keys):
             return self._judge(token, now_wall)
-        return Unsettled(self, data, now_wall) if self._keys.may_gain(id) else NOT_ACCEPTED
+        if self._keys.may_gain(id):
+            return Unsettled(self, data, now_wall)
+        cause = "no key fits the signature" if keys else "there is no key with this id"
+        return _not_accepted(cause, kid=id, iss=_claimed_issuer(data))
 
     async def verify_by_new_keys(self, data: bytes, now_wall: float) -> Verified | Denial:
         """Fetch the keys again, and verify the token by them; return the principal that it proves,
@@ -142,28 +153,34 @@ class TokenVerifier:
         answer = self.verify(data, now_wall)
         if not isinstance(answer, Unsettled):
             return answer
-        return NOT_ACCEPTED if fetched else NO_KEYS
+        if not fetched:
+            return NO_KEYS
+        return _not_accepted("no key of the issuer fits", iss=_claimed_issuer(data))
 
-    def _read(self, data: bytes) -> jws.CompactSignature | None:
+    def _read(self, data: bytes) -> jws.CompactSignature | Denial:
         if len(data) > LARGEST_TOKEN:
-            return None
+            return _not_accepted(_TOO_LARGE)
         try:
-            return jws.extract_compact(data, registry=self._registry)
+            token = jws.extract_compact(data, registry=self._registry)
+            algorithm = token.headers()["alg"]
         except _MALFORMED:
-            return None
+            return _not_accepted("this is no JSON Web Token")
+        if algorithm not in self._algorithms:
+            return _not_accepted("the algorithm is not allowed", alg=algorithm)
+        return token
 
     def _judge(self, token: jws.CompactSignature, now_wall: float) -> Verified | Denial:
         """Return what the claims of a token with a valid signature prove."""
         try:
             claims = json.loads((token.payload or b"").decode())
         except _MALFORMED:
-            return NOT_ACCEPTED
+            claims = None
         if not isinstance(claims, dict):
-            return NOT_ACCEPTED
+            return _not_accepted("the claims are no JSON object")
         name = _first(claims.get(self._principal_claim))
-        if not name or not is_proper(name) or not self._is_for_us(claims):
-            return NOT_ACCEPTED
-        return self._in_time(name, claims, now_wall)
+        if not name or not is_proper(name):
+            return _not_accepted("this is no name of a principal", **{self._principal_claim: name})
+        return self._misdirected(claims) or self._in_time(name, claims, now_wall)
 
     def _signed(self, token: jws.CompactSignature, key: TokenKey) -> bool:
         try:
@@ -171,12 +188,15 @@ class TokenVerifier:
         except _MALFORMED:  # for example, another kind of key
             return False
 
-    def _is_for_us(self, claims: dict[str, Any]) -> bool:
+    def _misdirected(self, claims: dict[str, Any]) -> Denial | None:
+        """Return the denial of a token for another audience, or of another issuer."""
         audience = claims.get("aud")
         audiences = audience if isinstance(audience, list) else [audience]
-        return (self._audience is None or self._audience in audiences) and (
-            self._issuer is None or claims.get("iss") == self._issuer
-        )
+        if self._audience is not None and self._audience not in audiences:
+            return _not_accepted(f"the audience is not {self._audience}", aud=audience)
+        if self._issuer is not None and claims.get("iss") != self._issuer:
+            return _not_accepted(f"the issuer is not {self._issuer}", iss=claims.get("iss"))
+        return None
 
     def _in_time(self, name: str, claims: dict[str, Any], now: float) -> Verified | Denial:
         """Check the validity (RFC 7519 sections 4.1.4 and 4.1.5): from `nbf` until before `exp`."""
@@ -184,12 +204,24 @@ class TokenVerifier:
             begins = _seconds(claims.get("nbf"), -math.inf)
             ends = _seconds(claims.get("exp"), math.inf) + self._clock_skew
         except (ValueError, OverflowError):
-            return NOT_ACCEPTED
+            return _not_accepted("these are no dates", nbf=claims.get("nbf"), exp=claims.get("exp"))
         if now >= ends:
-            return EXPIRED
+            return replace(EXPIRED, cause=_quoted(exp=claims["exp"]))
         if now < begins - self._clock_skew:
-            return NOT_ACCEPTED
+            return _not_accepted("it is not valid yet", nbf=claims["nbf"])
         return Verified(name, ends if ends < math.inf else None)
+
+
+def _not_accepted(cause: str, **stated: object) -> Denial:
+    """Return the denial of a token. `stated`: what the token says, and nothing may prove."""
+    return replace(NOT_ACCEPTED, cause=f"{cause} ({_quoted(**stated)})" if stated else cause)
+
+
+def _quoted(**stated: object) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in stated.items())[:LONGEST_CAUSE]
+
+
+_TOO_LARGE = f"it has more than {LARGEST_TOKEN} bytes"
 
 
 def _key_id(token: jws.CompactSignature) -> str | None:

@@ -99,10 +99,16 @@ class Refusal(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Denial:
     """A refusal. Its `text` is sent to the client, so it contains no broker address and no
-    credential."""
+    credential. `cause`: what only operators may know of it, in logs; no credential either."""
 
     refusal: Refusal
     text: str
+    cause: str = field(default="", compare=False)
+
+    @property
+    def detail(self) -> str:
+        """Return the text for operators: with the cause."""
+        return f"{self.text}: {self.cause}" if self.cause else self.text
 
 
 @dataclass(frozen=True, slots=True)

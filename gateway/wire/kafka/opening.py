@@ -88,7 +88,7 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
         if isinstance(known, Refused):
             return known
         if isinstance(known, Unknown):
-            denied = known.denial.text
+            denied = known.denial.detail
             return Refused(EndReason.AUTHENTICATION_FAILED, detail=denied, caller=caller)
         caller = Caller(
             *caller[:5],

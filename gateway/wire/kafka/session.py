@@ -417,7 +417,7 @@ class KafkaSession:
             return ()
         if self._responses.owed:
             return (Later(now + PASSING, self._end_of_refused),)
-        return (End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.text),)
+        return (End(EndReason.AUTHENTICATION_FAILED, detail=self._refused.detail),)
 
     def _settled(self, settling: Settling, _result: bytes | Denial, _now: float) -> Effects:
         settling.until = -math.inf
@@ -440,7 +440,7 @@ class KafkaSession:
         if decision.denial is not None:
             self._refused = decision.denial
             self._stop_requests()
-            detail = decision.denial.text
+            detail = decision.denial.detail
             at_once = self._in_flight.respond(decision.data)
             if not self._in_flight.open:
                 return (Drop(), End(EndReason.AUTHENTICATION_FAILED, at_once, detail))

@@ -151,7 +151,7 @@ def close_command(action: Action, id: int, request_id: int = NO_REQUEST) -> Base
 
 def end(reason: EndReason, denial: Denial) -> Effects:
     """Return the effects that drop a frame, send the client an ERROR, and end the pair."""
-    return (Drop(), End(reason, error(NO_REQUEST, denial), denial.text))
+    return (Drop(), End(reason, error(NO_REQUEST, denial), denial.detail))
 
 
 def lookup_failed(request_id: int, denial: Denial) -> bytes:

@@ -275,7 +275,7 @@ def _silent(denial: StepResult) -> Refused:
 
 
 def _refused(reason: EndReason, denial: Denial, detail: str = "") -> Refused:
-    return Refused(reason, error(NO_REQUEST, denial), detail or denial.text)
+    return Refused(reason, error(NO_REQUEST, denial), detail or denial.detail)
 
 
 _NOT_READY = Denial(Refusal.NOT_READY, "the broker did not answer")

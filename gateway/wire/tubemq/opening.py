@@ -54,7 +54,7 @@ def open_pair(listener: Listener, origin: Origin) -> Opening:
     caller = settings.services.complete(Caller("tubemq", None, None, origin.id, origin.host))
     known = _known(settings, origin)
     if isinstance(known, Denial):
-        return Refused(EndReason.AUTHENTICATION_FAILED, detail=known.text, caller=caller)
+        return Refused(EndReason.AUTHENTICATION_FAILED, detail=known.detail, caller=caller)
     if known is not None:
         caller = caller._replace(principal=known.principal.name, method=known.method or None)
     client = Client(

@@ -327,7 +327,7 @@ class TubeSession:
         if not wait:
             return self._respond(data)
         if self._wrong >= MOST_WRONG:
-            return (Drop(), End(EndReason.AUTHENTICATION_FAILED, detail=denial.text))
+            return (Drop(), End(EndReason.AUTHENTICATION_FAILED, detail=denial.detail))
         self._wrong += 1
         return (Drop(), Later(now + wait, partial(self._answer_late, data)))
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from gateway.telemetry.audit import Audit, writer
-from gateway.telemetry.folding import INTERVAL, KINDS
+from gateway.telemetry.folding import CLIENTS, INTERVAL, KINDS
 from gateway.telemetry.log import Style, Veiled
 from gateway.telemetry.witness import Ended
 from gateway.wire.contract import EndReason
@@ -219,7 +219,7 @@ def test_a_client_has_one_pseudonym_in_the_log_and_the_audit() -> None:
 def test_repeated_lines_are_folded_and_counted() -> None:
     trial = Trial(Style("json", burst=3))
     for number in range(100):
-        trial.ended(connection=number, client=f"192.0.2.{number}:1", seconds=number, detail="x")
+        trial.ended(connection=number, client=f"192.0.2.1:{number}", seconds=number)
     trial.now += INTERVAL
     trial.ended()
     lines = trial.lines()
@@ -260,7 +260,7 @@ def test_however_many_names_clients_have_the_number_of_lines_is_bounded() -> Non
     trial = Trial(Style("json", burst=1))
     for number in range(10_000):
         trial.ended(CALLER._replace(principal=f"p{number}"))
-    assert len(trial.lines()) <= KINDS + 2
+    assert len(trial.lines()) <= CLIENTS + KINDS + 2
 
 
 def test_lines_and_the_numbers_of_folded_ones_add_up() -> None:
@@ -269,10 +269,11 @@ def test_lines_and_the_numbers_of_folded_ones_add_up() -> None:
         for number in range(500):
             trial.ended(CALLER._replace(principal=f"p{trial.now} {number}"))
         trial.now += INTERVAL
-    for number in range(KINDS + 1):
+    more = CLIENTS + 1
+    for number in range(more):
         trial.ended(CALLER._replace(principal=f"last {number}"))
     lines = trial.lines()
-    assert len(lines) + sum(it.get("repeated", 0) for it in lines) == 3 * 500 + KINDS + 1
+    assert len(lines) + sum(it.get("repeated", 0) for it in lines) == 3 * 500 + more
 
 
 # -- files --

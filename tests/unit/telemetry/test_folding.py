@@ -6,7 +6,7 @@ import pytest
 import structlog
 from structlog.typing import EventDict
 
-from gateway.telemetry.folding import INTERVAL, KINDS, Folding
+from gateway.telemetry.folding import CLIENTS, INTERVAL, KINDS, KINDS_OF_CLIENT, Folding
 
 
 class Clock:
@@ -56,8 +56,32 @@ def test_warnings_that_differ_pass(folding: Folding) -> None:
 
 
 def test_fields_of_one_occurrence_make_no_difference(folding: Folding) -> None:
-    assert passed(folding, event="e", connection=1, client="a")
-    assert not passed(folding, event="e", connection=2, client="b")
+    assert passed(folding, event="e", connection=1, client="a:1")
+    assert not passed(folding, event="e", connection=2, client="a:2")
+
+
+def test_a_client_hides_neither_other_causes_nor_other_clients(folding: Folding) -> None:
+    count(folding, "warning", 100, event="e", client="10.0.0.1:1", detail="expired")
+    assert passed(folding, event="e", client="10.0.0.1:2", detail="audience")
+    assert passed(folding, event="e", client="10.0.0.2:1", detail="expired")
+    assert passed(folding, event="e", client="[2001:db8::1]:1", detail="expired")
+    invented = sum(
+        passed(folding, event="e", client="10.0.0.1:3", detail=f"{n}") is not None
+        for n in range(100)
+    )
+    assert invented == KINDS_OF_CLIENT - 1
+    assert passed(folding, event="e", client="10.0.0.2:1", detail="audience")
+
+
+def test_clients_beyond_a_bound_are_folded_together(folding: Folding, clock: Clock) -> None:
+    def lines() -> int:
+        clients = (f"10.0.{n // 250}.{n % 250}:1" for n in range(1000))
+        return sum(passed(folding, event="e", client=client) is not None for client in clients)
+
+    assert lines() == CLIENTS + 1
+    clock.now += INTERVAL + 0.1
+    assert lines() == CLIENTS + 1
+    assert all(len(it.clients) <= CLIENTS for it in folding._events.values())
 
 
 def test_info_lines_pass_until_the_burst_is_used_up(folding: Folding, clock: Clock) -> None:
@@ -107,7 +131,7 @@ def test_invented_values_are_folded_too(
             for number in range(10_000)
         )
         assert lines == most
-        assert sum(len(it._kinds) for it in folding._events.values()) <= KINDS
+        assert sum(len(it.others.kinds) for it in folding._events.values()) <= KINDS
         clock.now += INTERVAL + 0.1
 
 

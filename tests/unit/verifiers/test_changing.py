@@ -148,7 +148,7 @@ async def test_a_withdrawn_key_is_no_longer_accepted(
     await begin(setting)
     setting.publish(NEW)
     await trio.sleep(PAUSE + 1)
-    assert await setting.settled(OLD) is NOT_ACCEPTED
+    assert await setting.settled(OLD) == NOT_ACCEPTED
     assert setting.shown(NEW) == ALICE
 
 
@@ -186,7 +186,7 @@ async def test_a_key_that_nobody_has_is_refused_after_one_fetch(
     setting = Setting(OLD)
     await begin(setting)
     await trio.sleep(60)
-    assert await setting.settled(UNKNOWN) is NOT_ACCEPTED
+    assert await setting.settled(UNKNOWN) == NOT_ACCEPTED
     assert setting.pauses == [60]
 
 
@@ -229,7 +229,7 @@ async def test_a_wrong_signature_of_a_known_key_causes_no_fetch(
     setting = Setting(OLD)
     await begin(setting)
     with setting.nothing_is_fetched():
-        assert setting.shown(SigningKey("old", UNKNOWN.key)) is NOT_ACCEPTED
+        assert setting.shown(SigningKey("old", UNKNOWN.key)) == NOT_ACCEPTED
         await trio.sleep(PAUSE - 1)
 
 
@@ -240,14 +240,14 @@ async def test_an_id_that_is_no_text_is_not_accepted(
     setting = Setting(OLD)
     await begin(setting)
     with setting.nothing_is_fetched():
-        assert setting.shown(OLD, kid=id) is NOT_ACCEPTED
+        assert setting.shown(OLD, kid=id) == NOT_ACCEPTED
         await trio.sleep(PAUSE - 1)
 
 
 async def test_a_very_long_id_is_an_unknown_one(begin: Begin, autojump_clock: MockClock) -> None:
     setting = Setting(OLD)
     await begin(setting)
-    assert await setting.settled(OLD, kid=secrets.token_hex(4000)) is NOT_ACCEPTED
+    assert await setting.settled(OLD, kid=secrets.token_hex(4000)) == NOT_ACCEPTED
     assert setting.figures.fetched == 2
 
 
@@ -258,7 +258,7 @@ async def test_a_token_without_an_id_may_be_of_any_key(
     await begin(setting)
     for key in (OLD, NEW):
         assert setting.shown(SigningKey(None, key.key)) == ALICE
-    assert setting.shown(SigningKey(None, UNKNOWN.key)) is NOT_ACCEPTED
+    assert setting.shown(SigningKey(None, UNKNOWN.key)) == NOT_ACCEPTED
 
 
 async def test_a_key_without_an_id_verifies_tokens_of_any_id(
@@ -268,7 +268,7 @@ async def test_a_key_without_an_id_verifies_tokens_of_any_id(
     await begin(setting)
     assert setting.shown(SigningKey("any", NAMELESS.key)) == ALICE
     assert setting.shown(SigningKey("old", OLD.key)) == ALICE
-    assert setting.shown(SigningKey("any", OLD.key)) is NOT_ACCEPTED
+    assert setting.shown(SigningKey("any", OLD.key)) == NOT_ACCEPTED
 
 
 async def test_an_id_of_one_key_does_not_stand_for_another(
@@ -276,7 +276,7 @@ async def test_an_id_of_one_key_does_not_stand_for_another(
 ) -> None:
     setting = Setting(OLD, NEW)
     await begin(setting)
-    assert setting.shown(SigningKey("old", NEW.key)) is NOT_ACCEPTED
+    assert setting.shown(SigningKey("old", NEW.key)) == NOT_ACCEPTED
 
 
 # -- outages --
