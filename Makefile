@@ -88,7 +88,7 @@ sanitize: $(INSTALLED) ## readers, plane and fuzz, compiled with gcc's checks of
 		ASAN_OPTIONS=detect_leaks=0 PYTHONMALLOC=malloc $(CURDIR)/$(PYTEST) --tier test --ignore tests/conformance/test_pure.py \
 		tests/conformance tests/fuzz tests/plane tests/playbooks tests/playbooks_kafka tests/playbooks_tubemq
 
-soak: $(INSTALLED) ## memory and time under many connections; PARTS="idle stalled churn gc reload costs handshakes scrapes topics requests", 50 minutes
+soak: $(INSTALLED) ## memory and time under many connections; PARTS="idle stalled churn gc reload costs handshakes scrapes topics requests hostile", 50 minutes
 	@$(BIN)/python -m tests.soak $(PARTS)
 
 faults: $(INSTALLED) ## direct beside through the gateway, on a real cluster that fails: 40 minutes; ROUNDS=1

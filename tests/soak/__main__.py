@@ -1,5 +1,5 @@
 """`python -m tests.soak [idle] [stalled] [churn] [gc] [reload] [costs] [handshakes] [scrapes]
-[topics] [requests]`: all parts, or the named ones.
+[topics] [requests] [hostile]`: all parts, or the named ones.
 
 The tables go to standard output. The exit status is 1 if a claim does not hold, with a message
 saying which one.
@@ -20,6 +20,7 @@ from tests.soak import (
     costs,
     growth,
     handshakes,
+    hostile,
     idle,
     pauses,
     reload,
@@ -44,7 +45,7 @@ STALLS = (
 
 PARTS = (
     *("idle", "stalled", "churn", "gc", "reload", "costs", "handshakes"),
-    *("scrapes", "topics", "requests"),
+    *("scrapes", "topics", "requests", "hostile"),
 )
 
 
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parts["handshakes"] = lambda folder: handshakes.table(handshakes.run(folder))
     parts["scrapes"] = lambda folder: scrapes.table(scrapes.run(folder, options.scraped))
     parts["requests"] = lambda folder: requests.table(requests.run(folder))
+    parts["hostile"] = lambda folder: hostile.table(hostile.run(folder))
     parts["topics"] = lambda folder: topics.table(topics.run(folder, options.wave))
     print(f"{description()}; {descriptors()} descriptors\n", flush=True)
     return max([_run(name, parts[name]) for name in options.parts or parts])
