@@ -318,15 +318,14 @@ def _honest(port: int, seconds: float, felt: Connection) -> None:
 
 
 def run(folder: Path, loads: Iterable[str] = LOADS, seconds: float = SECONDS) -> list[Row]:
-    """Measure these loads, one after the other, at one gateway."""
+    """Measure these loads, one after the other, each at a gateway of its own."""
     with ExitStack() as stack:
         brokers: dict[str, int] = {}
         for name in _SCRIPTS:
             ours, theirs = multiprocessing.Pipe()
             stack.enter_context(_process(_broker, name, theirs))
             brokers[name] = ours.recv()
-        ports = stack.enter_context(_gateway(folder, brokers))
-        return [Row(load, _felt(load, ports, seconds)) for load in loads]
+        return [Row(load, _felt(load, folder, brokers, seconds)) for load in loads]
 
 
 class Row(NamedTuple):
@@ -336,9 +335,9 @@ class Row(NamedTuple):
     felt: Felt
 
 
-def _felt(load: str, ports: Mapping[str, int], seconds: float) -> Felt:
+def _felt(load: str, folder: Path, brokers: Mapping[str, int], seconds: float) -> Felt:
     ours, theirs = multiprocessing.Pipe()
-    with _process(_send, load, ports):
+    with _gateway(folder, brokers) as ports, _process(_send, load, ports):
         time.sleep(SETTLING)
         with _process(_honest, ports["honest"], seconds, theirs) as honest:
             claim(ours.poll(seconds + PATIENCE), "the honest client got no answers")
