@@ -30,10 +30,10 @@ from gateway.brokers.targets import TargetList
 from gateway.config import model
 from gateway.config.show import shown
 from gateway.console.accounts import OpenAccounts
-from gateway.control.failures import Failures
 from gateway.control.operating import Operating
 from gateway.control.services import ClusterParts, ListenerServices
 from gateway.control.slots import Slots
+from gateway.control.turns import Turns
 from gateway.errors import ConfigurationError
 from gateway.front.connection import Connection
 from gateway.front.drain import drain
@@ -256,7 +256,7 @@ class Application:
         self._moving = Moving(self._reactor)
         self._jobs.reactor = self._reactor
         self._needs = assembly.make_needs(self._log_event, inherited)
-        self._failures = Failures(time.monotonic)
+        self._turns = Turns(time.monotonic)
         self._readiness = Readiness()
         self._openings = Openings(configuration.limits.unauthenticated)
         self._budget = Budget(configuration.limits.all_remembered)
@@ -442,7 +442,7 @@ class Application:
             naming=assembly.make_naming(listener.identity),
             limits=None if self._limiting is None else self._limiting.shaper,
             access=None if self._limiting is None else self._limiting.access,
-            failures=self._failures,
+            turns=self._turns,
             latencies=self._latencies.get(listener.name),
             figures=self._listeners[listener.name],
             spans=self._spans,

@@ -1,9 +1,9 @@
-"""Delays the responses to failed authentication: the more often an address has failed, the longer
-the delay.
+"""Delays of addresses that have failed to authenticate: the more often, the longer.
 
-A right credential is accepted at once, even from an address that has often failed, because other
-clients may share this address with an attacker. `limits.unauthenticated` bounds how many
-connections wait at a time.
+What is verified from memory is accepted at once if it is right, even from an address that has often
+failed, because other clients may share this address with an attacker; the response to a failure is
+delayed. What takes a slow hash is delayed before the hash (see `turns`). `limits.unauthenticated`
+bounds how many connections wait at a time.
 """
 
 from __future__ import annotations
@@ -47,5 +47,14 @@ class Failures:
         self._of_address.move_to_end(address)
         if len(self._of_address) > REMEMBERED:
             self._of_address.popitem(last=False)
-        doubled = ceil(number - FREE) - 1
-        return 0.0 if doubled < 0 else min(FIRST_DELAY * 2.0 ** min(doubled, 10), LONGEST_DELAY)
+        return _delay(number)
+
+    def wait(self, host: str) -> float:
+        """Return in how many seconds the delay after the last failure of an address is over."""
+        number, last = self._of_address.get(holder(host), (0.0, 0.0))
+        return max(0.0, last + _delay(number) - self._clock())
+
+
+def _delay(failures: float) -> float:
+    doubled = ceil(failures - FREE) - 1
+    return 0.0 if doubled < 0 else min(FIRST_DELAY * 2.0 ** min(doubled, 10), LONGEST_DELAY)

@@ -18,8 +18,8 @@ from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import Names
 from gateway.brokers.nodes import Nodes
 from gateway.brokers.resolver import Log, no_log
-from gateway.control.failures import Failures
 from gateway.control.slots import Slot, Slots
+from gateway.control.turns import Turns
 from gateway.identity.credential import OwnCredential
 from gateway.identity.each_principal import EachPrincipal
 from gateway.policy.access import Access
@@ -62,7 +62,10 @@ class Verifier(Protocol):
 @runtime_checkable
 class Unsettled(Protocol):
     """A verification that takes longer than a call. `outcome` waits for its result, and returns
-    it."""
+    it. `hashes_for`: the user name whose slow hash has to be computed; None: no hash."""
+
+    @property
+    def hashes_for(self) -> str | None: ...
 
     async def outcome(self) -> Proof | Denial: ...
 
@@ -185,9 +188,10 @@ class ListenerServices:
     `log`: is called with events that an operator must act on. `name`: the listener's name.
     `naming`: maps a proven name to a principal, or to None if the name is not accepted. `limits`,
     `access`: None if there are no rules. `slots`: None if there are no connection quotas.
-    `failures`: failed authentications at all listeners. `latencies`, `figures`, `spans`: None if
-    they are not recorded. `endpoints`: the gateway's addresses for brokers that have ids. `age`:
-    about how many seconds after its opening a client is moved; None: never.
+    `turns`: turns of all listeners at slow hashes, and failed authentications. `latencies`,
+    `figures`, `spans`: None if they are not recorded. `endpoints`: the gateway's addresses for
+    brokers that have ids. `age`: about how many seconds after its opening a client is moved; None:
+    never.
     """
 
     def __init__(
@@ -202,7 +206,7 @@ class ListenerServices:
         limits: RateLimits | None = None,
         access: Access | None = None,
         slots: Slots | None = None,
-        failures: Failures | None = None,
+        turns: Turns | None = None,
         latencies: ListenerLatencies | None = None,
         figures: ListenerFigures | None = None,
         spans: Spans | None = None,
@@ -218,7 +222,7 @@ class ListenerServices:
         self._naming = naming
         self._access = access
         self._slots = slots or Slots()
-        self._failures = Failures(time.monotonic) if failures is None else failures
+        self._turns = Turns(clock) if turns is None else turns
         self._limits = limits
         self._latencies = latencies
         self._figures = figures
@@ -248,14 +252,14 @@ class ListenerServices:
         self._generation = generation
 
     def authenticate(
-        self, credential: Credential, certificate: bytes | None = None
+        self, credential: Credential, host: str, certificate: bytes | None = None
     ) -> Principal | Denial | Settle:
         verifier = self._verifiers.get(credential.method)
         if verifier is None:
             return self._counted("other", self._no_method)
         result = verifier.verify(credential.data, self._wall_clock(), certificate)
         if isinstance(result, Unsettled):
-            return Settle(partial(self._outcome, credential.method, result))
+            return Settle(partial(self._outcome, credential.method, host, result))
         return self._counted(credential.method, self._principal(result))
 
     @property
@@ -278,8 +282,13 @@ class ListenerServices:
         assert isinstance(verifier, TokenMaker)
         return verifier.tokens(credential.data, client, self._wall_clock())
 
-    async def _outcome(self, method: str, unsettled: Unsettled) -> Principal | Denial:
-        return self._counted(method, self._principal(await unsettled.outcome()))
+    async def _outcome(self, method: str, host: str, unsettled: Unsettled) -> Principal | Denial:
+        user = unsettled.hashes_for
+        if user is None:
+            result = await unsettled.outcome()
+        else:
+            result = await self._turns.take(host, user, unsettled.outcome)
+        return self._counted(method, self._principal(result))
 
     def _counted(self, method: str, result: Principal | Denial) -> Principal | Denial:
         if self._figures is not None:
@@ -316,7 +325,7 @@ class ListenerServices:
         return Caller(caller.protocol, self._name, self._cluster.name, *caller[3:])
 
     def setback(self, host: str) -> float:
-        return self._failures.failed(host)
+        return self._turns.failures.failed(host)
 
     def slot(self, subject: Subject) -> Slot | Denial:
         return self._slots.take(subject.host or "", subject.principal)

@@ -14,7 +14,7 @@ import warnings
 from base64 import urlsafe_b64decode
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 from joserfc import jws
 from joserfc.errors import JoseError, SecurityWarning
@@ -49,6 +49,8 @@ _MALFORMED = (JoseError, ValueError, TypeError, LookupError, AttributeError, Rec
 
 class Unsettled:
     """A token whose key is not known yet. `outcome` fetches keys, and verifies the token then."""
+
+    hashes_for: ClassVar[None] = None  # all who wait share one fetch
 
     def __init__(self, verifier: TokenVerifier, data: bytes, now_wall: float) -> None:
         self._verifier = verifier

@@ -1,10 +1,9 @@
 """Verifies names and passwords by an htpasswd file (method `basic`).
 
-A slow hash protects the passwords if the file is stolen. But an attacker who guesses many passwords
-could make all other clients wait for these hashes. So hashes are computed in threads, `AT_ONCE` at
-a time. A right password is remembered as a fast keyed hash, so that only a client's first
-connection is slow; clients reconnect often. Each process has a random key for this hash, which
-never leaves the process. A wrong password is not remembered.
+A slow hash protects the passwords if the file is stolen. It is computed in a thread, when it is the
+client's turn (`control.turns`). A right password is remembered as a fast keyed hash, so that only a
+client's first connection is slow; clients reconnect often. Each process has a random key for this
+hash, which never leaves the process. A wrong password is not remembered.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import OrderedDict
-from functools import partial
 from pathlib import Path
 
 import trio
@@ -26,9 +24,6 @@ from gateway.wire.contract import Denial, Refusal
 
 LONGEST_PASSWORD = 72
 """Bytes. bcrypt reads no more, so a longer one would be as good as its beginning."""
-
-AT_ONCE = 2
-"""Hashes computed at a time; each takes a core for 50 to 300 ms."""
 
 REMEMBERED = 10_000
 """Right passwords that are remembered, 100 bytes each."""
@@ -52,7 +47,6 @@ class PasswordVerifier:
         self._file = UserFile(path, f"The password file {path}", read_users, log)
         self._key = secrets.token_bytes(32)
         self._right: OrderedDict[bytes, None] = OrderedDict()
-        self._turns = trio.CapacityLimiter(AT_ONCE)
 
     def verify(
         self, data: bytes, _now_wall: float, _certificate: bytes | None = None
@@ -75,9 +69,10 @@ class PasswordVerifier:
         """Compute the slow hash of a password; return the principal, or a denial if the password is
         wrong. If the user is unknown, the hash of another user is computed, so that the time does
         not reveal which users exist."""
+        if hash is not None and self._trace(hash, password) in self._right:
+            return Verified(user, None)  # by another connection, while this one waited
         known = hash or next(iter(self._file.users.values()))
-        check = partial(is_right, known, password)
-        right = await trio.to_thread.run_sync(check, limiter=self._turns)
+        right = await trio.to_thread.run_sync(is_right, known, password)
         if not right or hash is None or self._file.users.get(user) != hash:
             return WRONG
         self._right[self._trace(hash, password)] = None
@@ -100,6 +95,7 @@ class Unsettled:
     ) -> None:
         self._verifier = verifier
         self._shown = user, hash, password
+        self.hashes_for = user
 
     async def outcome(self) -> Verified | Denial:
         """Compute the hash; return the principal, or a denial if the password is wrong."""

@@ -78,9 +78,10 @@ class Services(Protocol):
     memory; slow work is a `Job`."""
 
     def authenticate(
-        self, credential: Credential, certificate: bytes | None = None
+        self, credential: Credential, host: str, certificate: bytes | None = None
     ) -> Principal | Denial | Settle:
         """Return the principal of a credential, or of a credential and a TLS certificate (DER).
+        `host`: the client's address; slow verifications are made by turn of addresses.
         Return a `Denial` if the client is refused. If the decision takes time, as to fetch a key,
         return a `Settle`, which waits for the decision."""
         ...

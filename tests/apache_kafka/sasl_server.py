@@ -112,7 +112,7 @@ class _Client:
     def _exchange(self, mechanism: str, version: int) -> Accepted | Denial:
         is_bare = not version
         head, token = self._token(is_bare)
-        exchange = begin(mechanism, token, Verifier(self._server.services))
+        exchange = begin(mechanism, token, Verifier(self._server.services, HOST))
         said: bytes | None = None
         while True:
             try:

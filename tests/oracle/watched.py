@@ -81,10 +81,10 @@ class WatchedServices(FakeServices):
         return account
 
     def authenticate(
-        self, credential: Credential, certificate: bytes | None = None
+        self, credential: Credential, host: str, certificate: bytes | None = None
     ) -> Principal | Denial | Settle:
         """See `wire.services.Services`."""
-        principal = super().authenticate(credential, certificate)
+        principal = super().authenticate(credential, host, certificate)
         if isinstance(principal, Principal):
             self.proven.append((credential, principal.name))
         return principal

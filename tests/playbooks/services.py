@@ -98,7 +98,7 @@ class FakeServices:
         return [account for account in self.admitted if account not in released]
 
     def authenticate(
-        self, credential: Credential, certificate: bytes | None = None
+        self, credential: Credential, host: str, certificate: bytes | None = None
     ) -> Principal | Denial | Settle:
         self.certificates.append(certificate)
         found = self._principal(credential)

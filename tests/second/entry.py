@@ -96,7 +96,7 @@ def _hello(settings: EntrySettings, origin: Origin, said: bytes) -> Opening:
     body = Body(said)
     _, library, token = body.text(), body.text(), body.raw()
     body.end()
-    principal = yield from _identify(settings, token)
+    principal = yield from _identify(settings, origin, token)
     if isinstance(principal, Denial):
         return _refused(id, EndReason.AUTHENTICATION_FAILED, principal)
     known = principal.name or None
@@ -121,12 +121,12 @@ def _hello(settings: EntrySettings, origin: Origin, said: bytes) -> Opening:
 
 
 def _identify(
-    settings: EntrySettings, token: bytes
+    settings: EntrySettings, origin: Origin, token: bytes
 ) -> Generator[Step, StepResult, Principal | Denial]:
     """Return the client's principal; an empty name if only the broker authenticates."""
     if settings.mode is Mode.PASS_THROUGH:
         return Principal("", verified=False)
-    response = settings.services.authenticate(Credential("token", token))
+    response = settings.services.authenticate(Credential("token", token), origin.host)
     return (yield from settled(response))
 
 

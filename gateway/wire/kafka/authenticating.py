@@ -146,7 +146,7 @@ def _by_connection(listener: Listener, origin: Origin, stated: Stated) -> Identi
         method = _NOTHING
     else:
         return Unknown(Denial(Refusal.UNAUTHENTICATED, "a client that says not who it is"))
-    authenticated = services.authenticate(Credential(method, b""), origin.certificate)
+    authenticated = services.authenticate(Credential(method, b""), origin.host, origin.certificate)
     outcome = yield from settled(authenticated)
     return Unknown(outcome) if isinstance(outcome, Denial) else Known(outcome, None, stated, method)
 
@@ -166,7 +166,9 @@ def _by_sasl(
     token = yield from talk.token()
     if not isinstance(token, bytes):
         return silent(token)
-    exchange = mechanisms.begin(mechanism, token, Verifier(services, origin.certificate))
+    exchange = mechanisms.begin(
+        mechanism, token, Verifier(services, origin.host, origin.certificate)
+    )
     result: StepResult = None
     try:
         while True:

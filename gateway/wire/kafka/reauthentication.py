@@ -81,7 +81,7 @@ class Reauthentication:
         if not self._mechanism:
             return Response(handshake.misplaced(head), _MISPLACED)
         if self._exchange is None:
-            verifier = Verifier(self._listener.settings.services)
+            verifier = Verifier(self._listener.settings.services, self._client.subject.host or "")
             self._exchange = mechanisms.begin(self._mechanism, token, verifier)
             return self._step(head, None, now)
         return self._step(head, token, now)

@@ -93,7 +93,7 @@ def responded(
         client.principal = response
         return (Drop(), Prolong(now + listener.services.left(response)))
 
-    response = listener.services.authenticate(credential)
+    response = listener.services.authenticate(credential, client.subject.host or "")
     if not isinstance(response, Settle):
         return checked(response, now, FORWARD)
     if client.checking:  # one at a time: each is kept until its outcome

@@ -109,7 +109,7 @@ def _identify(
     if listener.mode is Mode.PASS_THROUGH:
         subject = _subject(connect, listener, origin, _UNNAMED)
         return Client(connect, _UNNAMED, credential, subject, budget=listener.budget)
-    response = listener.services.authenticate(credential, origin.certificate)
+    response = listener.services.authenticate(credential, origin.host, origin.certificate)
     principal = yield from settled(response)
     if isinstance(principal, Denial):
         return principal

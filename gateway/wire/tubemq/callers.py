@@ -135,7 +135,9 @@ class Callers:
         known = self._believed.get(shown)
         if known is not None and now < known[1]:
             return known[0]
-        principal = self._services.authenticate(Credential(SIGNATURE, shown))
+        principal = self._services.authenticate(
+            Credential(SIGNATURE, shown), self._client.subject.host or ""
+        )
         if isinstance(principal, Denial):
             return principal
         assert isinstance(principal, Principal), "signatures are verified from memory"

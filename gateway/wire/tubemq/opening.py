@@ -90,7 +90,9 @@ def _known(settings: EntrySettings, origin: Origin) -> _Known | Denial | None:
     denial: Denial | None = None
     for method in (_TLS, _NOTHING):
         if method in methods and not (method == _TLS and origin.certificate is None):
-            outcome = settings.services.authenticate(Credential(method, b""), origin.certificate)
+            outcome = settings.services.authenticate(
+                Credential(method, b""), origin.host, origin.certificate
+            )
             if isinstance(outcome, Principal):
                 return _Known(outcome, method)
             assert isinstance(outcome, Denial), "certificates are verified from memory"

@@ -104,6 +104,22 @@ def test_a_failure_after_any_time_is_a_first_one(later: float) -> None:
     assert trial.fail() == [0.0]
 
 
+# -- waiting before a try --
+
+
+def test_the_next_try_waits_until_the_delay_of_the_last_failure_is_over() -> None:
+    trial = Trial()
+    trial.fail(FREE)
+    assert trial.failures.wait(HOST) == 0.0
+    trial.fail(2)
+    assert trial.failures.wait(HOST) == pytest.approx(2 * FIRST_DELAY)
+    trial.now += FIRST_DELAY
+    assert trial.failures.wait(HOST) == pytest.approx(FIRST_DELAY)
+    trial.now += 2 * FIRST_DELAY
+    assert trial.failures.wait(HOST) == 0.0
+    assert trial.failures.wait(OTHER) == 0.0
+
+
 # -- by address --
 
 

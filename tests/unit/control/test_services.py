@@ -11,9 +11,10 @@ import pytest
 from gateway.brokers.learned import LearnedHosts
 from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.brokers.seal import SealKey
-from gateway.control.failures import FREE, Failures
+from gateway.control.failures import FREE
 from gateway.control.services import MOST_ERRORS, ClusterParts, ListenerServices, Verifier
 from gateway.control.slots import ADDRESS_FULL, PRINCIPAL_FULL, Slot, Slots
+from gateway.control.turns import Turns
 from gateway.identity.credential import NoCredential
 from gateway.identity.verified import Verified
 from gateway.policy.access import Access
@@ -31,6 +32,7 @@ from gateway.wire.services import Again
 from gateway.wire.subject import NOBODY, Caller, Subject
 from tests.support.subjects import subject_of, topic_of
 
+HOST = "192.0.2.1"
 BROKER = Address("pulsar-0.internal", 6650)
 ELSEWHERE = Address("blue.internal", 6650)
 OTHER_GATEWAY = Address("blue-gateway.example", 6650)
@@ -50,7 +52,7 @@ class Setting:
         naming: Callable[[str], str | None] | None = None,
         wall_clock: Callable[[], float] = time.time,
         slots: Slots | None = None,
-        failures: Failures | None = None,
+        turns: Turns | None = None,
     ) -> None:
         self.accounts = AccountBook()
         self.figures = ClusterFigures()
@@ -68,7 +70,7 @@ class Setting:
             access=access,
             naming=naming or str,
             slots=slots,
-            failures=failures,
+            turns=turns,
         )
 
 
@@ -121,8 +123,8 @@ def test_a_seat_is_of_the_address_and_the_principal() -> None:
 
 def test_failures_count_at_all_listeners_and_seats_at_each() -> None:
     """Who guesses at one listener goes on at the next."""
-    failures = Failures(lambda: 1000.0)
-    one, other = (Setting(slots=Slots(1), failures=failures).services for _ in range(2))
+    turns = Turns(lambda: 1000.0)
+    one, other = (Setting(slots=Slots(1), turns=turns).services for _ in range(2))
     assert [one.setback("2001:db8::1") for _ in range(FREE)] == [0.0] * FREE
     assert other.setback("2001:db8::2") > 0
     for services in (one, other):
@@ -339,7 +341,7 @@ def test_an_account_has_the_subject_of_its_admission(
 
 class FakeVerifier:
     """Verifies by what clients show: `alice` is Alice, `wrong` is refused, `later ...` is settled
-    later. `asked`: what it was shown."""
+    later, `hashed ...` too, by a hash. `asked`: what it was shown."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[bytes, float, bytes | None]] = []
@@ -349,14 +351,14 @@ class FakeVerifier:
     ) -> Verified | Denial | FakeUnsettled:
         self.asked.append((data, now_wall, certificate))
         said = data.decode()
-        if said.startswith("later "):
-            return FakeUnsettled(said.removeprefix("later "))
-        return proven(said)
+        when, _, name = said.rpartition(" ")
+        return FakeUnsettled(name, when) if when else proven(name)
 
 
 class FakeUnsettled:
-    def __init__(self, said: str) -> None:
+    def __init__(self, said: str, when: str) -> None:
         self._said = said
+        self.hashes_for = said if when == "hashed" else None
 
     async def outcome(self) -> Verified | Denial:
         return proven(self._said)
@@ -378,8 +380,8 @@ async def response(
 ) -> Principal | Denial:
     """Return the response about a client, once it is settled."""
     services = Setting(verifiers={method: FakeVerifier()}, naming=naming).services
-    found = services.authenticate(Credential(method, said.encode()))
-    assert isinstance(found, Settle) == said.startswith("later ")
+    found = services.authenticate(Credential(method, said.encode()), HOST)
+    assert isinstance(found, Settle) == said.startswith(("later ", "hashed "))
     settled = await found.response() if isinstance(found, Settle) else found
     assert settled is not None
     return settled
@@ -388,8 +390,8 @@ async def response(
 def test_the_verifier_of_the_method_is_shown_everything() -> None:
     token, tls = FakeVerifier(), FakeVerifier()
     services = Setting(verifiers={"token": token, "tls": tls}, wall_clock=lambda: 5.0).services
-    services.authenticate(Credential("tls", b"alice"), b"certificate")
-    services.authenticate(Credential("token", b"bob"))
+    services.authenticate(Credential("tls", b"alice"), HOST, b"certificate")
+    services.authenticate(Credential("token", b"bob"), HOST)
     assert tls.asked == [(b"alice", 5.0, b"certificate")]
     assert token.asked == [(b"bob", 5.0, None)]
 
@@ -409,10 +411,10 @@ def test_another_method_is_refused_by_naming_those_that_are_not(
 ) -> None:
     services = Setting(verifiers=dict.fromkeys(methods, FakeVerifier())).services
     denial = Denial(Refusal.UNAUTHENTICATED, f"a credential of method {needed} is needed")
-    assert services.authenticate(Credential(shown, b"alice")) == denial
+    assert services.authenticate(Credential(shown, b"alice"), HOST) == denial
 
 
-@pytest.mark.parametrize("when", ["", "later "])
+@pytest.mark.parametrize("when", ["", "later ", "hashed "])
 async def test_a_proven_name_is_a_principal(when: str) -> None:
     alice = Principal("alice", verified=True, expires_at=1000.0)
     assert await response(f"{when}alice") == alice

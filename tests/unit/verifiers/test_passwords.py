@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Lock
+from threading import Event
 
 import argon2
 import bcrypt
@@ -18,7 +18,6 @@ from gateway.identity.htpasswd import LEAST_COST, LEAST_MEMORY
 from gateway.identity.verified import Verified
 from gateway.verifiers import Needs, passwords
 from gateway.verifiers.passwords import (
-    AT_ONCE,
     LONGEST_PASSWORD,
     WRONG,
     PasswordVerifier,
@@ -35,24 +34,17 @@ SECRET, OTHER = (
 
 
 class Computing:
-    """Counts the hashes that are computed, and at most how many of them at a time. A password is
-    right that the hash ends with. `held`: cleared, hashes take until it is set."""
+    """Notes the hashes that are computed. A password is right that the hash ends with. `held`:
+    cleared, hashes take until it is set."""
 
     def __init__(self) -> None:
         self.hashes: list[str] = []
-        self.most = self._now = 0
         self.held = Event()
         self.held.set()
-        self._lock = Lock()
 
     def is_right(self, hash: str, password: bytes) -> bool:
-        with self._lock:
-            self.hashes.append(hash)
-            self._now += 1
-            self.most = max(self.most, self._now)
+        self.hashes.append(hash)
         assert self.held.wait(20)
-        with self._lock:
-            self._now -= 1
         return hash.encode().endswith(password)
 
 
@@ -325,18 +317,15 @@ def test_an_unchanged_file_is_not_read_again(
 # -- floods --
 
 
-async def test_few_hashes_are_computed_at_a_time(setting: Setting, computing: Computing) -> None:
-    computing.held.clear()
-    async with trio.open_nursery() as nursery:
-        for number in range(20):
-            nursery.start_soon(setting.settled, b"alice:%d" % number)
-        while len(computing.hashes) < AT_ONCE:
-            await trio.lowlevel.checkpoint()
-        await trio.testing.wait_all_tasks_blocked()
-        assert len(computing.hashes) == AT_ONCE
-        computing.held.set()
-    assert len(computing.hashes) == 20
-    assert computing.most == AT_ONCE
+async def test_a_password_that_another_connection_has_shown_meanwhile_costs_no_second_hash(
+    setting: Setting, computing: Computing
+) -> None:
+    setting.write(f"alice:{hash_of('secret')}")
+    first, second = setting.shown(b"alice:secret"), setting.shown(b"alice:secret")
+    for answer in (first, second):
+        assert isinstance(answer, Unsettled)
+        assert await answer.outcome() == ALICE
+    assert len(computing.hashes) == 1
 
 
 async def test_a_remembered_password_does_not_wait_for_others(
@@ -346,27 +335,11 @@ async def test_a_remembered_password_does_not_wait_for_others(
     assert await setting.settled(b"alice:secret") == ALICE
     computing.held.clear()
     async with trio.open_nursery() as nursery:
-        for _ in range(AT_ONCE):
+        for _ in range(2):
             nursery.start_soon(setting.settled, b"alice:wrong")
         await trio.testing.wait_all_tasks_blocked()
         assert setting.shown(b"alice:secret") == ALICE
         computing.held.set()
-
-
-async def test_who_gives_up_before_his_turn_costs_no_hash(
-    setting: Setting, computing: Computing
-) -> None:
-    computing.held.clear()
-    async with trio.open_nursery() as nursery:
-        for _ in range(AT_ONCE):
-            nursery.start_soon(setting.settled, b"alice:wrong")
-        while len(computing.hashes) < AT_ONCE:
-            await trio.lowlevel.checkpoint()
-        with trio.CancelScope() as scope:
-            scope.cancel()
-            await setting.settled(b"alice:late")
-        computing.held.set()
-    assert len(computing.hashes) == AT_ONCE
 
 
 # -- the start --

@@ -62,15 +62,17 @@ Verifying = Generator[Challenge | Step, StepResult, Principal | Denial]
 
 @dataclass(frozen=True, slots=True)
 class Verifier:
-    """Verifies the credentials of one client. `certificate`: the client's TLS certificate, in DER;
-    None if it has none."""
+    """Verifies the credentials of one client. `host`: the client's address. `certificate`: its TLS
+    certificate, in DER; None if it has none."""
 
     services: Services
+    host: str
     certificate: bytes | None = None
 
     def verify(self, credential: Credential) -> Verifying:
         """Verify a credential; return the principal that it proves, or a denial."""
-        return (yield from settled(self.services.authenticate(credential, self.certificate)))
+        response = self.services.authenticate(credential, self.host, self.certificate)
+        return (yield from settled(response))
 
 
 def challenged(data: bytes) -> Generator[Challenge | Step, StepResult, bytes]:

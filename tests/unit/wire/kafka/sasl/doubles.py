@@ -37,10 +37,10 @@ class SaslServices(FakeServices):
         return self.known
 
     def authenticate(
-        self, credential: Credential, certificate: bytes | None = None
+        self, credential: Credential, host: str, certificate: bytes | None = None
     ) -> Principal | Denial | Settle:
         self.shown.append(credential)
-        return super().authenticate(credential, certificate)
+        return super().authenticate(credential, host, certificate)
 
     def _principal(self, credential: Credential) -> Principal | Denial:
         if credential == Credential("basic", b"alice:secret"):
@@ -101,5 +101,5 @@ def verified(
     nonce: str = NONCE,
 ) -> Played:
     """Return how a client fares that sends these tokens."""
-    verifier = Verifier(services or SaslServices(), b"certificate")
+    verifier = Verifier(services or SaslServices(), "192.0.2.1", b"certificate")
     return play(begin(mechanism, token, verifier, nonce), iter(responses))

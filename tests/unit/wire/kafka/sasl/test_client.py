@@ -34,7 +34,7 @@ class Believing(SaslServices):
 def converse(mechanism: str, proving: Proving, services: SaslServices) -> Accepted | Denial:
     """Have the gateway's two sides talk to each other. The client has verified the broker if that
     ends with `Accepted`."""
-    exchange: Exchange = begin(mechanism, next(proving), Verifier(services))
+    exchange: Exchange = begin(mechanism, next(proving), Verifier(services, "192.0.2.1"))
     said: bytes | None = None
     while True:
         try:
@@ -144,7 +144,7 @@ def _forged(*, knows: bytes, signs: Callable[[bytes], bytes] = bytes) -> bytes:
         "alice", SHA_256, b"0123456789abcdef", 4096, keys.stored, other.server
     )
     proving = client(SHA_256, OURS)
-    exchange = begin(SHA_256, next(proving), Verifier(services))
+    exchange = begin(SHA_256, next(proving), Verifier(services, "192.0.2.1"))
     move = next(exchange)
     assert isinstance(move, Challenge)
     with pytest.raises(StopIteration) as end:
