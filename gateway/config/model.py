@@ -816,9 +816,9 @@ class ResourceLimits(Part):
     """Most client connections of one listener. Each takes two descriptors and, while idle, up to 5
     KB; one more gets an error and is closed."""
     unauthenticated: Annotated[int, _within(units.whole, 1, 1_000_000)] = 1_000
-    """Most connections of all listeners before authentication. One more ends a connection of the
-    address with most of them: the oldest that waits for its client. At 2,000 new connections a
-    second each has half a second."""
+    """Most connections of all listeners before authentication, by the gateway or by the broker. One
+    more ends a connection of the address with most of them: the oldest that waits for its client.
+    At 2,000 new connections a second each has half a second."""
     handshake_frame: Annotated[int, _within(units.size, "1KiB", "5MiB")] = 64 * KIB
     """The largest frame before a connection is open. Tokens are below 16 KiB; Kerberos tickets
     reach 64 KiB."""

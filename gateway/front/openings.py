@@ -1,4 +1,7 @@
-"""Connections that are not authenticated yet, over all listeners of a process.
+"""Connections whose clients are not authenticated yet, over all listeners of a process.
+
+Most become known before their pair opens. Where brokers authenticate clients on open pairs, a pair
+is counted here until its session says that the client is known (`Session.is_known`).
 
 Any peer can open many of them and stay silent, so they have a bound of their own. If it is reached,
 an opening that waits for its client gives way to a new one: the oldest of the address that has most
@@ -12,7 +15,7 @@ the kernel keeps new connections waiting.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import trio
@@ -22,20 +25,21 @@ from gateway.wire.holder import holder
 
 
 class Openings:
-    """The connections of a process that are being opened, by connection id. `most`: how many may be
-    opened at a time."""
+    """The unauthenticated connections of a process, by connection id. `most`: how many there may be
+    at a time."""
 
     def __init__(self, most: int) -> None:
         self.figures = OpeningFigures()
         self._most = most
         self._under_way: dict[int, str] = {}  # by whom; the oldest first
-        self._waiting: dict[int, trio.CancelScope] = {}
+        self._waiting: dict[int, Callable[[], object]] = {}  # what makes them give way
+        self._unnamed: dict[int, Callable[[], bool]] = {}  # open; whether they are known by now
         self._gave_way: set[int] = set()  # and have not ended yet
         self._of_address = Counter[str]()  # those that wait
         self._room = trio.lowlevel.ParkingLot()
 
     def __len__(self) -> int:
-        """Return the number of openings under way."""
+        """Return the number of connections that are not authenticated."""
         return len(self._under_way)
 
     @property
@@ -47,9 +51,28 @@ class Openings:
     def begin(self, connection: int, host: str) -> None:
         """Count a new opening from an address. If all addresses together have too many openings,
         cancel one that waits for its client."""
+        self._forget_named()
         if len(self._under_way) >= self._most:
             self._displace()
         self._under_way[connection] = holder(host)
+
+    def keep(
+        self, connection: int, host: str, is_known: Callable[[], bool], end: Callable[[], object]
+    ) -> None:
+        """Count an open connection until its client is known, or it has ended. `end`: ends it, if
+        it gives way to another."""
+        self.begin(connection, host)
+        self._unnamed[connection] = is_known
+        self._wait(connection, end)
+
+    def _forget_named(self) -> None:
+        """Stop counting open connections that are known by now, from the oldest to the first that
+        is not."""
+        while self._unnamed:
+            oldest, is_known = next(iter(self._unnamed.items()))
+            if not is_known():
+                return
+            self.end(oldest)
 
     def attribute(self, connection: int, host: str) -> None:
         """Count an opening under the client's address that a trusted proxy has stated, not under
@@ -66,16 +89,20 @@ class Openings:
             if connection in self._waiting and self._of_address[address] == most
         )
         oldest = next(fitting, None)
-        if oldest is not None:
-            self._waiting[oldest].cancel()
-            self.end(oldest)
+        if oldest is None:
+            return
+        is_known, give_way = self._unnamed.get(oldest, _never), self._waiting[oldest]
+        self.end(oldest)
+        if not is_known():
             self._gave_way.add(oldest)
             self.figures.displaced += 1
+            give_way()
 
     def end(self, connection: int) -> None:
         """Stop counting an opening, because its client is authenticated, or is gone."""
         self._proceed(connection)
         self._under_way.pop(connection, None)
+        self._unnamed.pop(connection, None)
         self._gave_way.discard(connection)
         self._room.unpark_all()
 
@@ -84,15 +111,18 @@ class Openings:
         """Mark, during the context, that an opening waits for its client. `scope` is cancelled if a
         newer opening displaces this one; it is cancelled at the client's deadline too."""
         if connection in self._under_way:
-            self._waiting[connection] = scope
-            self._of_address[self._under_way[connection]] += 1
-            self._room.unpark_all()
+            self._wait(connection, scope.cancel)
         elif connection in self._gave_way:  # and its bytes came at that moment
             scope.cancel()
         try:
             yield
         finally:
             self._proceed(connection)
+
+    def _wait(self, connection: int, give_way: Callable[[], object]) -> None:
+        self._waiting[connection] = give_way
+        self._of_address[self._under_way[connection]] += 1
+        self._room.unpark_all()
 
     def _proceed(self, connection: int) -> None:
         """Stop counting a wait."""
@@ -107,3 +137,7 @@ class Openings:
         """Wait until another opening may begin (`has_room`)."""
         while not self.has_room:
             await self._room.park()
+
+
+def _never() -> bool:
+    return False

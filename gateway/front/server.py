@@ -31,6 +31,7 @@ from gateway.front.pace import Pace
 from gateway.front.proxied import Introduction, TrustedProxies, header_of
 from gateway.front.readiness import Readiness
 from gateway.front.tracing import Tracing, opening_watch
+from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.plane.stream import Stream, has_records
 from gateway.telemetry.witness import Ended
@@ -268,21 +269,31 @@ class Server:
                 self._note_destination(connection, sock)
                 secured = await self._admitted(connection, sock, deadline)
             if isinstance(secured, Refused):
-                refused: Refused | None = secured
+                outcome: Refused | Pair = secured
             else:
                 patience = partial(self._openings.waiting, connection.id)
                 leg = self.leg(secured, connection.client.host, patience)
                 origin = _origin(connection, secured, reached)
-                refused = await self._converse(connection, origin, leg, deadline)
+                outcome = await self._converse(connection, origin, leg, deadline)
         finally:
             self.figures.opening -= 1
             self._openings.end(connection.id)
-        if refused is not None:
-            connection.caller = refused.caller
-            # It counts as ended before its farewell is read, so another connection has its place.
-            self._record_end(connection, refused.reason, refused.detail)
-            if leg is not None:
-                await self._close_with(leg, refused.farewell)
+        if not isinstance(outcome, Refused):
+            self._keep_unknown(connection, outcome)
+            return
+        connection.caller = outcome.caller
+        # It counts as ended before its farewell is read, so another connection has its place.
+        self._record_end(connection, outcome.reason, outcome.detail)
+        if leg is not None:
+            await self._close_with(leg, outcome.farewell)
+
+    def _keep_unknown(self, connection: Connection, pair: Pair) -> None:
+        """Count an open pair as unauthenticated until its client is known."""
+        session = pair.session
+        if not session.is_known and not pair.over:
+            end = partial(pair.end, EndReason.HANDSHAKE_TIMEOUT, detail=_UNKNOWN)
+            host = connection.client.host
+            self._openings.keep(connection.id, host, lambda: session.is_known, end)
 
     async def _admitted(
         self, connection: Connection, sock: socket.socket, deadline: float
@@ -375,8 +386,9 @@ class Server:
 
     async def _converse(
         self, connection: Connection, origin: Origin, leg: Leg, deadline: float
-    ) -> Refused | None:
-        """Run the opening conversation; None: the plane has the pair."""
+    ) -> Refused | Pair:
+        """Run the opening conversation; return the pair, which the plane has, or why there is
+        none."""
         if self._tls is None and self._is_full:  # with TLS it has its place from its handshake on
             return Refused(EndReason.TOO_MANY_CONNECTIONS, self.entry.refuse(_FULL))
         trace = self._tracing.trace_of(origin)
@@ -394,8 +406,7 @@ class Server:
             outcome = await conversation.run(self.entry.open(origin))
             if isinstance(outcome, Opened):
                 session = self._traced(outcome.session, connection, trace)
-                self._attach(connection, leg, conversation.legs[Peer.BROKER], session)
-                return None
+                return self._attach(connection, leg, conversation.legs[Peer.BROKER], session)
         except Exception as error:
             self.crashed(connection, error)
             outcome = Refused(EndReason.INTERNAL_ERROR)
@@ -478,7 +489,7 @@ class Server:
         ready = self._readiness
         return Leg(stream, self.entry.frame_length, bound, share, host, ready, patience)
 
-    def _attach(self, connection: Connection, client: Leg, broker: Leg, session: Session) -> None:
+    def _attach(self, connection: Connection, client: Leg, broker: Leg, session: Session) -> Pair:
         connection.caller = session.caller
         received = (bytes(client.received), bytes(broker.received))
         expires = self._expiry(session)
@@ -498,6 +509,7 @@ class Server:
             self._moving.add(pair, session.moves_at - self._wall_clock())
         if self.settings.age is not None:
             self._moving.age(pair, self.settings.age)
+        return pair
 
     def _tell_span(self, connection: Connection, error: str, detail: str = "") -> None:
         """Pass the span of an opening on, when it is over."""
@@ -518,6 +530,7 @@ class Server:
 
     def ended(self, connection: Connection, reason: EndReason, detail: str) -> None:
         """Record that an open pair has ended, and why."""
+        self._openings.end(connection.id)
         self.figures.open -= 1
         self.figures.closed(connection.library)
         if connection.traffic is not None:
@@ -554,6 +567,8 @@ class Server:
             exc_info=error,
         )
 
+
+_UNKNOWN = "gave way to another before it was authenticated"
 
 _NO_HEADER = "no whole PROXY header came in time"
 

@@ -607,6 +607,12 @@ class Session(Protocol):
         help to make the client reconnect."""
         ...
 
+    @property
+    def is_known(self) -> bool:
+        """Return whether somebody who can know has said who the client is: the gateway, or else the
+        broker. Until then the connection counts as unauthenticated, though its pair is open."""
+        ...
+
     def opened(self, now: float) -> Effects:
         """Return the effects with which the pair begins. The plane calls this once, before any
         frame."""

@@ -211,6 +211,11 @@ class TracedSession:
         """See `contract.Session`."""
         return self._inner.may_move
 
+    @property
+    def is_known(self) -> bool:
+        """See `contract.Session`."""
+        return self._inner.is_known
+
     def opened(self, now: float) -> Effects:
         """See `contract.Session`."""
         return self._wrap(self._inner.opened(now))

@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,6 +135,15 @@ def kafka(running_kafka: KafkaGateway) -> Iterator[KafkaGateway]:
     running_kafka.serves()
 
 
+@pytest.fixture
+def small(broker_of_kafka: Sandboxed, tmp_path: Path) -> Iterator[KafkaGateway]:
+    """Return a gateway with room for 50 clients, 20 of them unauthenticated."""
+    limits = {"limits": {"connections": 50, "unauthenticated": 20}}
+    gateway = KafkaGateway([broker_of_kafka], tmp_path, {"idle": "1h"}, more=limits)
+    yield gateway
+    gateway.stop()
+
+
 # -- before a client is let in -------------------------------------------------------------------
 
 
@@ -156,6 +166,17 @@ def test_a_client_that_says_half_of_it_is_not_awaited(
     with kafka.expecting(listener, EndReason.HANDSHAKE_TIMEOUT), kafka.client(listener) as client:
         client.say(HELLO[:cut])
         hear_to_the_end(client)
+
+
+def test_strangers_do_not_keep_clients_out_whom_the_broker_knows(small: KafkaGateway) -> None:
+    """They ask for versions, as everybody may, and nothing else."""
+    with ExitStack() as strangers:
+        for _ in range(60):
+            stranger = strangers.enter_context(small.client("serving"))
+            assert API_VERSIONS in offered(stranger)
+        small.serves()
+        assert small.metrics().connections("serving") <= 21
+        assert small.metrics().ended("serving")[EndReason.HANDSHAKE_TIMEOUT] >= 40
 
 
 def test_nobody_gets_further_without_a_credential(kafka: KafkaGateway) -> None:

@@ -169,6 +169,7 @@ class FakeSession:
         self.revoked: list[tuple[Account, Denial]] = []
         self.revocation: Callable[[Account], Effects] = lambda account: ()
         self.closed = 0
+        self.is_known = True
 
     def account(self, id: int) -> Account:
         """Open an account without a limit."""

@@ -10,6 +10,7 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.contract import Denial, EndReason, Prolong, Refusal
+from gateway.wire.kafka.frames import API_VERSIONS
 from gateway.wire.kafka.sasl import handshake, plain
 from gateway.wire.kafka.sasl.handshake import (
     ILLEGAL_SASL_STATE,
@@ -30,6 +31,7 @@ from .frames import (
     fetched,
     metadata,
     produce,
+    produced,
     tell,
     told,
 )
@@ -317,3 +319,72 @@ def test_bare_tokens_of_a_mechanism_that_nobody_knows_end_the_connection() -> No
     play = passing()
     assert play.client(choose("GSSAPI", version=0)) == b""
     assert play.ended is EndReason.UNKNOWN_COMMAND
+
+
+# -- known, where brokers verify -------------------------------------------------------------------
+
+
+def test_a_client_that_has_asked_for_versions_alone_is_unknown() -> None:
+    play = passing()
+    assert not play.session.is_known
+    versions = ask(API_VERSIONS, 0)
+    assert play.client(versions) == versions
+    play.broker(tell(API_VERSIONS, 0, ErrorCode=0, ApiKeys=[]))
+    assert not play.session.is_known
+
+
+def test_a_client_is_known_once_the_broker_has_accepted_its_password() -> None:
+    play = passing()
+    play.client(choose(), show(RIGHT))
+    play.broker(chosen())
+    assert not play.session.is_known
+    play.broker(shown())
+    assert play.session.is_known
+
+
+def test_a_client_that_a_broker_refuses_stays_unknown() -> None:
+    play = passing()
+    play.client(choose(), show(RIGHT))
+    play.broker(chosen(), shown(error=58))
+    assert not play.session.is_known
+
+
+def test_a_challenge_makes_no_client_known() -> None:
+    play = passing()
+    play.client(choose(SHA_256), show(FIRST, 2))
+    play.broker(chosen(), shown(2, data=b"r=abcdef,s=c2FsdA==,i=4096"))
+    assert not play.session.is_known
+    play.client(show(b"c=biws,r=abc,p=AAAA", 3))
+    play.broker(shown(3, data=b"v=proof"))
+    assert play.session.is_known
+
+
+def test_a_client_is_known_by_bare_tokens_too() -> None:
+    play = passing()
+    play.client(choose(version=0))
+    play.broker(chosen(version=0))
+    play.client(_bare(RIGHT))
+    assert not play.session.is_known
+    play.broker(_bare(b""))
+    assert play.session.is_known
+
+
+def test_a_client_is_known_once_the_broker_serves_it() -> None:
+    play = passing()
+    play.client(metadata(12, 1))
+    assert not play.session.is_known
+    play.broker(described(12, 1))
+    assert play.session.is_known
+
+
+def test_a_client_is_known_once_the_broker_stores_what_it_sends() -> None:
+    """These requests and responses pass without a decision."""
+    play = passing()
+    play.client(produce(9, 1, b=batch(2)))
+    assert not play.session.is_known
+    play.broker(produced(9, 1, b=0))
+    assert play.session.is_known
+
+
+def test_a_client_that_the_gateway_verifies_is_known() -> None:
+    assert Play(mode=VERIFY).session.is_known

@@ -465,3 +465,15 @@ def test_what_is_kept_of_registrations_has_a_bound(site: Site) -> None:
     assert play.client(ask(m.REGISTER_PARTITION, 21, **again))
     play.close()
     assert play.budget_of.taken == 0
+
+
+# -- known -----------------------------------------------------------------------------------------
+
+
+def test_where_nobody_is_verified_a_client_is_known_once_the_server_has_replied() -> None:
+    play = Tube()
+    assert not play.session.is_known
+    play.client(ask(m.REGISTER_PRODUCER, 1, **PRODUCER))
+    assert not play.session.is_known
+    play.broker(tell(m.REGISTER_PRODUCER, 1, **WELL, brokerCheckSum=1))
+    assert play.session.is_known

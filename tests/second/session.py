@@ -269,6 +269,11 @@ class MemoSession:
         """See `contract.Session`."""
         return True
 
+    @property
+    def is_known(self) -> bool:
+        """See `contract.Session`."""
+        return True
+
     def opened(self, now: float) -> Effects:
         """See `contract.Session`."""
         return ()

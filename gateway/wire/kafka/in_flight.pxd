@@ -8,6 +8,7 @@ cdef int64_t _LOW_16, _LOW_32
 cdef class InFlight:
     cdef Py_ssize_t _kept
     cdef list _line
+    cdef public bint has_served
     cdef public Py_ssize_t open
     cpdef bint is_full(self) noexcept
     cpdef passes(self, int64_t key, int64_t version, int64_t correlation)

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gateway.errors import PeerError
+from gateway.wire.kafka.frames import API_VERSIONS
 from gateway.wire.kafka.sasl.claims import Claim
+from gateway.wire.kafka.sasl.handshake import SASL_AUTHENTICATE, SASL_HANDSHAKE
 
 MOST = 10_000
 """The most in-flight requests of one connection. Java has 5, librdkafka up to a million, which wait
@@ -23,6 +25,9 @@ in its own memory while the connection is not read."""
 MOST_KEPT = 64 * 1024
 """Bytes of synthetic responses that wait, above which nothing is read from the client. It could
 have requests refused without end behind one that the broker holds."""
+
+_FOR_STRANGERS = frozenset({SASL_HANDSHAKE, API_VERSIONS, SASL_AUTHENTICATE})
+"""The APIs by which a broker responds to clients that have not authenticated (KIP-43, KIP-152)."""
 
 _MOST = MOST
 _MOST_KEPT = MOST_KEPT
@@ -50,14 +55,17 @@ class Asked(NamedTuple):
 class InFlight:
     """The in-flight requests of one connection, and the synthetic responses that wait behind
     them, in the order in which the client is sent the responses. `open`: the number of requests.
+    `has_served`: the broker has responded to a request to which it responds only once it has
+    accepted the client.
 
     A request that passed a scanner is a number, of its key, version and correlation id.
     """
 
-    __slots__ = ("_kept", "_line", "open")
+    __slots__ = ("_kept", "_line", "has_served", "open")
 
     _kept: int
     _line: list[int | Asked | bytes]
+    has_served: bool
     open: int
 
     def __init__(self) -> None:
@@ -65,6 +73,7 @@ class InFlight:
         self._line = []
         self._kept = 0  # bytes of synthetic responses
         self.open = 0
+        self.has_served = False
 
     def __len__(self) -> int:
         return len(self._line)
@@ -132,6 +141,8 @@ class InFlight:
         """Remove the oldest request, to which the broker has responded. Return the synthetic
         responses directly behind it, which the caller sends to the client now."""
         line = self._line
+        if not self.has_served:
+            self.has_served = _is_served(line[0])
         del line[0]
         self.open -= 1
         if not line or not isinstance(line[0], bytes):
@@ -150,6 +161,10 @@ class InFlight:
         """Return whether each entry is a request of one of the APIs `keys`, and no synthetic
         response waits."""
         return all(isinstance(entry, Asked) and entry.key in keys for entry in self._line)
+
+
+def _is_served(entry: int | Asked | bytes) -> bool:
+    return not isinstance(entry, Asked) or entry.key not in _FOR_STRANGERS
 
 
 def _unpacked(entry: int | Asked | bytes) -> Asked | bytes:

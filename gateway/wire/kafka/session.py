@@ -216,6 +216,13 @@ class KafkaSession:
         `contract.Session`."""
         return True
 
+    @property
+    def is_known(self) -> bool:
+        """Return whether the gateway verifies clients, or the broker has accepted this one; see
+        `contract.Session`."""
+        is_open = self._listener.settings.mode is Mode.PASS_THROUGH
+        return not is_open or self._in_flight.has_served
+
     def opened(self, now: float) -> Effects:
         """Return the first effects of the pair: a timer that starts the gateway's reauthentication
         at the broker, if the broker accepts the credential only for a limited time. See
@@ -475,6 +482,7 @@ class KafkaSession:
         if request.key == SASL_AUTHENTICATE:
             outcome = read_answer(request.version, frame)
             self._name("" if outcome.error else claim.accepted(outcome.data))
+            self._in_flight.has_served |= claim.is_accepted
         elif claim.bare:
             accepted = not read_offer(request.version, frame).error
             self._requests.raw = self._responses.raw = accepted
@@ -492,6 +500,7 @@ class KafkaSession:
         claim = self._claim
         assert claim is not None
         self._name(claim.accepted(read_bare(frame)))
+        self._in_flight.has_served |= claim.is_accepted
         if not claim.is_answered:
             return FORWARD
         self._requests.raw = self._responses.raw = False

@@ -151,6 +151,12 @@ class PulsarSession:
         shown = self._client.shown_until
         return shown is None or ours.expires_at is None or ours.expires_at > shown
 
+    @property
+    def is_known(self) -> bool:
+        """Return True: a pair is open once the broker has accepted the client; see
+        `contract.Session`."""
+        return True
+
     # -- decisions ---------------------------------------------------------------------------
 
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:

@@ -111,6 +111,7 @@ class TubeSession:
         "_client",
         "_held",
         "_in_flight",
+        "_is_answered",
         "_is_leaving",
         "_judge",
         "_listener",
@@ -148,7 +149,7 @@ class TubeSession:
         self._assemblies = tuple(Assembly(bound, client.quota) for bound in largest)
         self._judge = Judge(settings.services, client.quota)
         self._waiting = Waiting(client.quota)
-        self._is_leaving = self._sweeps = False
+        self._is_leaving = self._sweeps = self._is_answered = False
         self.stopwatch: Stopwatch | None = None
 
     @property
@@ -166,6 +167,14 @@ class TubeSession:
         """Return the size in bytes of the largest stop frame that may be collected in memory; see
         `contract.Session`."""
         return self._settings.bounds.all_collected
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether the client has authenticated; if the gateway verifies nobody, whether the
+        server has replied to it. See `contract.Session`."""
+        if self._callers is None:
+            return self._client.principal is not None or self._is_answered
+        return self._callers.has_proven
 
     def opened(self, now: float) -> Effects:
         """Return the first effects of the pair: a timer that ends the pair if no request
@@ -383,6 +392,7 @@ class TubeSession:
         request = self._in_flight.pop(frame.serial, None)
         if request is None:
             return DROP  # clients ignore it too
+        self._is_answered = True
         if request.method == methods.GET_MESSAGES and self._brings_messages(frame, request):
             return (Replace(frame.data),)
         reply = read_reply(frame.envelope)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from functools import partial
 
 import trio
 import trio.testing
 
 from gateway.front.openings import Openings
 from gateway.wire.contract import EndReason, Opening, Origin, Peer, Receive, Refused, Wait
-from tests.plane.protocol import passing
+from tests.plane.protocol import FakeSession, passing
 
-from .fakes import Serving, Talker, hello, refused, serving, until, welcome
+from .fakes import Serving, Talker, greeting, hello, refused, serving, until, welcome
 
 SILENT = EndReason.HANDSHAKE_TIMEOUT
 
@@ -236,6 +237,35 @@ async def test_one_that_is_stated_for_another_address_gives_way_as_that_one() ->
     waits.stack.close()
 
 
+async def test_an_open_connection_whose_client_is_unknown_gives_way() -> None:
+    waits, ended = Waits(2), list[int]()
+    for connection in (1, 2):
+        end = partial(ended.append, connection)
+        waits.openings.keep(connection, HOST, lambda: False, end)
+    waits.begin(3)
+    assert ended == [1]
+    waits.begin(4)
+    assert ended == [1, 2]
+    assert waits.openings.figures.displaced == 2
+
+
+async def test_an_open_connection_counts_no_more_once_its_client_is_known() -> None:
+    waits, ended, known = Waits(3), list[int](), set[int]()
+    for connection in (1, 2, 3):
+        end = partial(ended.append, connection)
+        waits.openings.keep(connection, HOST, partial(known.__contains__, connection), end)
+    known.add(1)
+    waits.begin(4)
+    assert (len(waits.openings), ended) == (3, [])
+    known.add(3)
+    waits.begin(5)
+    assert (len(waits.openings), ended) == (3, [2])
+    waits.begin(6)
+    assert (len(waits.openings), ended) == (3, [2])
+    waits.openings.end(3)
+    assert len(waits.openings) == 3, "it left before"
+
+
 # -- through a server ------------------------------------------------------------------------
 
 
@@ -321,6 +351,35 @@ async def test_a_client_whose_broker_is_dialled_has_left_the_openings(
             running.dialler.broker(number).say(welcome())
         for client in waiting:
             assert await client.hear(len(welcome())) == welcome()
+
+
+def unknown() -> FakeSession:
+    session = FakeSession()
+    session.is_known = False
+    return session
+
+
+async def test_strangers_whose_pairs_are_open_do_not_keep_a_newcomer_out(
+    autojump_clock: Clock,
+) -> None:
+    """As before brokers that authenticate clients on open pairs, and the strangers never do."""
+    async with serving(greeting(unknown), most_opening=3, connections=5) as running:
+        for _ in range(10):
+            await running.open()
+        assert running.ended == {SILENT: 7}
+        assert (running.counts, len(running.openings)) == ((0, 3), 3)
+        client, broker = await running.open()
+        client.say(passing(b"to broker"))
+        assert await broker.hear(14) == passing(b"to broker")
+
+
+async def test_a_pair_that_has_ended_is_unauthenticated_no_more(autojump_clock: Clock) -> None:
+    async with serving(greeting(unknown), most_opening=3) as running:
+        client, _ = await running.open()
+        assert len(running.openings) == 1
+        client.close()
+        await until(lambda: running.ended)
+        assert len(running.openings) == 0
 
 
 async def test_nobody_is_accepted_while_all_wait_for_the_gateway(autojump_clock: Clock) -> None:

@@ -24,16 +24,18 @@ LONGEST_NAME = 512
 class Claim:
     """One client's claim of a name. `mechanism`: the SASL mechanism that the client has chosen.
     `bare`: the tokens are not inside SaslAuthenticate requests. `rounds`: how many tokens the
-    client has sent. `responses`: how many responses to tokens the broker has sent. A client may
-    send its next token before the broker has responded to the one before, so tokens alone do not
-    prove that the broker accepts the client."""
+    client has sent. `responses`: how many responses to tokens the broker has sent. `is_accepted`:
+    the broker has accepted the client, or its last token if the gateway does not know how many
+    follow. A client may send its next token before the broker has responded to the one before, so
+    tokens alone do not prove that the broker accepts the client."""
 
-    __slots__ = ("_name", "bare", "mechanism", "responses", "rounds")
+    __slots__ = ("_name", "bare", "is_accepted", "mechanism", "responses", "rounds")
 
     def __init__(self, mechanism: str, *, bare: bool) -> None:
         self.mechanism = mechanism
         self.bare = bare
         self.rounds = self.responses = 0
+        self.is_accepted = False
         self._name = ""
 
     @property
@@ -63,7 +65,8 @@ class Claim:
         or if the name is unknown."""
         self.responses += 1
         refused = self.mechanism == bearer.MECHANISM and data
-        return self._name if self.is_answered and not refused else ""
+        self.is_accepted = self.is_answered and not refused
+        return self._name if self.is_accepted else ""
 
 
 def _claimed(mechanism: str, token: bytes) -> str:
