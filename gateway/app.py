@@ -39,11 +39,11 @@ from gateway.front.connection import Connection
 from gateway.front.drain import drain
 from gateway.front.jobs import Jobs
 from gateway.front.moving import Moving
-from gateway.front.openings import Openings
-from gateway.front.proxied import TrustedProxies
-from gateway.front.readiness import Readiness
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
+from gateway.listening.openings import Openings
+from gateway.listening.proxied import TrustedProxies
+from gateway.listening.readiness import Readiness
 from gateway.plane.reactor import Reactor
 from gateway.policy.accounts import AccountBook, Watcher
 from gateway.policy.principals import PrincipalBook
@@ -61,6 +61,7 @@ from gateway.telemetry.figures import (
     ClusterFigures,
     ListenerFigures,
     LogFigures,
+    OpeningFigures,
     PlaneFigures,
 )
 from gateway.telemetry.latency import Histogram, ListenerLatencies, SlowSends
@@ -257,8 +258,8 @@ class Application:
         self._jobs.reactor = self._reactor
         self._needs = assembly.make_needs(self._log_event, inherited)
         self._turns = Turns(time.monotonic)
-        self._readiness = Readiness()
-        self._openings = Openings(configuration.limits.unauthenticated)
+        self._readiness, self._displaced = Readiness(), OpeningFigures()
+        self._openings = Openings(configuration.limits.unauthenticated, self._displaced)
         self._budget = Budget(configuration.limits.all_remembered)
         self._audit = assembly.make_audit(configuration, inherited)
         self._recording = assembly.make_recording(configuration, inherited)
@@ -737,7 +738,7 @@ class Application:
             usage=None if self._recording is None else self._recording.figures,
             shipper=None if self._shipping is None else self._shipping.figures,
             export=None if self._export is None else self._export.figures,
-            openings=self._openings.figures,
+            openings=self._displaced,
             latencies=self._latencies,
             dials=self._dials if self._latencies else {},
             delays=self._delays if self._latencies else None,

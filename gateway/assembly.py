@@ -18,7 +18,6 @@ from gateway.brokers.endpoints import Endpoints, NameEndpoints, PortEndpoints
 from gateway.brokers.names import ChainedNames, Names, SealedNames, TemplateNames
 from gateway.config.expressions import compiled
 from gateway.errors import ConfigurationError
-from gateway.front.proxied import Introduction
 from gateway.identity import names
 from gateway.identity.credential import (
     NoCredential,
@@ -28,6 +27,7 @@ from gateway.identity.credential import (
     TokenFile,
 )
 from gateway.identity.each_principal import EachPrincipal
+from gateway.listening.proxied import Introduction
 from gateway.plane.state import PlaneSettings
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures

@@ -1,6 +1,7 @@
 """The admin HTTP server, for operators and scrapers: liveness, readiness, metrics.
 
-- `server`: a small HTTP/1.1 server on trio and h11
-- `slots`: bounds the number of connections, and of long responses
+- `http`: one connection of HTTP/1.1, by h11; the console uses it too
+- `server`: a small server of fixed paths
+- `slots`: bounds the number of long responses
 - `routes`: liveness, readiness, metrics
 """

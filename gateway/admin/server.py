@@ -1,14 +1,11 @@
 """A small HTTP/1.1 server with fixed paths: GET and HEAD for routes, POST for actions.
 
-h11 implements the protocol; this module adds sockets, deadlines and bounds.
-
 - The server has `Bounds.connections` slots for connections. If all are taken, a new connection is
-  accepted, and the connection that has been idle for longest is closed, so that idle and slow
-  clients cannot keep others out.
+  accepted, and another one is closed: the oldest of the address that has most, unless it gets a
+  long response. So idle and slow clients cannot keep others out.
 - The connection is closed if reading the head of a request takes longer than `PATIENCE`, or if
   making and sending the response does.
-- The head of a request has at most `HEAD_SIZE` bytes. The body of a request is not read; instead
-  the connection is closed after the response.
+- The body of a request is not read; instead the connection is closed after the response.
 - A response is made and sent in chunks, and other tasks run after each millisecond of this work.
   Only `Bounds.long` responses of `Long` routes are made at a time, each within `LONG_PATIENCE`.
 - A failure closes only the connection on which it occurs.
@@ -18,9 +15,8 @@ from __future__ import annotations
 
 import socket
 import zlib
-from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import parse_qsl
@@ -29,22 +25,14 @@ import h11
 import structlog
 import trio
 
-from gateway.admin.slots import LifoSemaphore, Slots
-from gateway.errors import ConfigurationError
+from gateway.admin.http import PATIENCE, Talk
+from gateway.admin.slots import LifoSemaphore
+from gateway.listening.acceptor import Acceptor
+from gateway.listening.openings import Openings
 from gateway.wire.address import Address
-
-# Seconds within which a client must send the head of a request, and within which it must read the
-# response. A connection without a request is closed after the same time.
-PATIENCE = 10.0
 
 # Seconds to make and send a long response. Others wait meanwhile, and scrapers wait for ten.
 LONG_PATIENCE = 5.0
-
-# Bytes of a head. A browser's is smaller, even with cookies of other servers on the same host.
-HEAD_SIZE = 16 * 1024
-
-# Bytes of one read. A usual request has a tenth of that.
-_READ_SIZE = 4096
 
 # Bytes sent at once, so that a short response is one packet.
 _SEND_SIZE = 64 * 1024
@@ -52,19 +40,6 @@ _SEND_SIZE = 64 * 1024
 # Seconds of work on a response before other tasks run. The gateway's clients wait meanwhile; ten
 # times shorter slices would cost a fifth more.
 _SLICE = 0.0007
-
-# Connections accepted, and started, before other tasks run: some 3 ms each.
-_ACCEPTS_AT_ONCE = 256
-_BEGUN_AT_ONCE = 64
-
-# Seconds between tries while the process has no free descriptors. One becomes free when some
-# connection ends, which no event reports.
-_ACCEPT_PAUSE = 0.1
-
-# Seconds, and reads, for data that a client still sends after its response: closing at once would
-# reset the connection, and the client might never read the response.
-_LINGER = 1.0
-_LINGER_READS = 64
 
 # Level 1 compresses to a ninth. Higher levels take four times as long, for a third less output.
 _GZIP_LEVEL = 1
@@ -147,60 +122,18 @@ async def serve(
     if it cannot listen.
     """
     site = Site(routes, actions, bounds)
-    sockets = await _listen(bind)
+
+    def arrived(sock: socket.socket, client: Address, _reached: Address) -> None:
+        stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
+        site.openings.begin(stream, client.host)
+        nursery.start_soon(attend, stream, site)
+
+    # Mostly no descriptor is free because of others: a probe matters more than who waits here.
+    acceptor = Acceptor("admin", site.openings, arrived, relieves=True)
+    listening = acceptor.listen([bind])
     async with trio.open_nursery() as nursery:
-        for sock in sockets:
-            nursery.start_soon(_accept, sock, site)
-        task_status.started(tuple(Address(*sock.getsockname()[:2]) for sock in sockets))
-
-
-async def _listen(bind: Address) -> list[socket.socket]:
-    try:
-        listeners = await trio.open_tcp_listeners(bind.port, host=bind.host or None)
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigurationError(
-            f"cannot listen on {bind}: {reason}; another bind, or ask why: gateway doctor"
-        ) from error
-    return [socket.socket(fileno=listener.socket.detach()) for listener in listeners]
-
-
-async def _accept(listener: socket.socket, site: Site) -> None:
-    """Accept connections, and serve the newest first.
-
-    A probe that connects behind a thousand others cannot wait until all of them are served.
-    """
-    arrived: deque[socket.socket] = deque()
-    with listener:
-        async with trio.open_nursery() as nursery:
-            while True:
-                if arrived:
-                    await trio.lowlevel.checkpoint()
-                else:
-                    await trio.lowlevel.wait_readable(listener)
-                try:
-                    _accept_some(listener, arrived, site.bounds.connections)
-                except OSError as error:
-                    _log().warning("admin_accept_failed", reason=error.strerror)
-                    # Usually no descriptor is free: a probe matters more than an idle connection.
-                    await trio.sleep(0 if site.slots.evict() else _ACCEPT_PAUSE)
-                for _ in range(min(len(arrived), _BEGUN_AT_ONCE)):
-                    site.slots.take()
-                    stream = trio.SocketStream(trio.socket.from_stdlib_socket(arrived.pop()))
-                    nursery.start_soon(attend, stream, site)
-
-
-def _accept_some(listener: socket.socket, arrived: deque[socket.socket], most: int) -> None:
-    """Accept some connections. Close the oldest ones that have arrived if more than `most` wait."""
-    for _ in range(_ACCEPTS_AT_ONCE):
-        try:
-            sock, _ = listener.accept()
-        except (BlockingIOError, ConnectionAbortedError):
-            return
-        sock.setblocking(False)
-        arrived.append(sock)
-        if len(arrived) > most:
-            arrived.popleft().close()
+        task_status.started(listening)
+        await acceptor.serve()
 
 
 class Site:
@@ -210,7 +143,8 @@ class Site:
         self.routes = routes
         self.actions = actions
         self.bounds = bounds
-        self.slots = Slots(bounds.connections)
+        self.openings = Openings(bounds.connections)
+        self.turn = trio.Lock()
         self.long_answers = LifoSemaphore(bounds.long)
 
 
@@ -222,99 +156,78 @@ async def attend(stream: trio.abc.HalfCloseableStream, site: Site) -> None:
     with trio.CancelScope() as scope:
         try:
             async with stream:
-                await _Visitor(stream, site, scope).attend()
+                waiting = partial(site.openings.waiting, stream, scope)
+                await _Visitor(Talk(stream, site.turn), site, waiting).attend()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
         except Exception:  # noqa: BLE001 - a bug closes this connection only
             _log().exception("admin_request_failed")
         finally:
-            site.slots.release(scope)
+            site.openings.end(stream)
 
 
 class _Visitor:
-    """One connection: its stream, its state in h11, and the scope that it is served in."""
+    """One connection. `waiting`: makes the context in which it may be closed for another one."""
 
     def __init__(
-        self, stream: trio.abc.HalfCloseableStream, site: Site, scope: trio.CancelScope
+        self, talk: Talk, site: Site, waiting: Callable[[], AbstractContextManager[object]]
     ) -> None:
-        self._stream = stream
+        self._talk = talk
         self._site = site
-        self._scope = scope
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_SIZE)
+        self._waiting = waiting
 
     async def attend(self) -> None:
         with suppress(trio.TooSlowError):
-            self._site.slots.mark_idle(self._scope)
             while await self._exchange():
-                self._site.slots.mark_idle(self._scope)
-        self._site.slots.mark_idle(self._scope)
-        await self._linger()
+                pass
+        with self._waiting():
+            await self._talk.linger()
 
     async def _exchange(self) -> bool:
         """Respond to one request. Return true if another one may follow. Raises `TooSlowError`."""
         try:
-            with trio.fail_after(PATIENCE):
-                request = await self._request()
-            ends = isinstance(self._http.next_event(), h11.EndOfMessage)
+            with self._waiting():
+                request = await self._talk.request()
+            ends = request is None or self._talk.has_no_body
         except h11.RemoteProtocolError as error:
             refusal = Answer(error.error_status_hint, [b"this is not a request of HTTP/1.1\n"])
-            with trio.fail_after(PATIENCE):
+            with self._waiting(), trio.fail_after(PATIENCE):
                 await self._send(refusal, (_CLOSE,))
             return False
         if request is None:
             return False
         with trio.fail_after(PATIENCE):
             await self._answer(request, () if ends else (_CLOSE,))
-        return self._is_renewed()
-
-    async def _request(self) -> h11.Request | None:
-        """Wait for the head of a request. Return None if the client has closed."""
-        while (event := self._http.next_event()) is h11.NEED_DATA:
-            self._http.receive_data(bytes(await self._stream.receive_some(_READ_SIZE)))
-        return event if isinstance(event, h11.Request) else None
+        return self._talk.is_renewed()
 
     async def _answer(self, request: h11.Request, headers: tuple[Header, ...]) -> None:
         route = _find(request, self._site)
         if not isinstance(route, Long):
-            answer = await _make(route)
-            await self._send(_fit(request, answer), headers)
+            with self._waiting():
+                answer = await _make(route)
+                await self._send(_fit(request, answer), headers)
             return
-        async with self._site.long_answers.held():
-            self._site.slots.mark_busy(self._scope)
+        async with self._site.long_answers.held(self._waiting):
             with trio.fail_after(LONG_PATIENCE):
                 answer = _fit(request, await _make(route.route))
                 await self._send(_compress(request, answer), headers)
 
     async def _send(self, answer: Answer, headers: tuple[Header, ...]) -> None:
         headers = (("Content-Type", answer.content_type), *answer.headers, *headers)
-        response = h11.Response(status_code=answer.status, headers=list(headers))
-        unsent = self._http.send(response) or b""
+        unsent = self._talk.head(answer.status, list(headers))
         pause = trio.current_time() + _SLICE
         for chunk in answer.body:
             if chunk:
-                unsent += self._http.send(h11.Data(data=chunk)) or b""
+                unsent += self._talk.data(chunk)
             if len(unsent) >= _SEND_SIZE:
-                await self._stream.send_all(unsent)
+                await self._talk.send(unsent)
                 unsent = b""
             elif trio.current_time() < pause:
                 continue
             else:
                 await trio.lowlevel.checkpoint()
             pause = trio.current_time() + _SLICE
-        await self._stream.send_all(unsent + (self._http.send(h11.EndOfMessage()) or b""))
-
-    def _is_renewed(self) -> bool:
-        if {self._http.our_state, self._http.their_state} != {h11.DONE}:
-            return False
-        self._http.start_next_cycle()
-        return True
-
-    async def _linger(self) -> None:
-        with trio.move_on_after(_LINGER):
-            await self._stream.send_eof()
-            for _ in range(_LINGER_READS):
-                if not await self._stream.receive_some(_READ_SIZE):
-                    return
+        await self._talk.send(unsent + self._talk.end())
 
 
 def _find(request: h11.Request, site: Site) -> Route | LateRoute | Long:

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import trio
 
-from gateway.front.readiness import Readiness
+from gateway.listening.readiness import Readiness
 from gateway.plane.share import UNCLAIMED, Claim, Share
 from gateway.plane.stream import IN, OUT, Stream, has_records, is_open, shut
 from gateway.wire.contract import Denial, Refusal

@@ -6,7 +6,6 @@ sockets over and the task ends, or the task sends the client a farewell.
 
 from __future__ import annotations
 
-import errno
 import math
 import socket
 import time
@@ -14,23 +13,22 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
-from sys import intern
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
 import trio
 
-from gateway.front.binding import addresses, listen
 from gateway.front.connection import Connection
 from gateway.front.connection_span import ConnectionSpan, dial_span
 from gateway.front.conversation import Conversation
 from gateway.front.leg import Leg, Patience, endless
 from gateway.front.moving import Moving
-from gateway.front.openings import Openings
-from gateway.front.pace import Pace
-from gateway.front.proxied import Introduction, TrustedProxies, header_of
-from gateway.front.readiness import Readiness
 from gateway.front.tracing import Tracing, opening_watch
+from gateway.listening.acceptor import Acceptor
+from gateway.listening.openings import Openings
+from gateway.listening.pace import Pace
+from gateway.listening.proxied import Introduction, TrustedProxies, header_of
+from gateway.listening.readiness import Readiness
 from gateway.plane.pair import Pair
 from gateway.plane.reactor import Reactor
 from gateway.plane.stream import Stream, has_records
@@ -60,22 +58,9 @@ if TYPE_CHECKING:  # certificates are loaded only for listeners with TLS
     from gateway.telemetry.witness import Witness
     from gateway.tls.sides import ServerSide
 
-ACCEPTS_AT_ONCE = 16
-"""Connections accepted in a row before other tasks run. If its first frame has arrived, each takes
-0.3 ms."""
-
-SHARED_PAUSE = 0.001
-"""Seconds without accepting after each connection, if processes share a listener. Without it the
-process that runs would accept most of a burst. Opening a connection takes half as long."""
-
 FAREWELLS_AT_ONCE = 1000
 """Refused clients of one listener that may read their farewell at a time. Each keeps a descriptor
 until then, so in a flood all further clients are closed without a farewell."""
-
-NO_DESCRIPTOR_PAUSE = 0.1
-"""Seconds without accepting when the process has no descriptor left; others close soon."""
-
-_EXHAUSTED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 _FULL = Denial(Refusal.TOO_MANY, "this gateway has as many connections as it may have")
 
@@ -182,8 +167,14 @@ class Server:
         self._clock = clock
         self._wall_clock = wall_clock
         self._pace = Pace(settings.connects)
-        self._sockets: list[socket.socket] = []
-        self._addresses: tuple[Address, ...] = ()
+        self._acceptor = Acceptor(
+            settings.name,
+            openings,
+            self._arrived,
+            figures,
+            shared=settings.shared,
+            socket_buffer=settings.socket_buffer,
+        )
         self._farewells = 0
         self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
 
@@ -193,69 +184,25 @@ class Server:
         """Listen on these sockets; if there are none, bind new sockets at the configured addresses.
         Return the addresses of the sockets. Raises `ConfigurationError` if an address cannot be
         bound."""
-        self._sockets = list(sockets) or listen(self.settings.binds)
-        self._addresses = addresses(self._sockets)
-        return self._addresses
+        return self._acceptor.listen(self.settings.binds, sockets)
 
     async def serve(self) -> None:
         """Accept connections until `stop` is called. Return when all openings have ended too."""
         async with trio.open_nursery() as nursery:
-            for sock, address in zip(self._sockets, self._addresses, strict=True):
-                nursery.start_soon(self._accept_all, sock, address, nursery)
+            self._nursery = nursery
+            await self._acceptor.serve()
 
     def stop(self) -> None:
         """Accept no more connections. Connections that are open are not closed."""
-        for sock in self._sockets:
-            trio.lowlevel.notify_closing(sock)
-            sock.close()
-        self._sockets.clear()
-        self._addresses = ()
+        self._acceptor.stop()
 
-    async def _accept_all(
-        self, listener: socket.socket, reached: Address, nursery: trio.Nursery
-    ) -> None:
-        while listener.fileno() >= 0:
-            try:
-                await trio.lowlevel.wait_readable(listener)
-                await self._openings.room()
-                self._accept_some(listener, reached, nursery)
-                if self.settings.shared:
-                    await trio.sleep(SHARED_PAUSE)
-            except trio.ClosedResourceError:
-                return
-            except OSError as error:
-                if listener.fileno() < 0:
-                    return
-                self.figures.accept_failures += 1
-                self._log.warning("accept_failed", listener=self.settings.name, reason=str(error))
-                await trio.sleep(NO_DESCRIPTOR_PAUSE if error.errno in _EXHAUSTED else 0)
-
-    def _accept_some(
-        self, listener: socket.socket, reached: Address, nursery: trio.Nursery
-    ) -> None:
-        for _ in range(1 if self.settings.shared else ACCEPTS_AT_ONCE):
-            if not self._openings.has_room:
-                return
-            try:
-                sock, peer = listener.accept()
-            except (BlockingIOError, ConnectionAbortedError):
-                return
-            self._prepare(sock)
-            client = Address(intern(peer[0]), peer[1])  # one text for all connections of a host
-            connection = Connection(next(self._ids), self, client, self._clock())
-            if self._spans is not None:
-                connection.span = ConnectionSpan(self._clock)
-            self.figures.accepted += 1
-            self.figures.opening += 1
-            self._openings.begin(connection.id, connection.client.host)
-            nursery.start_soon(self._open, connection, sock, reached)
-
-    def _prepare(self, sock: socket.socket) -> None:
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self.settings.socket_buffer:
-            for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-                sock.setsockopt(socket.SOL_SOCKET, option, self.settings.socket_buffer)
+    def _arrived(self, sock: socket.socket, client: Address, reached: Address) -> None:
+        connection = Connection(next(self._ids), self, client, self._clock())
+        if self._spans is not None:
+            connection.span = ConnectionSpan(self._clock)
+        self.figures.opening += 1
+        self._openings.begin(connection.id, client.host)
+        self._nursery.start_soon(self._open, connection, sock, reached)
 
     # -- opening -----------------------------------------------------------------------------
 

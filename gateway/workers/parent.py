@@ -29,7 +29,7 @@ from gateway.app import (
 )
 from gateway.config import model
 from gateway.config.show import shown
-from gateway.front.binding import listen
+from gateway.listening.binding import listen
 from gateway.policy.reservations import Reservations, Reserved, UnitRequest
 from gateway.system.interpreter import begin_collections, command
 from gateway.system.manager import NOBODY, Manager

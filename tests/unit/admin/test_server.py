@@ -6,11 +6,10 @@ import errno
 import gzip
 import socket
 import time
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from itertools import chain, repeat
+from itertools import chain, pairwise, repeat
 
 import h11
 import pytest
@@ -18,11 +17,14 @@ import trio
 import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from gateway.admin import server
-from gateway.admin.routes import METRICS_TYPE, routes
+from gateway.admin.http import MOST_FIELDS, PATIENCE
+from gateway.admin.routes import METRICS_TYPE, alive, routes
 from gateway.admin.server import Actions, Bounds, Routes, Site, serve
 from gateway.errors import ConfigurationError
+from gateway.listening.acceptor import Acceptor
 from gateway.wire.address import Address
 
 pytestmark = pytest.mark.trio
@@ -77,7 +79,7 @@ async def attend(
 ) -> None:
     """Serve a single connection."""
     site = Site(known, actions)
-    site.slots.take()
+    site.openings.begin(stream, "192.0.2.1")
     await server.attend(stream, site)
 
 
@@ -259,7 +261,9 @@ async def test_a_body_is_not_read(gateway: Gateway) -> None:
         (b"hello\r\n\r\n", 400),
         (b"GET /livez HTTP/1.1\r\n\r\n", 400),  # no Host
         (b"GET /livez HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
-        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 404),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+        (b"GET /livez HTTP/2.0\r\nHost: gw\r\n\r\n", 505),
+        (GET % (b"/livez", b"X: y\r\n" * MOST_FIELDS), 431),
         (GET % (b"/livez", b"Content-Length: x\r\n"), 400),
         (GET % (b"/livez", b"Transfer-Encoding: thing\r\n"), 501),
         (b"GET /" + b"x" * 40_000 + b" HTTP/1.1\r\n\r\n", 431),
@@ -273,6 +277,29 @@ async def test_an_invalid_request_is_refused_and_the_connection_closes(
     data = await said(request_ + GET % (b"/livez", b""), gateway.routes())
     assert int(data.split()[1]) == status
     assert b"alive" not in data
+
+
+async def test_few_requests_are_read_between_two_polls_of_other_sockets() -> None:
+    """However many connections have sent however many at once."""
+    read: list[int] = []
+
+    def counted() -> server.Answer:
+        read.append(1)
+        return alive()
+
+    site = Site({"/livez": counted})
+    async with trio.open_nursery() as nursery:
+        for _ in range(20):
+            client, served = trio.testing.memory_stream_pair()
+            await client.send_all(10 * (GET % (b"/livez", b"")))
+            await client.send_eof()
+            site.openings.begin(served, "192.0.2.1")
+            nursery.start_soon(server.attend, served, site)
+        seen = [len(read)]
+        while len(read) < 200:
+            await trio.lowlevel.checkpoint()
+            seen.append(len(read))
+    assert max(after - before for before, after in pairwise(seen)) <= 2
 
 
 async def test_a_path_that_is_not_text_is_not_found(gateway: Gateway) -> None:
@@ -331,7 +358,7 @@ async def test_a_silent_client_is_disconnected(
         nursery.start_soon(attend, served, gateway.routes())
         await client.send_all(start) if start else None
         assert await client.receive_some() == b""
-        assert trio.current_time() == pytest.approx(server.PATIENCE, abs=0.1)
+        assert trio.current_time() == pytest.approx(PATIENCE, abs=0.1)
 
 
 async def test_slow_bytes_do_not_extend_the_timeout(
@@ -348,7 +375,7 @@ async def test_slow_bytes_do_not_extend_the_timeout(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drip)
         await attend(served, gateway.routes())
-        assert trio.current_time() <= server.PATIENCE + 2
+        assert trio.current_time() <= PATIENCE + 2
         nursery.cancel_scope.cancel()
 
 
@@ -365,7 +392,7 @@ async def test_a_client_that_never_reads_is_disconnected(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.send_all, GET % (b"/metrics", b""))
         await attend(served, gateway.routes())
-    assert trio.current_time() <= server.PATIENCE + 2
+    assert trio.current_time() <= PATIENCE + 2
 
 
 async def test_each_request_has_its_own_timeout(
@@ -375,7 +402,7 @@ async def test_each_request_has_its_own_timeout(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(attend, served, gateway.routes())
         for _ in range(3):
-            await trio.sleep(server.PATIENCE - 1)
+            await trio.sleep(PATIENCE - 1)
             await client.send_all(GET % (b"/livez", b""))
             assert b"alive" in await client.receive_some()
         await client.aclose()
@@ -437,15 +464,13 @@ async def ended(client: trio.SocketStream) -> bool:
     return False
 
 
-async def test_a_new_connection_replaces_the_longest_idle_one(small: Address) -> None:
+async def test_a_new_connection_replaces_the_oldest_one(small: Address) -> None:
     idle = [await trio.open_tcp_stream(*small.pair) for _ in range(3)]
     for client in idle:
         await client.send_all(GET % (b"/livez", b""))
         assert b"alive" in await client.receive_some()
-    await idle[0].send_all(GET % (b"/livez", b""))
-    assert b"alive" in await idle[0].receive_some()
     assert b"alive" in await fetched(small)
-    assert [await ended(it) for it in idle] == [False, True, False]
+    assert [await ended(it) for it in idle] == [True, False, False]
     for client in idle:
         await client.aclose()
 
@@ -506,12 +531,12 @@ async def test_a_long_answer_that_is_not_read_is_given_up(
     site = Site(known, bounds=Bounds(connections=9, long=1))
     async with trio.open_nursery() as nursery:
         stuck, served = trio.testing.lockstep_stream_pair()
-        site.slots.take()
+        site.openings.begin(served, "192.0.2.1")
         nursery.start_soon(server.attend, served, site)
         await stuck.send_all(GET % (b"/endless", b""))
         await trio.testing.wait_all_tasks_blocked()
         client, other = trio.testing.memory_stream_pair()
-        site.slots.take()
+        site.openings.begin(other, "192.0.2.1")
         nursery.start_soon(server.attend, other, site)
         await client.send_all(GET % (b"/metrics", b""))
         assert b"two 2" in await client.receive_some()
@@ -536,17 +561,17 @@ async def test_idle_connections_are_evicted_when_descriptors_run_out(
 
 
 def scarce(monkeypatch: pytest.MonkeyPatch, failures: int) -> list[float]:
-    """Fail `accept` a number of times. Return the list of the times of all calls."""
-    accept = server._accept_some
+    """Fail to accept a number of times. Return the list of the times of all tries."""
+    accept = Acceptor._accept_some
     tries: list[float] = []
 
-    def accepting(listener: socket.socket, arrived: deque[socket.socket], most: int) -> None:
+    def accepting(self: Acceptor, listener: socket.socket, reached: Address) -> None:
         tries.append(trio.current_time())
         if len(tries) <= failures:
             raise OSError(errno.EMFILE, "Too many open files")
-        accept(listener, arrived, most)
+        accept(self, listener, reached)
 
-    monkeypatch.setattr(server, "_accept_some", accepting)
+    monkeypatch.setattr(Acceptor, "_accept_some", accepting)
     return tries
 
 
@@ -556,17 +581,12 @@ async def test_the_server_survives_running_out_of_descriptors(
     monkeypatch: pytest.MonkeyPatch,
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    failures: list[tuple[str, object]] = []
-
-    class Log:
-        def warning(self, event: str, **fields: object) -> None:
-            failures.append((event, fields["reason"]))
-
-    monkeypatch.setattr(server, "_log", Log)
     tries = scarce(monkeypatch, failures=3)
-    (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
-    assert b"alive" in await fetched(address)
-    assert failures == [("admin_accept_failed", "Too many open files")] * 3
+    with capture_logs() as lines:
+        (address,) = await nursery.start(serve, ANYWHERE, gateway.routes())
+        assert b"alive" in await fetched(address)
+    failed = [(line["event"], line["listener"]) for line in lines]
+    assert failed == [("accept_failed", "admin")] * 3
     assert tries[3] - tries[0] == pytest.approx(0.3)
 
 

@@ -1,4 +1,4 @@
-"""Which connections stay open, and who gets the next long answer."""
+"""Who gets the next long answer."""
 
 from __future__ import annotations
 
@@ -6,47 +6,9 @@ import pytest
 import trio
 import trio.testing
 
-from gateway.admin.slots import LifoSemaphore, Slots
+from gateway.admin.slots import LifoSemaphore
 
 pytestmark = pytest.mark.trio
-
-
-def taken(slots: Slots, number: int) -> list[trio.CancelScope]:
-    """Take slots for idle connections."""
-    scopes = [trio.CancelScope() for _ in range(number)]
-    for scope in scopes:
-        slots.take()
-        slots.mark_idle(scope)
-    return scopes
-
-
-async def test_the_longest_idle_connection_is_evicted() -> None:
-    slots = Slots(3)
-    first, second, third = taken(slots, 3)
-    slots.mark_idle(first)  # again
-    slots.take()
-    assert [it.cancel_called for it in (first, second, third)] == [False, True, False]
-
-
-async def test_a_busy_connection_stays() -> None:
-    slots = Slots(2)
-    scopes = taken(slots, 2)
-    for scope in scopes:
-        slots.mark_busy(scope)
-    slots.take()
-    assert not slots.evict()
-    assert not any(it.cancel_called for it in scopes)
-
-
-async def test_a_closed_connection_is_not_evicted() -> None:
-    slots = Slots(2)
-    first, second = taken(slots, 2)
-    slots.release(first)
-    told = []
-    for _ in range(2):
-        slots.take()
-        told.append((first.cancel_called, second.cancel_called))
-    assert told == [(False, False), (False, True)]
 
 
 async def test_the_last_task_to_arrive_comes_next(autojump_clock: trio.testing.MockClock) -> None:

@@ -17,7 +17,7 @@ import trio
 
 from gateway import handing
 from gateway.__main__ import main
-from gateway.front import binding
+from gateway.listening import binding
 from gateway.system import manager
 from tests.unit.errors.case import config
 

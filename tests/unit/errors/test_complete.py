@@ -72,7 +72,7 @@ def test_texts_are_found_in_all_places() -> None:
     rooms = {Path(text.where.partition(":")[0]).parts[1] for text in TEXTS}
     assert rooms == {
         *("config", "identity", "verifiers", "brokers", "policy"),
-        *("front", "admin", "fleet", "tls", "handing.py"),
+        *("listening", "fleet", "tls", "handing.py"),
     }
 
 

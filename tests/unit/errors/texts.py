@@ -17,7 +17,7 @@ GATEWAY = ROOT / "gateway"
 
 PLACES = (
     *("config", "identity", "verifiers", "brokers", "policy"),
-    *("tls/files.py", "front/binding.py", "admin/server.py", "fleet/stores.py"),
+    *("tls/files.py", "listening/binding.py", "fleet/stores.py"),
     *("app.py", "handing.py"),
 )
 """Modules that find mistakes of people. `__main__` leaves that to argparse."""

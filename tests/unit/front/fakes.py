@@ -14,11 +14,11 @@ import trio
 
 from gateway.front.jobs import Jobs
 from gateway.front.moving import Moving
-from gateway.front.openings import Openings
-from gateway.front.proxied import Introduction, TrustedProxies
-from gateway.front.readiness import Readiness
 from gateway.front.server import Server, ServerSettings
 from gateway.front.tracing import Tracing
+from gateway.listening.openings import Openings
+from gateway.listening.proxied import Introduction, TrustedProxies
+from gateway.listening.readiness import Readiness
 from gateway.plane.reactor import Reactor
 from gateway.plane.state import PlaneSettings
 from gateway.plane.stream import Stream
@@ -330,7 +330,8 @@ async def serving(
 
     jobs.reactor = reactor
     addresses = server.listen(inherited)
-    server._sockets[:] = map(wrap, server._sockets)
+    acceptor = server._acceptor
+    acceptor._sockets[:] = map(wrap, acceptor._sockets)
     async with trio.open_nursery() as plane:
         jobs.nursery = plane
         plane.start_soon(reactor.run)

@@ -13,7 +13,7 @@ import trio.testing
 from gateway.errors import PeerError
 from gateway.front.conversation import Conversation, Reach
 from gateway.front.leg import Leg
-from gateway.front.openings import Openings
+from gateway.listening.openings import Openings
 from gateway.plane.share import UNCLAIMED, Share
 from gateway.wire.address import Address
 from gateway.wire.contract import (

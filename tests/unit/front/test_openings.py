@@ -8,7 +8,7 @@ from functools import partial
 import trio
 import trio.testing
 
-from gateway.front.openings import Openings
+from gateway.listening.openings import Openings
 from gateway.wire.contract import EndReason, Opening, Origin, Peer, Receive, Refused, Wait
 from tests.plane.protocol import FakeSession, passing
 

@@ -10,8 +10,8 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.front import pace as module
-from gateway.front.pace import BURST, REMEMBERED, Pace
+from gateway.listening import pace as module
+from gateway.listening.pace import BURST, REMEMBERED, Pace
 from gateway.wire.contract import EndReason
 from tests.unit.tls.samples import House
 

@@ -14,7 +14,7 @@ import trio
 import trio.testing
 from structlog.testing import capture_logs
 
-from gateway.front.proxied import Introduction, TrustedProxies, header_of
+from gateway.listening.proxied import Introduction, TrustedProxies, header_of
 from gateway.plane.stream import Stream
 from gateway.tls.files import common_name_of
 from gateway.tls.handshake import shake

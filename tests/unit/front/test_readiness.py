@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from gateway.front.readiness import MAX_IN_TRIO, WAKEUPS_AT_ONCE, Readiness
+from gateway.listening.readiness import MAX_IN_TRIO, WAKEUPS_AT_ONCE, Readiness
 from tests.plane.harness import unix_sockets
 
 from .fakes import hello, serving, until, welcome

@@ -17,9 +17,9 @@ from structlog.testing import capture_logs
 
 from gateway.errors import ConfigurationError
 from gateway.front import server
-from gateway.front.binding import addresses, listen
-from gateway.front.server import ACCEPTS_AT_ONCE, NO_DESCRIPTOR_PAUSE, SHARED_PAUSE
 from gateway.front.tracing import Tracing
+from gateway.listening.acceptor import ACCEPTS_AT_ONCE, NO_DESCRIPTOR_PAUSE, SHARED_PAUSE
+from gateway.listening.binding import addresses, listen
 from gateway.wire.address import Address
 from gateway.wire.contract import (
     Denial,
@@ -507,7 +507,7 @@ def timed(sock: socket.socket, times: list[float]) -> socket.socket:
 
 async def test_all_address_families_share_one_port() -> None:
     async with serving(bind=Address("", 0)) as running:
-        ports = {sock.getsockname()[1] for sock in running.server._sockets}
+        ports = {sock.getsockname()[1] for sock in running.server._acceptor._sockets}
         assert ports == {running.address.port}
 
 
@@ -519,7 +519,7 @@ async def test_a_server_listens_on_several_addresses_and_knows_which_was_reached
         return greeting()(origin)
 
     async with serving(opener, more=(Address("127.0.0.2", 0),)) as running:
-        for reached in addresses(running.server._sockets):
+        for reached in addresses(running.server._acceptor._sockets):
             with socket.create_connection(reached.pair):
                 await until(lambda: origins)
                 assert origins.pop().reached == reached

@@ -15,26 +15,42 @@ the kernel keeps new connections waiting.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Protocol
 
 import trio
 
-from gateway.telemetry.figures import OpeningFigures
 from gateway.wire.holder import holder
 
 
-class Openings:
-    """The unauthenticated connections of a process, by connection id. `most`: how many there may be
-    at a time."""
+class Figures(Protocol):
+    """A plain counter, which telemetry reads: of connections that gave way."""
 
-    def __init__(self, most: int) -> None:
-        self.figures = OpeningFigures()
+    displaced: int
+
+
+@dataclass(slots=True)
+class Unread:
+    """`Figures` that nobody reads."""
+
+    displaced: int = 0
+
+
+class Openings:
+    """The unauthenticated connections of a process, by what identifies them. `most`: how many there
+    may be at a time."""
+
+    def __init__(self, most: int, figures: Figures | None = None) -> None:
+        self.figures: Figures = Unread() if figures is None else figures
         self._most = most
-        self._under_way: dict[int, str] = {}  # by whom; the oldest first
-        self._waiting: dict[int, Callable[[], object]] = {}  # what makes them give way
-        self._unnamed: dict[int, Callable[[], bool]] = {}  # open; whether they are known by now
-        self._gave_way: set[int] = set()  # and have not ended yet
+        self._under_way: dict[Hashable, str] = {}  # by whom; the oldest first
+        self._waiting: dict[Hashable, Callable[[], object]] = {}  # what makes them give way
+        self._unnamed: dict[
+            Hashable, Callable[[], bool]
+        ] = {}  # open; whether they are known by now
+        self._gave_way: set[Hashable] = set()  # and have not ended yet
         self._of_address = Counter[str]()  # those that wait
         self._room = trio.lowlevel.ParkingLot()
 
@@ -48,16 +64,20 @@ class Openings:
         them waits for its client and can be cancelled."""
         return len(self._under_way) < self._most or bool(self._waiting)
 
-    def begin(self, connection: int, host: str) -> None:
+    def begin(self, connection: Hashable, host: str) -> None:
         """Count a new opening from an address. If all addresses together have too many openings,
         cancel one that waits for its client."""
         self._forget_named()
         if len(self._under_way) >= self._most:
-            self._displace()
+            self.displace()
         self._under_way[connection] = holder(host)
 
     def keep(
-        self, connection: int, host: str, is_known: Callable[[], bool], end: Callable[[], object]
+        self,
+        connection: Hashable,
+        host: str,
+        is_known: Callable[[], bool],
+        end: Callable[[], object],
     ) -> None:
         """Count an open connection until its client is known, or it has ended. `end`: ends it, if
         it gives way to another."""
@@ -74,14 +94,15 @@ class Openings:
                 return
             self.end(oldest)
 
-    def attribute(self, connection: int, host: str) -> None:
+    def attribute(self, connection: Hashable, host: str) -> None:
         """Count an opening under the client's address that a trusted proxy has stated, not under
         the proxy's own."""
         if connection in self._under_way:
             self._under_way[connection] = holder(host)
 
-    def _displace(self) -> None:
-        """Displace the oldest waiting opening of the address that has most of them."""
+    def displace(self) -> bool:
+        """Displace the oldest waiting opening of the address that has most of them. Return whether
+        one has given way."""
         most = max(self._of_address.values(), default=0)
         fitting = (
             connection
@@ -90,15 +111,16 @@ class Openings:
         )
         oldest = next(fitting, None)
         if oldest is None:
-            return
+            return False
         is_known, give_way = self._unnamed.get(oldest, _never), self._waiting[oldest]
         self.end(oldest)
         if not is_known():
             self._gave_way.add(oldest)
             self.figures.displaced += 1
             give_way()
+        return True
 
-    def end(self, connection: int) -> None:
+    def end(self, connection: Hashable) -> None:
         """Stop counting an opening, because its client is authenticated, or is gone."""
         self._proceed(connection)
         self._under_way.pop(connection, None)
@@ -107,7 +129,7 @@ class Openings:
         self._room.unpark_all()
 
     @contextmanager
-    def waiting(self, connection: int, scope: trio.CancelScope) -> Iterator[None]:
+    def waiting(self, connection: Hashable, scope: trio.CancelScope) -> Iterator[None]:
         """Mark, during the context, that an opening waits for its client. `scope` is cancelled if a
         newer opening displaces this one; it is cancelled at the client's deadline too."""
         if connection in self._under_way:
@@ -119,12 +141,12 @@ class Openings:
         finally:
             self._proceed(connection)
 
-    def _wait(self, connection: int, give_way: Callable[[], object]) -> None:
+    def _wait(self, connection: Hashable, give_way: Callable[[], object]) -> None:
         self._waiting[connection] = give_way
         self._of_address[self._under_way[connection]] += 1
         self._room.unpark_all()
 
-    def _proceed(self, connection: int) -> None:
+    def _proceed(self, connection: Hashable) -> None:
         """Stop counting a wait."""
         if self._waiting.pop(connection, None) is None:
             return

@@ -1,0 +1,119 @@
+"""One connection of HTTP/1.1: its requests, one at a time, and the responses to them.
+
+h11 implements the protocol; this module adds deadlines and bounds. Anybody may connect, so the
+connections of a server take turns to have a request read: one between two polls of all sockets.
+"""
+
+from __future__ import annotations
+
+import h11
+import trio
+
+PATIENCE = 10.0
+"""Seconds within which a client must send the head of a request, and within which it must read the
+response. A connection without a request is closed after the same time."""
+
+HEAD_SIZE = 16 * 1024
+"""Bytes of a head. A browser's is smaller, even with cookies of other servers on the same host."""
+
+MOST_FIELDS = 100
+"""Lines of a head. Browsers and proxies send twenty; h11 takes 3 µs for each."""
+
+_READ_SIZE = 4096
+"""Bytes of one read. A usual request has a tenth of that."""
+
+_LINGER = 1.0
+_LINGER_READS = 64
+"""Seconds, and reads, for data that a client still sends after its response: closing at once would
+reset the connection, and the client might never read the response."""
+
+VERSIONS = (b"1.0", b"1.1")
+
+Headers = list[tuple[bytes, bytes]] | list[tuple[str, str]]
+
+
+class Talk:
+    """The requests and responses of one connection. `turn`: held while a request is read, by the
+    connections of a server in turn."""
+
+    def __init__(self, stream: trio.abc.HalfCloseableStream, turn: trio.Lock) -> None:
+        self._stream = stream
+        self._turn = turn
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_SIZE)
+
+    async def request(self) -> h11.Request | None:
+        """Wait for the head of the next request. Return None if the client has closed. Raises
+        `h11.RemoteProtocolError`, with a status, for what is no request of HTTP/1.1; and
+        `trio.TooSlowError`."""
+        with trio.fail_after(PATIENCE):
+            while (event := await self._next()) is h11.NEED_DATA:
+                await self._receive()
+        if not isinstance(event, h11.Request):
+            return None
+        if event.http_version not in VERSIONS:
+            raise h11.RemoteProtocolError("another version of HTTP", 505)
+        return event
+
+    async def _next(self) -> object:
+        async with self._turn:
+            unread, _ = self._http.trailing_data
+            if unread.partition(b"\r\n\r\n")[0].count(b"\n") > MOST_FIELDS:
+                raise h11.RemoteProtocolError("too many fields", 431)
+            return self._http.next_event()
+
+    async def _receive(self) -> None:
+        self._http.receive_data(bytes(await self._stream.receive_some(_READ_SIZE)))
+
+    @property
+    def has_no_body(self) -> bool:
+        """Return whether the request ends with its head; call this once, before `body`."""
+        return isinstance(self._http.next_event(), h11.EndOfMessage)
+
+    async def body(self, most: int) -> bytes | None:
+        """Return the body of the request; None if it has more than `most` bytes. Raises as
+        `request` does."""
+        body = b""
+        if self._http.they_are_waiting_for_100_continue:
+            going_on = h11.InformationalResponse(status_code=100, headers=[])
+            await self.send(self._http.send(going_on) or b"")
+        with trio.fail_after(PATIENCE):
+            while not isinstance(event := self._http.next_event(), h11.EndOfMessage):
+                if isinstance(event, h11.Data):
+                    body += event.data
+                elif event is h11.NEED_DATA:
+                    await self._receive()
+                if len(body) > most or isinstance(event, h11.ConnectionClosed):
+                    return None
+        return body
+
+    def head(self, status: int, headers: Headers) -> bytes:
+        """Return the bytes that begin a response."""
+        response = h11.Response(status_code=status, headers=headers)
+        return self._http.send(response) or b""
+
+    def data(self, chunk: bytes) -> bytes:
+        """Return the bytes of a part of a response's body."""
+        return self._http.send(h11.Data(data=chunk)) or b""
+
+    def end(self) -> bytes:
+        """Return the bytes that end a response."""
+        return self._http.send(h11.EndOfMessage()) or b""
+
+    async def send(self, data: bytes) -> None:
+        """Send bytes. The caller bounds the time."""
+        await self._stream.send_all(data)
+
+    def is_renewed(self) -> bool:
+        """Return whether another request may follow, and begin to wait for it."""
+        if {self._http.our_state, self._http.their_state} != {h11.DONE}:
+            return False
+        self._http.start_next_cycle()
+        return True
+
+    async def linger(self) -> None:
+        """Close the connection once the client has, or after some time."""
+        with trio.move_on_after(_LINGER):
+            await self._stream.send_eof()
+            for _ in range(_LINGER_READS):
+                if not await self._stream.receive_some(_READ_SIZE):
+                    return
