@@ -25,7 +25,7 @@ import h11
 import structlog
 import trio
 
-from gateway.admin.http import PATIENCE, Talk
+from gateway.admin.http import PATIENCE, Talk, Turns
 from gateway.admin.slots import LifoSemaphore
 from gateway.listening.acceptor import Acceptor
 from gateway.listening.openings import Openings
@@ -126,7 +126,7 @@ async def serve(
     def arrived(sock: socket.socket, client: Address, _reached: Address) -> None:
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
         site.openings.begin(stream, client.host)
-        nursery.start_soon(attend, stream, site)
+        nursery.start_soon(attend, stream, site, client.host)
 
     # Mostly no descriptor is free because of others: a probe matters more than who waits here.
     acceptor = Acceptor("admin", site.openings, arrived, relieves=True)
@@ -144,12 +144,12 @@ class Site:
         self.actions = actions
         self.bounds = bounds
         self.openings = Openings(bounds.connections)
-        self.turn = trio.Lock()
+        self.turns = Turns()
         self.long_answers = LifoSemaphore(bounds.long)
 
 
-async def attend(stream: trio.abc.HalfCloseableStream, site: Site) -> None:
-    """Serve one connection, which already has a slot, until it ends.
+async def attend(stream: trio.abc.HalfCloseableStream, site: Site, host: str) -> None:
+    """Serve one connection, which already has a slot, until it ends. `host`: the client's address.
 
     Raises nothing: a failure closes only this connection.
     """
@@ -157,7 +157,7 @@ async def attend(stream: trio.abc.HalfCloseableStream, site: Site) -> None:
         try:
             async with stream:
                 waiting = partial(site.openings.waiting, stream, scope)
-                await _Visitor(Talk(stream, site.turn), site, waiting).attend()
+                await _Visitor(Talk(stream, site.turns, host), site, waiting).attend()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
         except Exception:  # noqa: BLE001 - a bug closes this connection only

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
-from weakref import WeakValueDictionary
 
 import trio
 
 from gateway.control.failures import Failures
+from gateway.listening.queues import Queues
 from gateway.wire.contract import Denial
 from gateway.wire.holder import holder
 
@@ -40,7 +40,7 @@ class Turns:
         self.failures = Failures(clock)
         self._of_names = Failures(clock)  # of passwords, by name at an address
         self._slots = trio.Semaphore(AT_ONCE)
-        self._queues = WeakValueDictionary[str, trio.Lock]()  # while anybody is in them
+        self._queues = Queues()
 
     async def take(
         self, host: str, user: str, verify: Callable[[], Awaitable[T | Denial]]
@@ -49,9 +49,9 @@ class Turns:
         computes a hash."""
         address = holder(host)
         name = f"{address} {hash(user)}"  # of one size, however long the user name is
-        async with self._queue(name):
+        async with self._queues.of(name):
             await trio.sleep(self._of_names.wait(name))
-            async with self._queue(address):
+            async with self._queues.of(address):
                 await trio.sleep(min(self.failures.wait(host), LONGEST_OF_ADDRESS))
                 await self._slots.acquire()
             try:
@@ -61,6 +61,3 @@ class Turns:
             if isinstance(outcome, Denial):
                 self._of_names.failed(name)
             return outcome
-
-    def _queue(self, key: str) -> trio.Lock:
-        return self._queues.setdefault(key, trio.Lock())

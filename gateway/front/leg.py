@@ -18,9 +18,11 @@ from contextlib import AbstractContextManager, nullcontext
 
 import trio
 
+from gateway.listening.flow import readable, writable
 from gateway.listening.readiness import Readiness
 from gateway.plane.share import UNCLAIMED, Claim, Share
-from gateway.plane.stream import IN, OUT, Stream, has_records, is_open, shut
+from gateway.plane.stream import Stream, is_open, shut
+from gateway.tls.handshake import readable as in_trio
 from gateway.wire.contract import Denial, Refusal
 
 CHUNK = 64 * 1024
@@ -139,21 +141,8 @@ class Leg:
 
     async def _readable(self) -> None:
         """Wait until `recv` may return bytes."""
-        if has_records(self.stream) and self.stream.buffered:
-            await trio.lowlevel.checkpoint()
-        elif has_records(self.stream) and self.stream.receives_on == OUT:
-            await trio.lowlevel.wait_writable(self.stream.fileno())
-        elif self._readiness is None:
-            await trio.lowlevel.wait_readable(self.stream.fileno())
-        else:
-            await self._readiness.readable(self.stream)
-
-    async def _writable(self) -> None:
-        """Wait until `send` may accept bytes."""
-        if has_records(self.stream) and self.stream.sends_on == IN:
-            await trio.lowlevel.wait_readable(self.stream.fileno())
-        else:
-            await trio.lowlevel.wait_writable(self.stream.fileno())
+        ready = self._readiness
+        await readable(self.stream, in_trio if ready is None else ready.readable)
 
     async def wait_turn(self) -> None:
         """Wait, if many connections were made at the same time, until this new connection may
@@ -204,7 +193,7 @@ class Leg:
                 rest = rest[self.stream.send(rest) :]
             except BlockingIOError:
                 with trio.CancelScope(deadline=deadline) as scope:
-                    await self._writable()
+                    await writable(self.stream)
                 if scope.cancelled_caught:
                     return
             except OSError:

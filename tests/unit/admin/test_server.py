@@ -80,7 +80,7 @@ async def attend(
     """Serve a single connection."""
     site = Site(known, actions)
     site.openings.begin(stream, "192.0.2.1")
-    await server.attend(stream, site)
+    await server.attend(stream, site, "192.0.2.1")
 
 
 async def said(request: bytes, known: Routes, actions: Actions = server.NONE) -> bytes:
@@ -294,7 +294,7 @@ async def test_few_requests_are_read_between_two_polls_of_other_sockets() -> Non
             await client.send_all(10 * (GET % (b"/livez", b"")))
             await client.send_eof()
             site.openings.begin(served, "192.0.2.1")
-            nursery.start_soon(server.attend, served, site)
+            nursery.start_soon(server.attend, served, site, "192.0.2.1")
         seen = [len(read)]
         while len(read) < 200:
             await trio.lowlevel.checkpoint()
@@ -532,12 +532,12 @@ async def test_a_long_answer_that_is_not_read_is_given_up(
     async with trio.open_nursery() as nursery:
         stuck, served = trio.testing.lockstep_stream_pair()
         site.openings.begin(served, "192.0.2.1")
-        nursery.start_soon(server.attend, served, site)
+        nursery.start_soon(server.attend, served, site, "192.0.2.1")
         await stuck.send_all(GET % (b"/endless", b""))
         await trio.testing.wait_all_tasks_blocked()
         client, other = trio.testing.memory_stream_pair()
         site.openings.begin(other, "192.0.2.1")
-        nursery.start_soon(server.attend, other, site)
+        nursery.start_soon(server.attend, other, site, "192.0.2.1")
         await client.send_all(GET % (b"/metrics", b""))
         assert b"two 2" in await client.receive_some()
         assert trio.current_time() == pytest.approx(server.LONG_PATIENCE, abs=0.1)
