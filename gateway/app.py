@@ -335,7 +335,7 @@ class Application:
         console = self._configuration.console
         if console is None or self._inherited is not None:
             return None
-        settings = assembly.console_settings(console)
+        settings = assembly.console_settings(console, self._shared)
         if settings.tls is not None:
             self._sides["console"] = settings.tls
         return settings
@@ -525,7 +525,7 @@ class Application:
             partial(signal.raise_signal, signal.SIGTERM),
             None if self._limiting is None else self._limiting.reloader.ask,
         )
-        await nursery.start(run_console, self._console, operated)
+        await nursery.start(run_console, self._console, operated, self._openings)
 
     async def _run_plane(self, signals: AsyncIterator[int], task_status: Status) -> None:
         sharing = None if self._limiting is None else self._limiting.sharing

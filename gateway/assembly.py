@@ -405,7 +405,7 @@ def make_export(configuration: model.Configuration, worker: int | None = None) -
     )
 
 
-def console_settings(console: model.Console) -> ConsoleSettings:
+def console_settings(console: model.Console, shared: Shared) -> ConsoleSettings:
     """Return the settings of the console's server, with the token that its API requires, if it
     requires one. Raises `ConfigurationError`.
 
@@ -430,11 +430,7 @@ def console_settings(console: model.Console) -> ConsoleSettings:
             )
     tls = None
     if console.tls is not None:
-        from gateway.tls.files import KeyPair
-        from gateway.tls.sides import ConsoleSide
-
-        pair = KeyPair(console.tls.certificate_file, console.tls.key_file)
-        tls = ConsoleSide(pair, console.tls.client_ca_file)
+        tls = _console_side(console.tls, shared)
     return ConsoleSettings(console.bind, console.connections, token, console.is_public, tls)
 
 
@@ -509,6 +505,20 @@ def make_server_side(listener: model.Listener, shared: Shared) -> ServerSide | N
         client_certificates=ClientCertificates(tls.client_certificates),
         authorities=() if tls.client_ca_file is None else (tls.client_ca_file,),
         revocations=tls.crl_files,
+    )
+    return ServerSide(settings, shared)
+
+
+def _console_side(tls: model.ConsoleTls, shared: Shared) -> ServerSide:
+    from gateway.tls.files import KeyPair
+    from gateway.tls.sides import ClientCertificates, ServerSettings, ServerSide
+
+    authority = tls.client_ca_file
+    settings = ServerSettings(
+        [KeyPair(tls.certificate_file, tls.key_file)],
+        client_certificates=ClientCertificates("none" if authority is None else "required"),
+        authorities=() if authority is None else (authority,),
+        application="http/1.1",
     )
     return ServerSide(settings, shared)
 

@@ -95,7 +95,7 @@ class Talk:
 
     @property
     def has_no_body(self) -> bool:
-        """Return whether the request ends with its head; call this once, before `body`."""
+        """Return whether the request ends with its head. A part of another body is lost."""
         return isinstance(self._http.next_event(), h11.EndOfMessage)
 
     async def body(self, most: int) -> bytes | None:

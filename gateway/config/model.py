@@ -757,7 +757,8 @@ class Console(Part):
     tls: ConsoleTls | None = None
     """TLS for browsers and tools, needed where a token crosses a network."""
     connections: Annotated[int, _within(units.whole, 4, 1024)] = 64
-    """Most connections at a time; others wait. A browser opens up to six."""
+    """Most connections of operators at a time; one more gets status 503. A browser opens up to six.
+    Connections that have not shown a token or a certificate count for `limits.unauthenticated`."""
 
     @property
     def is_public(self) -> bool:

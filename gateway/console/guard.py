@@ -69,6 +69,10 @@ class Guard:
         answer = self._app if refusal is None else refusal
         await answer(scope, receive, send_guarded)
 
+    def is_operator(self, scope: Scope) -> bool:
+        """Return whether a request shows that its client may use the API."""
+        return scope["path"].startswith("/api/") and self._refusal(scope) is None
+
     def _refusal(self, scope: Scope) -> JSONResponse | None:
         headers = dict(scope["headers"])
         if not self._names_are_free and not _is_here(headers.get(b"host", b"")):

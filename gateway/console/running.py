@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from gateway.console.asking import Ask
     from gateway.console.serving import ConsoleSettings
+    from gateway.listening.openings import Openings
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +37,12 @@ class Operated:
 async def run_console(
     settings: ConsoleSettings,
     operated: Operated,
+    openings: Openings,
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the console until cancelled. The task has started once the console listens. Raises
-    `ConfigurationError` if the console cannot listen."""
+    """Serve the console until cancelled. The task has started once the console listens. `openings`:
+    see `serve_console`. Raises `ConfigurationError` if the console cannot listen."""
     log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
     views = Views(operated.ask, operated.about)
     actions = AdminActions(operated.ask, operated.drain, operated.reload)
@@ -48,6 +50,6 @@ async def run_console(
     app = site(views, feed, actions, settings.token, is_public=settings.is_public)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(feed.run)
-        addresses = await nursery.start(serve_console, settings, app)
+        addresses = await nursery.start(serve_console, settings, app, app.is_operator, openings)
         log.info("console_listening", addresses=[str(address) for address in addresses])
         task_status.started()

@@ -1,8 +1,8 @@
-"""Serves the console over HTTP: hypercorn's protocol code on an accept loop of the gateway's own.
+"""Serves the console over HTTP/1.1.
 
-hypercorn has no bound on connections, and sends with a shield against cancellation and without a
-deadline, so one reader that stalls would keep the process from ending. Here connections are
-bounded, sending has a deadline, and the end of the process closes all of them.
+Until a request shows that its client is an operator, its connection is one of the process's
+unauthenticated connections, and gives way to newer ones. Operators' connections have a bound of
+their own, so strangers take none of their places.
 """
 
 from __future__ import annotations
@@ -10,174 +10,164 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from functools import partial
+from typing import TYPE_CHECKING
 
+import h11
 import structlog
 import trio
-from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.config import Config
-from hypercorn.trio.tcp_server import TCPServer
-from hypercorn.trio.worker_context import WorkerContext
 
-from gateway.errors import ConfigurationError
-from gateway.wire.address import Address
+from gateway.admin.http import PATIENCE, Talk, Turns
+from gateway.console.exchange import GONE, Exchange, scope_of
+from gateway.console.guard import LARGEST_BODY
+from gateway.listening.acceptor import Acceptor
+from gateway.listening.flow import Flow
+from gateway.listening.readiness import Readiness
+from gateway.plane.stream import Stream, has_records
+from gateway.tls.handshake import shake
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from collections.abc import Callable
 
-    from gateway.tls.sides import ConsoleSide
+    from starlette.types import ASGIApp, Scope
 
-PATIENCE = 10.0
-"""Seconds for a TLS handshake, for a head, and for a peer to take what is sent."""
-
-HEAD_SIZE = 16 * 1024
-"""Bytes of a head. A browser's is smaller, even with cookies of other servers on the same host."""
-
-ACCEPT_PAUSE = 0.1
-"""Seconds without accepting while the process has no free descriptor."""
+    from gateway.listening.openings import Openings
+    from gateway.tls.sides import ServerSide
+    from gateway.wire.address import Address
 
 
 @dataclass(frozen=True, slots=True)
 class ConsoleSettings:
-    """Settings of the console's server. `connections`: how many may be open at a time. `token`:
-    what requests of the API must show; None: nothing. `is_public`: other machines may connect, by
-    any host name. `tls`: holds the TLS context for new connections; None: plain HTTP."""
+    """Settings of the console's server. `connections`: how many of operators may be open at a time.
+    `token`: what requests of the API must show; None: nothing. `is_public`: other machines may
+    connect, by any host name. `tls`: makes the TLS streams of clients; None: plain HTTP."""
 
     bind: Address
     connections: int = 64
     token: bytes | None = None
     is_public: bool = False
-    tls: ConsoleSide | None = None
+    tls: ServerSide | None = None
 
 
 async def serve_console(
     settings: ConsoleSettings,
     app: ASGIApp,
+    is_operator: Callable[[Scope], bool],
+    openings: Openings,
     *,
     task_status: trio.TaskStatus[tuple[Address, ...]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve `app` over HTTP until cancelled. Once the server listens, `task_status` gets its
-    addresses. Raises `ConfigurationError` if the server cannot listen."""
-    try:
-        listeners = await trio.open_tcp_listeners(
-            settings.bind.port, host=settings.bind.host or None
-        )
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise ConfigurationError(
-            f"cannot listen on {settings.bind}: {reason}; another bind, or ask why: gateway doctor"
-        ) from error
-    server = _Server(settings, app)
+    addresses. `is_operator`: returns whether a request shows that its client is an operator.
+    `openings`: counts unauthenticated connections. Raises `ConfigurationError` if the server cannot
+    listen."""
+    server = _Server(settings, app, is_operator, openings)
+
+    def arrived(sock: socket.socket, client: Address, _reached: Address) -> None:
+        openings.begin(sock, client.host)
+        nursery.start_soon(server.attend, sock, client.host)
+
+    acceptor = Acceptor("console", openings, arrived)
+    listening = acceptor.listen([settings.bind])
     async with trio.open_nursery() as nursery:
-        for listener in listeners:
-            nursery.start_soon(server.accept, listener, nursery)
-        task_status.started(
-            tuple(Address(*listener.socket.getsockname()[:2]) for listener in listeners)
-        )
+        nursery.start_soon(server.readiness.run)
+        task_status.started(listening)
+        await acceptor.serve()
 
 
 class _Server:
-    def __init__(self, settings: ConsoleSettings, app: ASGIApp) -> None:
-        self._tls = settings.tls
-        self._app = ASGIWrapper(cast(Any, _Logged(app)))
-        self._places = trio.Semaphore(settings.connections)
-        self._config = Config()
-        self._config.h11_max_incomplete_size = HEAD_SIZE
-        self._config.keep_alive_timeout = PATIENCE
-        self._config.include_server_header = False
-        self._config.errorlog = None
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
-
-    async def accept(self, listener: trio.SocketListener, nursery: trio.Nursery) -> None:
-        """Accept connections while fewer than the maximum are open; further ones wait in the
-        kernel."""
-        async with listener:
-            while True:
-                await self._places.acquire()
-                try:
-                    stream = await listener.accept()
-                except OSError as error:
-                    self._places.release()
-                    self._log.warning("console_accept_failed", reason=error.strerror)
-                    await trio.sleep(ACCEPT_PAUSE)
-                    continue
-                nursery.start_soon(self._attend, stream)
-
-    async def _attend(self, stream: trio.SocketStream) -> None:
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_close_when_cancelled, stream)
-                secured = await self._secured(stream)
-                if secured is not None:
-                    await self._converse(secured)
-                nursery.cancel_scope.cancel()
-        except Exception as error:  # noqa: BLE001 - it ends its own connection
-            self._log.warning("console_connection_failed", exc_info=error)
-        finally:
-            self._places.release()
-
-    async def _secured(self, stream: trio.SocketStream) -> _Stream | None:
-        """Return the stream to talk over; None if the peer speaks no proper TLS."""
-        if self._tls is None:
-            return _Stream(stream, stream)
-        tls = trio.SSLStream(stream, self._tls.context, server_side=True, https_compatible=True)
-        with trio.move_on_after(PATIENCE), suppress(trio.BrokenResourceError):
-            await tls.do_handshake()
-            return _Stream(tls, stream)
-        return None
-
-    async def _converse(self, stream: _Stream) -> None:
-        context = WorkerContext(None)
-        await TCPServer(self._app, self._config, context, cast(Any, {}), cast(Any, stream)).run()
-
-
-async def _close_when_cancelled(stream: trio.SocketStream) -> None:
-    """Close the socket at the end of the process: a shielded send would go on."""
-    try:
-        await trio.sleep_forever()
-    finally:
-        stream.socket.close()
-
-
-class _Stream:
-    """A stream whose peer has a deadline to take what is sent. `socket`: hypercorn reads its
-    addresses."""
-
     def __init__(
         self,
-        stream: trio.SocketStream | trio.SSLStream[trio.SocketStream],
-        under: trio.SocketStream,
+        settings: ConsoleSettings,
+        app: ASGIApp,
+        is_operator: Callable[[Scope], bool],
+        openings: Openings,
     ) -> None:
-        self._stream = stream
-        self.socket: socket.socket = cast(Any, under.socket)
+        self.settings = settings
+        self.app = app
+        self.is_operator = is_operator
+        self.openings = openings
+        self.readiness = Readiness()
+        self.turns = Turns()
+        self.operators = 0
 
-    async def receive_some(self, size: int) -> bytes | bytearray:
-        return await self._stream.receive_some(size)
+    async def attend(self, sock: socket.socket, host: str) -> None:
+        """Serve one connection until it ends. Raises nothing."""
+        with trio.CancelScope() as scope:
+            try:
+                stream = await self._secured(sock, scope)
+                if stream is not None:
+                    visitor = _Visitor(self, sock, host, stream)
+                    with self.openings.waiting(sock, scope):
+                        await visitor.attend()
+            except Exception as error:  # it ends its own connection
+                log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+                log.warning("console_connection_failed", exc_info=error)
+            finally:
+                self.openings.end(sock)
+                sock.close()
 
-    async def send_all(self, data: bytes) -> None:
-        with trio.move_on_after(PATIENCE) as scope:
-            await self._stream.send_all(data)
-        if scope.cancelled_caught:
-            raise trio.BrokenResourceError("the peer does not read")
-
-    async def send_eof(self) -> None:
-        if isinstance(self._stream, trio.SocketStream):
-            await self._stream.send_eof()
-
-    async def aclose(self) -> None:
-        with trio.move_on_after(1.0):
-            await self._stream.aclose()
+    async def _secured(self, sock: socket.socket, scope: trio.CancelScope) -> Stream | None:
+        """Return the stream to talk over; None if the peer speaks no proper TLS."""
+        if self.settings.tls is None:
+            return sock
+        stream = self.settings.tls.stream(sock)
+        waiting = partial(self.openings.waiting, sock, scope)
+        with trio.move_on_after(PATIENCE), suppress(OSError):
+            await shake(stream, self.readiness.readable, waiting)
+            return stream
+        return None
 
 
-class _Logged:
-    """Logs what an application raises; its client has got a response by then."""
+class _Visitor:
+    """One connection. `sock`: its socket, by which `Openings` knows it."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-        self._log: structlog.typing.FilteringBoundLogger = structlog.get_logger()
+    def __init__(self, server: _Server, sock: socket.socket, host: str, stream: Stream) -> None:
+        self._server = server
+        self._sock = sock
+        self._talk = Talk(Flow(stream, server.readiness), server.turns, host)
+        self._has_tls = has_records(stream)
+        self._is_operator = False
+        if has_records(stream) and stream.certificate is not None:
+            self._count()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def attend(self) -> None:
+        """Respond to one request after the other."""
         try:
-            await self._app(scope, receive, send)
-        except Exception as error:  # noqa: BLE001
-            self._log.error("console_request_failed", path=scope.get("path"), exc_info=error)
+            with suppress(*GONE):
+                while await self._exchange():
+                    pass
+                await self._talk.linger()
+        finally:
+            self._server.operators -= self._is_operator
+
+    async def _exchange(self) -> bool:
+        """Respond to one request; return whether another one may follow."""
+        try:
+            request = await self._talk.request()
+            if request is None:
+                return False
+            scope = scope_of(request, has_tls=self._has_tls)
+            self._promote(scope)
+            exchange = Exchange(self._talk, scope, await self._talk.body(LARGEST_BODY))
+            if self._is_surplus:
+                await exchange.refuse(503)
+                return False
+            return await exchange.run(self._server.app) and self._talk.is_renewed()
+        except h11.RemoteProtocolError as error:
+            await Exchange(self._talk, {}, b"").refuse(error.error_status_hint)
+            return False
+
+    def _promote(self, scope: Scope) -> None:
+        """Count the connection among those of operators once its client is known as one."""
+        if not self._is_operator and self._server.is_operator(scope):
+            self._count()
+
+    def _count(self) -> None:
+        self._is_operator = True
+        self._server.operators += 1
+        self._server.openings.end(self._sock)
+
+    @property
+    def _is_surplus(self) -> bool:
+        return self._is_operator and self._server.operators > self._server.settings.connections

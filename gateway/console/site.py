@@ -22,7 +22,6 @@ from gateway.console.paging import CONNECTIONS, TOPICS, BadQueryError, page_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.types import ASGIApp
 
     from gateway.console.views import Views
 
@@ -40,7 +39,7 @@ Answer = Callable[["Request"], Awaitable[Response]]
 
 def site(
     views: Views, feed: Feed, actions: AdminActions, token: bytes | None, *, is_public: bool
-) -> ASGIApp:
+) -> Guard:
     """Return the ASGI application of the console. `token`, `is_public`: see `ConsoleSettings`."""
     api = _Api(views, feed, actions)
     app = Starlette(

@@ -91,46 +91,15 @@ class ServerSettings:
     """TLS settings of a listener. `pairs`: the first is shown to clients that name no server, or
     one that no certificate is for. `minimum`: the oldest version of TLS. `authorities`: files of
     the authorities that sign clients' certificates. `revocations`: files of lists of revoked
-    certificates."""
+    certificates. `application`: the protocol that clients are offered (RFC 7301); None: clients are
+    not asked."""
 
     pairs: Sequence[KeyPair]
     minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
     client_certificates: ClientCertificates = ClientCertificates.NONE
     authorities: Sequence[Path] = ()
     revocations: Sequence[Path] = ()
-
-
-class ConsoleSide:
-    """Holds the TLS context of the console, for browsers and other HTTP/1.1 clients. `authority`:
-    the file of the authority that signs clients' certificates; None: clients show no certificate.
-    Raises `ConfigurationError` if a file is wrong."""
-
-    def __init__(self, pair: KeyPair, authority: Path | None) -> None:
-        self._pair = pair
-        self._authority = authority
-        self.files = (*pair, *(() if authority is None else (authority,)))
-        self.load()()
-
-    def load(self) -> Callable[[], None]:
-        """See `Side`."""
-        signs, context = signs_of(self.files), self._context()
-        authorities = () if self._authority is None else (self._authority,)
-        expiries = tuple(expiries_of([self._pair.certificate], authorities, ()))
-
-        def adopt() -> None:
-            self.signs, self.context, self.expiries = signs, context, expiries
-
-        return adopt
-
-    def _context(self) -> ssl.SSLContext:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        context.set_alpn_protocols(["http/1.1"])
-        load_pair(context, self._pair)
-        if self._authority is not None:
-            load_authorities(context, self._authority)
-            context.verify_mode = ssl.CERT_REQUIRED
-        return context
+    application: str | None = None
 
 
 class ServerSide:
@@ -210,6 +179,8 @@ def _server_context(settings: ServerSettings, pair: KeyPair) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _configure(context, settings.minimum)
     context.num_tickets = TICKETS
+    if settings.application is not None:
+        context.set_alpn_protocols([settings.application])
     _restrict_groups(context)
     load_pair(context, pair)
     context.verify_mode = _VERIFICATION[settings.client_certificates]

@@ -55,7 +55,6 @@ _EXTRAS = {
     "opentelemetry": "otlp",
     "requests": "otlp",
     "starlette": "console",
-    "hypercorn": "console",
     "rich": "console",
 }
 """Extras of the gateway's own package, by the packages that they bring."""

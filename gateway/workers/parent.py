@@ -245,8 +245,11 @@ class Parent:
             return
         from gateway.console.running import Operated, run_console
         from gateway.console.views import About
+        from gateway.listening.openings import Openings
+        from gateway.tls.stream import Shared
 
-        settings = assembly.console_settings(console)
+        openings = Openings(self._configuration.limits.unauthenticated)
+        settings = assembly.console_settings(console, Shared())
         sides = {} if settings.tls is None else {"console": settings.tls}
         if (renewal := assembly.make_renewal(sides)) is not None:
             nursery.start_soon(renewal.run)
@@ -257,7 +260,7 @@ class Parent:
             partial(signal.raise_signal, signal.SIGTERM),
             reload if self._configuration.rules else None,
         )
-        await nursery.start(run_console, settings, operated)
+        await nursery.start(run_console, settings, operated, openings)
 
     async def _ask_workers(self, question: str, value: Any) -> list[list[Any]]:
         """See `console.asking.Ask`."""

@@ -17,6 +17,7 @@ from selenium.webdriver.common.keys import Keys
 
 from gateway.console.facts import Draining
 from gateway.console.serving import ConsoleSettings, serve_console
+from gateway.listening.openings import Openings
 from gateway.wire.account import Action
 from gateway.wire.address import Address
 from tests.real.brokers.jars import Say
@@ -119,7 +120,8 @@ def served(world: Ticking) -> Iterator[str]:
             nursery.start_soon(world.feed.run)
             nursery.start_soon(world.tick)
             settings = ConsoleSettings(Address(HOST, 0))
-            (address,) = await nursery.start(serve_console, settings, world.app)
+            given = world.app, world.app.is_operator, Openings(1000)
+            (address,) = await nursery.start(serve_console, settings, *given)
             token = trio.lowlevel.current_trio_token()
             stop = nursery.cancel_scope.cancel
             ready.put((f"http://{address}/", lambda: token.run_sync_soon(stop)))

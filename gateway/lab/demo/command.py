@@ -16,7 +16,7 @@ from gateway.lab.demo.children import ChildError
 from gateway.lab.demo.plan import KAFKA, PULSAR
 from gateway.lab.demo.terminal import foreground
 
-PACKAGES = ("rich", "starlette", "hypercorn")
+PACKAGES = ("rich", "starlette")
 """Packages that the demonstration needs beyond the gateway's."""
 
 CLIENTS = {PULSAR: "pulsar", KAFKA: "confluent_kafka"}

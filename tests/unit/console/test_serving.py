@@ -4,28 +4,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING
 
 import pytest
 import trio
 
-from gateway.console import serving
+from gateway.admin import http
+from gateway.admin.http import MOST_FIELDS
+from gateway.console import exchange
+from gateway.console.guard import LARGEST_BODY
 from gateway.console.serving import ConsoleSettings, serve_console
 from gateway.errors import ConfigurationError
+from gateway.listening.openings import Openings
 from gateway.wire.address import Address
 from tests.unit.console.world import World
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 HOST = "127.0.0.1"
 
 
 @asynccontextmanager
-async def served(connections: int = 64, app: object = None) -> AsyncIterator[int]:
+async def served(
+    connections: int = 64,
+    app: ASGIApp | None = None,
+    token: bytes | None = None,
+    openings: Openings | None = None,
+) -> AsyncIterator[int]:
     """Serve a console; yield its port."""
     settings = ConsoleSettings(Address(HOST, 0), connections)
-    world = World()
+    world = World(token)
+    given = app or world.app, world.app.is_operator, openings or Openings(1000)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(world.feed.run)
-        (address,) = await nursery.start(serve_console, settings, app or world.app)
+        (address,) = await nursery.start(serve_console, settings, *given)
         yield address.port
         nursery.cancel_scope.cancel()
 
@@ -68,27 +82,95 @@ async def test_nonsense_ends_its_own_connection(request_: bytes) -> None:
 
 
 async def test_who_sends_nothing_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "PATIENCE", 0.1)
+    monkeypatch.setattr(http, "PATIENCE", 0.1)
     async with served() as port:
         with trio.fail_after(20):
             assert b" 200" not in await said(port, b"GET / HT")
 
 
-async def test_connections_beyond_the_bound_wait() -> None:
-    async with served(connections=1) as port, await trio.open_tcp_stream(HOST, port) as first:
-        await first.send_all(get("/api/v1/status")[:-2])
-        answers: list[bytes] = []
+async def test_a_connection_serves_one_request_after_the_other() -> None:
+    async with served() as port:
+        first = get("/page.css").replace(b"Connection: close\r\n", b"")
+        answers = await said(port, first * 3 + get("/api/v1/status"))
+        assert answers.count(b"HTTP/1.1 200") == 4
 
-        async def second() -> None:
-            answers.append(await said(port, get("/api/v1/status")))
 
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(second)
-            await trio.sleep(0.1)
-            assert answers == []
-            await first.send_all(b"\r\n")
-            assert b" 200" in b"".join([part async for part in first])
-        assert b" 200" in answers[0]
+async def test_a_head_has_a_bounded_number_of_lines() -> None:
+    async with served() as port:
+        request = get("/").replace(b"\r\n\r\n", b"\r\n" + b"x: y\r\n" * MOST_FIELDS + b"\r\n")
+        assert b" 431" in (await said(port, request)).partition(b"\r\n")[0]
+
+
+async def test_http_2_by_prior_knowledge_is_refused() -> None:
+    async with served() as port:
+        settings = b"\0\0\0\4\0\0\0\0\0"
+        answer = await said(port, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + settings)
+        assert answer.startswith(b"HTTP/1.1 505")
+
+
+async def test_a_request_has_a_body_of_bounded_size() -> None:
+    async with served() as port:
+        head = f"POST /api/v1/log HTTP/1.1\r\nHost: {HOST}\r\nx-gateway-action: 1\r\n".encode()
+        body = b'{"level": "info", "seconds": 1}'
+        chunk = b"%x\r\n%b\r\n" % (LARGEST_BODY + 1, b"x" * (LARGEST_BODY + 1))
+        for more, status in (
+            (b"Content-Length: %d\r\n\r\n%b" % (len(body), body), b" 200"),
+            (b"Transfer-Encoding: chunked\r\n\r\n" + chunk + b"0\r\n\r\n", b" 413"),
+        ):
+            end = more.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1)
+            assert status in (await said(port, head + end)).partition(b"\r\n")[0]
+
+
+async def test_a_head_request_gets_no_body() -> None:
+    async with served() as port:
+        head, _, body = (await said(port, b"HEAD" + get("/page.js")[3:])).partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        assert body == b""
+
+
+TOKEN = b"a token of an operator"
+
+
+def operated(path: str) -> bytes:
+    """Return an operator's request."""
+    return get(path).replace(b"\r\n", b"\r\nAuthorization: Bearer %b\r\n" % TOKEN, 1)
+
+
+async def test_strangers_take_no_place_of_an_operator() -> None:
+    """They ask for a public file now and then, from one address."""
+    openings = Openings(8)
+    public = get("/page.js").replace(b"Connection: close\r\n", b"")
+    async with served(1, token=TOKEN, openings=openings) as port, AsyncExitStack() as opened:
+        for _ in range(64):
+            stranger = await opened.enter_async_context(await trio.open_tcp_stream(HOST, port))
+            await stranger.send_all(public)
+            assert b" 200" in await stranger.receive_some()
+        assert b" 200" in await said(port, operated("/api/v1/status"))
+        assert len(openings) <= 8
+
+
+async def test_an_operator_counts_no_more_as_a_stranger() -> None:
+    openings = Openings(2)
+    async with (
+        served(token=TOKEN, openings=openings) as port,
+        await trio.open_tcp_stream(HOST, port) as operator,
+    ):
+        await operator.send_all(operated("/api/v1/feed"))
+        assert b" 200" in await operator.receive_some()
+        assert len(openings) == 0
+        for _ in range(5):
+            assert b" 401" in await said(port, get("/api/v1/status"))
+        received = b""
+        while b"event: second" not in received:
+            received += await operator.receive_some()
+
+
+async def test_more_operators_than_the_bound_are_refused() -> None:
+    async with served(1, token=TOKEN) as port, await trio.open_tcp_stream(HOST, port) as first:
+        await first.send_all(operated("/api/v1/feed"))
+        assert b" 200" in await first.receive_some()
+        assert b" 503" in await said(port, operated("/api/v1/status"))
+        assert b" 200" in await said(port, get("/page.js"))
 
 
 async def test_the_feed_ends_with_the_process() -> None:
@@ -108,21 +190,16 @@ async def test_the_feed_ends_with_the_process() -> None:
 
 
 async def test_a_reader_that_does_not_read_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "PATIENCE", 0.2)
+    monkeypatch.setattr(exchange, "PATIENCE", 0.2)
     ended = trio.Event()
 
-    async def endless(scope: object, receive: object, send: object) -> None:
+    async def endless(scope: Scope, receive: Receive, send: Send) -> None:
         try:
             start = {"type": "http.response.start", "status": 200, "headers": []}
-            await send(start)  # type: ignore[operator]
+            await send(start)
             while not ended.is_set():
                 body = {"type": "http.response.body", "body": b"x" * 65536, "more_body": True}
-                await send(body)  # type: ignore[operator]
-                message = None
-                with trio.move_on_after(0.001):
-                    message = await receive()  # type: ignore[operator]
-                if message is not None and message["type"] == "http.disconnect":
-                    ended.set()
+                await send(body)
         finally:
             ended.set()
 
@@ -137,7 +214,7 @@ async def test_a_reader_that_does_not_read_is_closed(monkeypatch: pytest.MonkeyP
 async def test_a_bug_answers_500_and_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
     world = World()
 
-    async def buggy(scope: object, receive: object, send: object) -> None:
+    async def buggy(scope: Scope, receive: Receive, send: Send) -> None:
         raise RuntimeError("a bug")
 
     async with served(app=buggy) as port:
@@ -151,7 +228,8 @@ async def test_a_port_in_use_is_explained() -> None:
     async with served() as port:
         mistake = ""
         try:
-            await serve_console(ConsoleSettings(Address(HOST, port)), World().app)
+            settings, world = ConsoleSettings(Address(HOST, port)), World()
+            await serve_console(settings, world.app, world.app.is_operator, Openings(1))
         except ConfigurationError as error:
             mistake = str(error)
         assert mistake.startswith(f"cannot listen on {HOST}:{port}: address already in use")

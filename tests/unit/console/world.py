@@ -29,8 +29,6 @@ from tests.support.subjects import subject_of
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from starlette.types import ASGIApp
-
 
 class World:
     """A console of one process. `done`: what it was asked to do; `found`: whether it can close what
@@ -55,7 +53,7 @@ class World:
         self.feed = Feed(self.views)
         reload = partial(self._note, "reload") if has_rules else None
         actions = AdminActions(ask, partial(self._note, "drain"), reload)
-        self.app: ASGIApp = site(self.views, self.feed, actions, token, is_public=is_public)
+        self.app = site(self.views, self.feed, actions, token, is_public=is_public)
 
     def _do(self, what: str, value: Any) -> Iterator[bool]:
         self.done.append((what, value))

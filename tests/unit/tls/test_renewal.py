@@ -16,7 +16,6 @@ from structlog.testing import capture_logs
 from gateway.system.files import LOOK
 from gateway.tls.files import KeyPair
 from gateway.tls.renewal import Renewal
-from gateway.tls.sides import ConsoleSide
 from tests.support.certificates import DAY
 from tests.unit.tls.samples import House, met
 
@@ -261,23 +260,6 @@ async def test_each_owner_is_renewed_on_its_own(
         "listener one": "tls_files_refused",
         "listener two": "tls_files_loaded",
     }
-
-
-async def test_the_console_serves_by_the_files_in_force(
-    house: House, nursery: trio.Nursery, autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at_once(monkeypatch)
-    pair = house.pair()
-    side = ConsoleSide(pair, house.authorities[0])
-    assert side.context.verify_mode is ssl.CERT_REQUIRED
-    before, expiries = side.context, side.expiries
-    renewal = Renewal({"console": side})
-    nursery.start_soon(renewal.run)
-    await trio.sleep(LOOK / 2)
-    house.renew(pair, ends=5 * DAY)
-    await looks(2)
-    assert side.context is not before
-    assert renewal.figures.expiries["console"] == side.expiries != expiries
 
 
 async def test_files_are_read_in_a_thread(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
