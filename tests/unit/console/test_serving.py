@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import trio
@@ -17,13 +19,20 @@ from gateway.console.guard import LARGEST_BODY
 from gateway.console.serving import ConsoleSettings, serve_console
 from gateway.errors import ConfigurationError
 from gateway.listening.openings import Openings
+from gateway.tls.sides import ClientCertificates, ServerSide
 from gateway.wire.address import Address
+from tests.support.tls import NAME
 from tests.unit.console.world import World
+from tests.unit.tls.samples import House, trusting
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 HOST = "127.0.0.1"
+
+Stream = trio.SSLStream[trio.SocketStream]
 
 
 @asynccontextmanager
@@ -32,9 +41,10 @@ async def served(
     app: ASGIApp | None = None,
     token: bytes | None = None,
     openings: Openings | None = None,
+    tls: ServerSide | None = None,
 ) -> AsyncIterator[int]:
     """Serve a console; yield its port."""
-    settings = ConsoleSettings(Address(HOST, 0), connections)
+    settings = ConsoleSettings(Address(HOST, 0), connections, tls=tls)
     world = World(token)
     given = app or world.app, world.app.is_operator, openings or Openings(1000)
     async with trio.open_nursery() as nursery:
@@ -171,6 +181,57 @@ async def test_more_operators_than_the_bound_are_refused() -> None:
         assert b" 200" in await first.receive_some()
         assert b" 503" in await said(port, operated("/api/v1/status"))
         assert b" 200" in await said(port, get("/page.js"))
+
+
+# -- TLS -------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def secured(port: int, context: ssl.SSLContext) -> AsyncIterator[Stream]:
+    plain = await trio.open_tcp_stream(HOST, port)
+    async with trio.SSLStream(plain, context, server_hostname=NAME) as stream:
+        yield stream
+
+
+async def test_with_tls_browsers_are_offered_http_1(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    context = trusting(house)
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    async with served(tls=house.server(application="http/1.1")) as port:
+        async with secured(port, context) as stream:
+            await stream.send_all(get("/page.js"))
+            received = b"".join([part async for part in stream])
+            assert stream.selected_alpn_protocol() == "http/1.1"
+        head, _, body = received.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 200")
+        assert body == files("gateway.console").joinpath("page", "page.js").read_bytes()
+
+
+async def test_a_client_with_a_certificate_is_no_stranger(tmp_path: Path) -> None:
+    house, openings = House(tmp_path), Openings(1000)
+    asks: dict[str, Any] = {
+        "client_certificates": ClientCertificates.REQUIRED,
+        "authorities": house.authorities,
+    }
+    context = trusting(house)
+    context.load_cert_chain(*house.pair("an operator", file="operator"))
+    async with (
+        served(tls=house.server(**asks), openings=openings) as port,
+        secured(port, context) as stream,
+    ):
+        await stream.send_all(get("/page.css").replace(b"Connection: close\r\n", b""))
+        assert b" 200" in await stream.receive_some()
+        assert len(openings) == 0
+
+
+async def test_a_peer_that_speaks_no_tls_is_closed(tmp_path: Path) -> None:
+    openings = Openings(1000)
+    async with served(tls=House(tmp_path).server(), openings=openings) as port:
+        assert b" 200" not in await said(port, get("/"))
+    assert len(openings) == 0
+
+
+# -- ends ------------------------------------------------------------------------------------------
 
 
 async def test_the_feed_ends_with_the_process() -> None:
