@@ -18,9 +18,9 @@ from gateway.wire.kafka.lists import LISTS
 from gateway.wire.kafka.rights import NEEDS
 from gateway.wire.kafka.schema import Field, of
 from gateway.wire.kafka.shown import FILTERED_APIS, NAMELESS, SHOWN, Why
-from gateway.wire.kafka.synthetic import refused
+from gateway.wire.kafka.synthetic import ERRORS, refused
 from tests.apache_kafka.encoding import body
-from tests.support.versions import by_version, case
+from tests.support.versions import by_version, case, versions
 
 from .frames import (
     EVERY_VERSION,
@@ -43,6 +43,10 @@ GROUP, TRANSACTION = (
     (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
 )
 ON_CLUSTER = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+TOPIC_DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+ADD_PARTITIONS = 24
+BY_TRANSACTION = 4
+"""The first version of AddPartitionsToTxn with several transactions."""
 SEEDS = range(12)
 
 
@@ -86,7 +90,7 @@ def errors(found: object) -> Iterator[int]:
     """Yield all error codes of a response."""
     if isinstance(found, dict):
         for name, value in found.items():
-            if name == "ErrorCode":
+            if name in ERRORS:
                 yield value
             else:
                 yield from errors(value)
@@ -97,7 +101,7 @@ def errors(found: object) -> Iterator[int]:
 
 def has_errors(fields: tuple[Field, ...], version: int) -> bool:
     return any(
-        it.name == "ErrorCode" or has_errors(it.fields, version) for it in of(fields, version)
+        it.name in ERRORS or has_errors(it.fields, version) for it in of(fields, version)
     )
 
 
@@ -144,6 +148,44 @@ def test_what_was_asked_for_one_by_one_is_refused_one_by_one() -> None:
         assert [it["ErrorCode"] for it in found] == [ON_CLUSTER] * len(expected)
         for one, wanted in zip(found, expected, strict=True):
             assert {key: one[key] for key in wanted} == wanted
+
+
+@pytest.mark.parametrize("version", versions(known(ADD_PARTITIONS).request))
+def test_a_foreign_transaction_is_refused_for_each_partition(version: int) -> None:
+    """A client takes an empty response for success."""
+    topics = [{"Name": "a", "Partitions": [0, 7]}]
+    fields: dict[str, Any] = {"V3AndBelowTransactionalId": "t", "V3AndBelowTopics": topics}
+    if version >= BY_TRANSACTION:
+        fields = {"Transactions": [{"TransactionalId": "t", "Topics": topics}]}
+    play = Play(guarded((Right.PRODUCE, "group:t")))
+    assert play.client(ask(ADD_PARTITIONS, version, **fields)) == b""
+    found = told(ADD_PARTITIONS, version, play.client_got())
+    results = found.get("ResultsByTopicV3AndBelow")
+    if version >= BY_TRANSACTION:
+        assert [it["TransactionalId"] for it in found["ResultsByTransaction"]] == ["t"]
+        results = found["ResultsByTransaction"][0]["TopicResults"]
+    partitions = [{"PartitionIndex": it, "PartitionErrorCode": TRANSACTION} for it in (0, 7)]
+    assert results == [{"Name": "a", "ResultsByPartition": partitions}]
+
+
+@pytest.mark.parametrize("version", versions(known(ADD_PARTITIONS).request))
+def test_a_topic_of_a_transaction_without_the_right_has_its_error(version: int) -> None:
+    topics = [{"Name": "a", "Partitions": [0]}, {"Name": "b", "Partitions": [0]}]
+    asks: dict[str, Any] = {"V3AndBelowTransactionalId": "t", "V3AndBelowTopics": topics}
+    if version >= BY_TRANSACTION:
+        asks = {"Transactions": [{"TransactionalId": "t", "Topics": topics}]}
+    play = Play(guarded((Right.PRODUCE, "b")))
+    play.client(ask(ADD_PARTITIONS, version, **asks))
+
+    def results(*names: str) -> dict[str, Any]:
+        parts = [{"PartitionIndex": 0, "PartitionErrorCode": 3}]
+        found = [{"Name": name, "ResultsByPartition": parts} for name in names]
+        if version >= BY_TRANSACTION:
+            return {"ResultsByTransaction": [{"TransactionalId": "t", "TopicResults": found}]}
+        return {"ResultsByTopicV3AndBelow": found}
+
+    response = play.broker(tell(ADD_PARTITIONS, version, 1, **results("a", "/")))
+    assert TOPIC_DENIED in set(errors(told(ADD_PARTITIONS, version, response)))
 
 
 def test_a_refusal_says_of_which_quotas() -> None:

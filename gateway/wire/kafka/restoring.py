@@ -9,9 +9,10 @@ from typing import NamedTuple, Protocol
 
 from gateway.wire.kafka.schema import Field, Schema, of
 from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.synthetic import ERRORS
 from gateway.wire.kafka.walk import Place, Walk, plan, splice, text_at, unsigned
 
-_ID, _ERROR, _TOPIC = "TopicId", "ErrorCode", "topicName"
+_ID, _TOPIC = "TopicId", "topicName"
 
 
 class Hidden(Protocol):
@@ -104,7 +105,7 @@ def _lists(schema: Schema, version: int, frame: bytes, start: int) -> tuple[list
             # An element without fields is a name itself.
             lists[-1].elements.append(Element(place, tuple(names or [place]), tuple(errors)))
             names, errors = [], []
-        elif place.name.endswith(_ERROR):
+        elif place.name.rpartition("/")[2] in ERRORS:
             errors.append(place)
         else:
             names.append(place)
@@ -142,6 +143,6 @@ def _names_topic(field: Field) -> bool:
 
 def _errors(fields: tuple[Field, ...], version: int, at: str) -> Iterator[str]:
     for field in of(fields, version):
-        if field.name == _ERROR:
+        if field.name in ERRORS:
             yield at + field.name
         yield from _errors(field.fields, version, at + field.name + "/")

@@ -102,7 +102,7 @@ SHOWN: Mapping[int, Mapping[str, Why]] = {
     60: {"Brokers/Host": ADDRESS},
     61: _NAMED,
     65: {"TransactionStates/TransactionalId": ASKED, "TransactionStates/Topics/Topic": FILTERED},
-    68: _all(OWN, "MemberId", "Assignment/TopicPartitions/TopicId"),
+    68: {"MemberId": OWN, "Assignment/TopicPartitions/TopicId": FILTERED},
     69: {
         **_described(*_MEMBER, "InstanceId", "SubscribedTopicRegex"),
         **_SUBSCRIBED,
@@ -110,7 +110,7 @@ SHOWN: Mapping[int, Mapping[str, Why]] = {
     },
     71: {"ClientInstanceId": OWN},
     75: {**_all(FILTERED, *_TOPICS), "NextCursor/TopicName": ASKED},
-    76: _all(OWN, "MemberId", "Assignment/TopicPartitions/TopicId"),
+    76: {"MemberId": OWN, "Assignment/TopicPartitions/TopicId": FILTERED},
     77: {**_described(*_MEMBER), **_SUBSCRIBED, **_assigned("Assignment")},
     78: {"Responses/TopicId": ASKED, "Responses/Partitions/Records": COUNTED, **_ENDPOINTS},
     79: {"Responses/TopicId": ASKED, **_ENDPOINTS},

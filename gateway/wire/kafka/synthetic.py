@@ -18,6 +18,9 @@ from gateway.wire.kafka.schema import Api, Field, of
 
 ERROR = "ErrorCode"
 
+ERRORS = frozenset({ERROR, "PartitionErrorCode"})
+"""The names of fields with the error of a topic, a partition or a whole response."""
+
 Struct = dict[str, Any]
 
 
@@ -53,8 +56,8 @@ def _struct(fields: tuple[Field, ...], request: Struct, version: int, error: Err
     under the same names."""
     values: Struct = {}
     for field in of(fields, version):
-        if field.name == ERROR:
-            values[ERROR] = error
+        if field.name in ERRORS:
+            values[field.name] = error
         elif field.kind == "[]{}":
             if field.tagged > version and _has_error(field, version):
                 elements = _requested(field, request)
@@ -101,5 +104,5 @@ def _renamed(field: Field, item: Struct, version: int) -> Struct:
 
 def _has_error(field: Field, version: int) -> bool:
     return any(
-        member.name == ERROR or _has_error(member, version) for member in of(field.fields, version)
+        member.name in ERRORS or _has_error(member, version) for member in of(field.fields, version)
     )
