@@ -30,6 +30,7 @@ BUILT = (
     "wire/pulsar/to_broker",
     "wire/pulsar/to_client",
     "wire/kafka/pieces",
+    "wire/kafka/walker",
     "wire/kafka/in_flight",
     "wire/kafka/to_broker",
     "wire/kafka/to_client",

@@ -100,9 +100,7 @@ def errors(found: object) -> Iterator[int]:
 
 
 def has_errors(fields: tuple[Field, ...], version: int) -> bool:
-    return any(
-        it.name in ERRORS or has_errors(it.fields, version) for it in of(fields, version)
-    )
+    return any(it.name in ERRORS or has_errors(it.fields, version) for it in of(fields, version))
 
 
 @pytest.mark.parametrize(("key", "version"), by_version(EVERY_VERSION))

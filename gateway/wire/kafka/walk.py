@@ -1,9 +1,10 @@
 """Finds fields in the body of a frame without decoding the rest.
 
-A *plan* is made once for a schema, a version and the names of the wanted fields. A walk by this
-plan steps over all other fields; it takes one step for consecutive numbers, and ends at the last
-wanted field. The result is a list of *places*, offsets of the wanted fields in the frame. `splice`
-replaces the bytes at some places, and corrects the sizes of the tagged fields around them.
+A *plan* is made once for a schema, a version and the names of the wanted fields: it is a program
+for a `Walker`, which steps over all other fields, takes one step for consecutive numbers, and ends
+at the last wanted field. `Plan.walker` finds one field after the other; `Plan.walk` returns a list
+of the *places* of all wanted fields, for frames that are small. `splice` replaces the bytes at some
+places, and corrects the sizes of the tagged fields around them.
 
 All lengths come from a peer, and none is trusted. The walk raises `PeerError` if a text or an array
 would end beyond the frame, if an array has more elements than the remaining bytes have room for, or
@@ -19,13 +20,15 @@ Source: the protocol guide of Apache Kafka, and KIP-482 for compact lengths and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import cache
 from typing import NamedTuple
 
 from gateway.errors import PeerError
+from gateway.wire.kafka import walker
 from gateway.wire.kafka.schema import Field, Schema, of
+from gateway.wire.kafka.walker import END, INSTRUCTION, TAGGED, Walker
 
 SIZES = {
     "bool": 1,
@@ -62,62 +65,62 @@ class Tagged(NamedTuple):
 class Walk:
     """The result of a walk over a body. `places`: the wanted fields, in the order of the frame.
     `tagged`: the tagged fields that contain wanted fields, in the order of the frame; an outer
-    tagged field is before the ones inside it. `end`: the offset where the walk ended. `left`: the
-    steps that the walk may still take."""
+    tagged field is before the ones inside it. `end`: the offset where the walk ended."""
 
-    left: int
     places: list[Place] = field(default_factory=list)
     tagged: list[Tagged] = field(default_factory=list)
     end: int = 0
 
-    def step(self) -> None:
-        """Count one step. Raises `PeerError` if the walk has taken too many."""
-        self.left -= 1
-        if self.left < 0:
-            raise PeerError("a frame of too many fields")
-
 
 Frame = bytes | bytearray
 
-Step = Callable[[Frame, int, int, Walk], int]
-"""Steps over a part of `frame` at an offset, up to an end, and returns the next offset."""
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """The steps over a struct of one kind. `least`: the fewest bytes that such a struct has.
-    `most`: the most steps that a walk may take."""
+    """The program for walks over the bodies of one version. `labels`: the name of each wanted
+    field, by the label that a walker returns for it. `most`: the most steps of a walk."""
 
-    steps: tuple[Step, ...]
-    least: int
-    most: int = 0
+    code: bytes
+    labels: tuple[str, ...]
+    most: int
+
+    def walker(self, frame: Frame, start: int, end: int) -> Walker:
+        """Return a new walker over the body `frame[start:end]`."""
+        return Walker(self.code, frame, start, end, self.most)
 
     def walk(self, frame: Frame, start: int, end: int) -> Walk:
         """Return the wanted fields of the body `frame[start:end]`. Raises `PeerError` if the body
         is truncated or malformed."""
-        walk = Walk(self.most)
-        walk.end = self.over(frame, start, end, walk)
+        walk, steps, labels = Walk(), self.walker(frame, start, end), self.labels
+        while (label := steps.advance()) != END:
+            if label >= 0:
+                walk.places.append(Place(labels[label], steps.start, steps.end))
+            elif label == TAGGED:
+                walk.tagged.append(Tagged(steps.start, steps.end, steps.until))
+        walk.end = steps.at
         return walk
-
-    def over(self, frame: Frame, at: int, end: int, walk: Walk) -> int:
-        """Step over one struct at offset `at`, and add its wanted fields to `walk`. Return the
-        offset behind the struct."""
-        for step in self.steps:
-            at = step(frame, at, end, walk)
-        return at
 
 
 @cache
 def plan(
-    schema: Schema, version: int, wanted: frozenset[str] = frozenset(), *, whole: bool = False
+    schema: Schema,
+    version: int,
+    wanted: frozenset[str] = frozenset(),
+    *,
+    whole: bool = False,
+    unless_zero: bool = False,
 ) -> Plan:
     """Return the plan that finds the fields with the `wanted` names, in any struct. A path such as
     `Topics/Name` means only the field of that struct. `Topics[]` means each element of an array,
     and `Topics#` the number of its elements. `whole`: the walk goes on to the end of the body, to
-    check that it is well-formed, even behind the last wanted field."""
+    check that it is well-formed, even behind the last wanted field. `unless_zero`: error codes that
+    are zero are not wanted."""
     flexible = version >= schema.flexible
-    made = _Made(version, flexible, wanted).struct(schema.fields, "", whole=whole)
-    return replace(made, most=schema.steps)
+    made = _Made(version, flexible, wanted, unless_zero)
+    made.struct(schema.fields, "", whole=whole)
+    made.add(walker.STOP)
+    code = b"".join(INSTRUCTION.pack(*cells) for cells in made.code)
+    return Plan(code, tuple(made.labels), schema.steps)
 
 
 def text_at(frame: Frame, place: Place, *, flexible: bool) -> bytes | None:
@@ -202,41 +205,31 @@ def over_tags(frame: Frame, at: int, end: int) -> int:
     return at
 
 
-def _length(size: int, least: int) -> Callable[[Frame, int, int], tuple[int, int]]:
-    """Return a function that reads a length of `size` bytes, or a compact one if `size` is 0.
-    `least`: -1 if the value may be null, which is read as the length -1."""
-
-    def read(frame: Frame, at: int, end: int) -> tuple[int, int]:
-        if not size:
-            length, at = read_unsigned(frame, at, end)
-            length -= 1
-        else:
-            until = at + size
-            if until > end:
-                raise PeerError("a length that is torn")
-            length = int.from_bytes(frame[at:until], signed=True)
-            at = until
-        if length < least:
-            raise PeerError(f"a length of {length}")
-        return length, at
-
-    return read
-
-
 # -- making plans ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Made:
-    """Makes the plans of one version."""
+    """Makes the program of one version. `code`: its instructions. `labels`: see `Plan`."""
 
     version: int
     flexible: bool
     wanted: frozenset[str]
+    unless_zero: bool
+    code: list[list[int]] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    _targets: set[int] = field(default_factory=set)  # of jumps, as indexes
 
-    def struct(self, fields: tuple[Field, ...], at: str, *, whole: bool) -> Plan:
-        """Return the plan of a struct. `at`: its path, with a slash behind it. `whole`: the plan
-        steps over the struct to its end, since other fields follow."""
+    def add(self, op: int, *arguments: int) -> list[int]:
+        """Append an instruction, and return its cells."""
+        cells = [op, *arguments, *[0] * (5 - len(arguments))]
+        self.code.append(cells)
+        return cells
+
+    def struct(self, fields: tuple[Field, ...], at: str, *, whole: bool) -> int:
+        """Add the steps over a struct, and return the fewest bytes that it takes. `at`: its path,
+        with a slash behind it. `whole`: the struct is stepped over to its end, since other fields
+        follow."""
         here = [member for member in of(fields, self.version) if not self._is_tagged(member)]
         tagged = [member for member in of(fields, self.version) if self._is_tagged(member)]
         interesting = [self._is_interesting(member, at) for member in here]
@@ -245,27 +238,26 @@ class _Made:
             here = (
                 here[: len(interesting) - interesting[::-1].index(True)] if any(interesting) else []
             )
-        steps: list[Step] = []
-        numbers = least = 0
+        least = 0
         for member in here:
             size = SIZES.get(member.kind, 0)
             if size and self._label(member, at) is None:
-                numbers += size
-            else:
-                if numbers:
-                    steps.append(_skip(numbers))
-                    least += numbers
-                    numbers = 0
-                step, size = self._field(member, at)
-                steps.append(step)
+                self._over(size)
                 least += size
-        if numbers:
-            steps.append(_skip(numbers))
-            least += numbers
+            else:
+                least += self._field(member, at)
         if self.flexible and (whole or any_tagged):
-            steps.append(self._tags(tagged, at))
+            self._tags(tagged, at)
             least += 1
-        return Plan(tuple(steps), least)
+        return least
+
+    def _over(self, size: int) -> None:
+        """Step over a number, together with the numbers before it."""
+        last = self.code[-1] if self.code and len(self.code) not in self._targets else None
+        if last is not None and last[0] == walker.OVER:
+            last[1] += size
+        else:
+            self.add(walker.OVER, size)
 
     def _is_tagged(self, field: Field) -> bool:
         return field.tagged <= self.version
@@ -274,6 +266,12 @@ class _Made:
         """Return the name or path by which a field is wanted; None if it is not wanted."""
         path = at + field.name
         return next((label for label in (path, field.name) if label in self.wanted), None)
+
+    def _number(self, label: str) -> int:
+        """Return the number of a label."""
+        if label not in self.labels:
+            self.labels.append(label)
+        return self.labels.index(label)
 
     def _is_interesting(self, field: Field, at: str) -> bool:
         path = at + field.name
@@ -284,132 +282,79 @@ class _Made:
         inner = of(field.fields, self.version)
         return any(self._is_interesting(member, path + "/") for member in inner)
 
-    def _field(self, field: Field, at: str) -> tuple[Step, int]:
-        """Return the step over a field, and the fewest bytes that it takes."""
-        step, least = self._value(field, at + field.name)
+    def _field(self, field: Field, at: str) -> int:
+        """Add the steps over a field, and return the fewest bytes that it takes."""
         label = self._label(field, at)
-        return (step, least) if label is None else (_noted(label, step), least)
+        if label is None:
+            return self._value(field, at + field.name)
+        self.add(walker.MARK)
+        least = self._value(field, at + field.name)
+        is_error = field.kind == "int16" and field.name.endswith("ErrorCode")
+        self.add(walker.WANTED, self._number(label), int(self.unless_zero and is_error))
+        return least
 
-    def _value(self, field: Field, path: str) -> tuple[Step, int]:
+    def _value(self, field: Field, path: str) -> int:
         null = -1 if field.nullable <= self.version else 0
         kind = field.kind.removeprefix("[]")
         if field.kind.startswith("[]"):
-            element, least = self._element(field, kind, path)
-            read = _length(0 if self.flexible else 4, null)
-            number = path + "#" if path + "#" in self.wanted else None
-            return _array(read, element, least, number), 1 if self.flexible else 4
+            self._array(field, kind, path, null)
+            return 1 if self.flexible else 4
         if kind in SIZES:
-            return _skip(SIZES[kind]), SIZES[kind]
+            self._over(SIZES[kind])
+            return SIZES[kind]
+        if kind == "{}" and null:
+            optional = self.add(walker.OPTIONAL)
+            self._enter()
+            self.struct(field.fields, path + "/", whole=True)
+            optional[4] = self._enter()
+            return 1
         if kind == "{}":
-            inner = self.struct(field.fields, path + "/", whole=True)
-            if null:
-                return _optional(inner), 1
-            return inner.over, inner.least
-        size = 0 if self.flexible else 2 if kind == "string" else 4
-        return _text(_length(size, null)), size or 1
+            return self.struct(field.fields, path + "/", whole=True)
+        return self._text(kind, null)
 
-    def _element(self, field: Field, kind: str, path: str) -> tuple[Step | None, int]:
-        """Return the step over one element of an array, None for numbers, and the fewest bytes of
-        an element."""
-        wanted = path + "[]" in self.wanted
+    def _text(self, kind: str, null: int) -> int:
+        size = 0 if self.flexible else 2 if kind == "string" else 4
+        self.add(walker.TEXT, size, null)
+        return size or 1
+
+    def _array(self, field: Field, kind: str, path: str, null: int) -> None:
+        size = 0 if self.flexible else 4
+        is_wanted = path + "[]" in self.wanted
+        number = self._number(path + "#") if path + "#" in self.wanted else -1
+        if kind in SIZES and not is_wanted and number < 0:
+            self.add(walker.RUN, size, null, SIZES[kind])
+            return
+        loop = self.add(walker.LOOP, size, null, 0, 0, number)
+        self._enter()
+        if is_wanted:
+            self.add(walker.MARK)
         if kind in SIZES:
-            size = SIZES[kind]
-            return (_noted(path + "[]", _skip(size)) if wanted else None), size
-        if kind == "{}":
-            inner = self.struct(field.fields, path + "/", whole=True)
-            return (_noted(path + "[]", inner.over) if wanted else inner.over), inner.least
-        size = 0 if self.flexible else 2 if kind == "string" else 4
-        step = _text(_length(size, 0))
-        return (_noted(path + "[]", step) if wanted else step), size or 1
+            self._over(SIZES[kind])
+            loop[3] = SIZES[kind]
+        elif kind == "{}":
+            loop[3] = max(1, self.struct(field.fields, path + "/", whole=True))
+        else:
+            loop[3] = self._text(kind, 0)
+        if is_wanted:
+            self.add(walker.WANTED, self._number(path + "[]"))
+        self.add(walker.NEXT)
+        loop[4] = self._enter()
 
-    def _tags(self, fields: list[Field], path: str) -> Step:
-        known = {
-            field.tag: (self._field(field, path)[0], self._is_interesting(field, path))
+    def _tags(self, fields: list[Field], path: str) -> None:
+        tags = self.add(walker.TAGS)
+        here = self._enter()
+        tag = self.add(walker.TAG)
+        known = [
+            self.add(walker.KNOWN, field.tag, int(self._is_interesting(field, path)))
             for field in fields
-        }
+        ]
+        for cells, member in zip(known, fields, strict=True):
+            cells[4] = self._enter()
+            self._field(member, path)
+            self.add(walker.UNTAG, 0, 0, 0, here)
+        tags[4] = tag[4] = self._enter()
 
-        def over(frame: Frame, at: int, end: int, walk: Walk) -> int:
-            count, at = read_unsigned(frame, at, end)
-            for _ in range(count):
-                walk.step()
-                tag, at = read_unsigned(frame, at, end)
-                start = at
-                size, at = read_unsigned(frame, at, end)
-                until = at + size
-                if until > end:
-                    raise PeerError("a tagged field that is torn")
-                if tag in known:
-                    step, is_interesting = known[tag]
-                    if is_interesting:
-                        walk.tagged.append(Tagged(start, at, until))
-                    if step(frame, at, until, walk) != until:
-                        raise PeerError("a tagged field of another size than it states")
-                at = until
-            return at
-
-        return over
-
-
-def _skip(size: int) -> Step:
-    def over(_frame: Frame, at: int, end: int, _walk: Walk) -> int:
-        if size > end - at:
-            raise PeerError("a frame that is torn")
-        return at + size
-
-    return over
-
-
-def _text(read: Callable[[Frame, int, int], tuple[int, int]]) -> Step:
-    def over(frame: Frame, at: int, end: int, _walk: Walk) -> int:
-        length, at = read(frame, at, end)
-        if length > end - at:
-            raise PeerError("a text that is torn")
-        return at + max(0, length)
-
-    return over
-
-
-def _array(
-    read: Callable[[Frame, int, int], tuple[int, int]],
-    element: Step | None,
-    least: int,
-    number: str | None,
-) -> Step:
-    """Return the step over an array. `number`: the name by which its length is wanted, if it is."""
-
-    def over(frame: Frame, at: int, end: int, walk: Walk) -> int:
-        start = at
-        count, at = read(frame, at, end)
-        if number is not None:
-            walk.places.append(Place(number, start, at))
-        if count * least > end - at:
-            raise PeerError(f"an array of {count} in a frame that is too short for them")
-        if element is None:
-            return at + max(0, count) * least
-        for _ in range(count):
-            walk.step()
-            at = element(frame, at, end, walk)
-        return at
-
-    return over
-
-
-def _optional(inner: Plan) -> Step:
-    """Return the step over a struct that may be null, which the byte before it says."""
-
-    def over(frame: Frame, at: int, end: int, walk: Walk) -> int:
-        if at >= end:
-            raise PeerError("a frame that is torn")
-        is_there = frame[at] < 128  # a signed byte: below zero stands for null
-        return inner.over(frame, at + 1, end, walk) if is_there else at + 1
-
-    return over
-
-
-def _noted(name: str, step: Step) -> Step:
-    def over(frame: Frame, at: int, end: int, walk: Walk) -> int:
-        until = step(frame, at, end, walk)
-        walk.places.append(Place(name, at, until))
-        return until
-
-    return over
+    def _enter(self) -> int:
+        """Return the offset of the next instruction, which is entered from elsewhere."""
+        self._targets.add(len(self.code))
+        return len(self.code) * INSTRUCTION.size
