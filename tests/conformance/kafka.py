@@ -112,7 +112,7 @@ def _book(action: Action, substitutes: Substitutes) -> tuple[Book, dict[str, Acc
     right = Right.PRODUCE if action is Action.PRODUCE else Right.CONSUME
     services.forbidden = {(right, DENIED)}
     for name in (*OPEN, *UNWATCHED, DENIED):
-        ids._add(id_of(name), name.encode())
+        ids.learn(id_of(name), name.encode())
     who = Who(Caller(protocol="kafka"))
     client = Client(who, Quota(Budget(), "client"), Principal("", verified=False))
     book = Book(services, client, ids)

@@ -14,8 +14,7 @@ from google.protobuf.descriptor import Descriptor
 from gateway.front.side import JOBS_AT_ONCE, MAX_CONNECTIONS
 from gateway.wire.account import Right
 from gateway.wire.contract import Direction
-from gateway.wire.kafka import rights as kafka
-from gateway.wire.kafka.addresses import FETCH, PRODUCE
+from gateway.wire.kafka import fields as kafka
 from gateway.wire.kafka.schema import apis
 from gateway.wire.kafka.versions import is_offered
 from gateway.wire.pulsar import rights as pulsar
@@ -160,10 +159,6 @@ def _fields(message: Descriptor) -> Iterator[tuple[str, bool]]:
     return ((field.name, field.is_repeated) for field in message.fields)
 
 
-IN_PASSING = {PRODUCE: Right.PRODUCE, FETCH: Right.CONSUME}
-"""APIs of Kafka whose topics are authorized elsewhere: while they pass, or with their accounts."""
-
-
 def _rights_of_kafka() -> str:
     told = _grouped((it.name, _needed(it.key)) for it in apis() if is_offered(it.key))
     head = ("each topic", "group", "transactional id", "cluster", "requests")
@@ -172,12 +167,12 @@ def _rights_of_kafka() -> str:
 
 def _needed(key: int) -> tuple[str, ...]:
     """Return the rights on topics, groups, transactional ids, and the cluster."""
-    needs = kafka.NEEDS[key]
+    acts = {rule.act for rule in kafka.rules_of(key, TO_BROKER).values()}
     return (
-        IN_PASSING.get(key) or needs.topics or "",
-        Right.CONSUME if needs.groups else "",
-        Right.PRODUCE if needs.transactions or key == PRODUCE else "",
-        Right.ADMINISTER if needs.cluster else "",
+        kafka.RIGHTS.get(key, ""),
+        Right.CONSUME if kafka.Act.GROUP in acts else "",
+        Right.PRODUCE if kafka.Act.TRANSACTION in acts else "",
+        Right.ADMINISTER if key in kafka.CLUSTER else "",
     )
 
 

@@ -39,6 +39,7 @@ from gateway.wire.contract import (
     Replace,
     Resume,
     Settle,
+    Sliced,
     Start,
     Step,
     StepResult,
@@ -138,6 +139,7 @@ class Play:
 
     `sent`: bytes that have gone, by direction, since somebody looked. `jobs`: that were started,
     with what comes after them. `awaited`: accounts whose next grant is told. `end`: how it ended.
+    `slices`: that decisions took beyond their first. `between_slices`: is called before each.
     """
 
     def __init__(
@@ -157,7 +159,7 @@ class Play:
         self.listener = of or listener(services, mode, **settings)
         self.services: Any = self.listener.settings.services
         for name in known:
-            self.listener.ids._add(id_of(name), name.encode())
+            self.listener.ids.learn(id_of(name), name.encode())
         self.budget = Budget()
         self.client_of = Client(
             Subject(Caller(protocol="kafka", principal=principal, connection=1)),
@@ -169,6 +171,8 @@ class Play:
         )
         self.session = session or KafkaSession(self.listener, self.client_of)
         self.now = NOW
+        self.slices = 0
+        self.between_slices: Callable[[], object] = lambda: None
         self.sent = {TO_BROKER: bytearray(), TO_CLIENT: bytearray()}
         self.jobs: list[tuple[Job, AfterJob]] = []
         self.laters: list[Later] = []
@@ -253,10 +257,29 @@ class Play:
             return False
         self._collects[direction] = 0
         self._carry[direction] = rest
-        self._carry_out(self.session.decide(direction, frame, self.now), direction, frame)
+        effects = self.session.decide(direction, frame, self.now)
+        self._carry_out(self._in_slices(effects), direction, frame)
         if direction in self._postponed:
             self._carry[direction] = frame + rest
         return True
+
+    def _in_slices(self, effects: Effects) -> Effects:
+        """Return the effects of a decision, which may take more slices than the first."""
+        for effect in effects:
+            if isinstance(effect, Sliced):
+                assert len(effects) == 1
+                return self._taken(effect)
+        return effects
+
+    def _taken(self, sliced: Sliced) -> Effects:
+        while True:
+            self.slices += 1
+            self.between_slices()
+            try:
+                next(sliced.steps)
+            except StopIteration as end:
+                effects: Effects = end.value
+                return effects
 
     def _do_at_border(self, direction: Direction) -> None:
         for data in self._at_border[direction]:

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from gateway.wire.address import Address
-from gateway.wire.kafka.addresses import EMPTIED, REWRITTEN, SHARE_ACKNOWLEDGE, SHARE_FETCH
-from gateway.wire.kafka.cleaning import SETTINGS
+from gateway.wire.kafka.addresses import DESCRIBE_QUORUM, SHARE_ACKNOWLEDGE, SHARE_FETCH
+from gateway.wire.kafka.fields import TO_CLIENT, Act, rules_of
+from gateway.wire.kafka.rewriting import SETTINGS
 from gateway.wire.kafka.versions import is_offered
 
 from .captured import TOPIC, Captured, captured
@@ -17,6 +18,7 @@ from .frames import (
     DESCRIBE_CONFIGS,
     FETCH,
     METADATA,
+    OFFERED,
     PRODUCE,
     Fields,
     ask,
@@ -27,7 +29,12 @@ from .frames import (
 )
 from .script import Play
 
-CHANGED = sorted({*REWRITTEN, *EMPTIED, DESCRIBE_CONFIGS, API_VERSIONS})
+REWRITTEN = {
+    it.key
+    for it in OFFERED
+    if any(rule.act is Act.ADDRESS for rule in rules_of(it.key, TO_CLIENT).values())
+}
+CHANGED = sorted({*REWRITTEN, DESCRIBE_QUORUM, DESCRIBE_CONFIGS, API_VERSIONS})
 
 FIRST = {PRODUCE: 10, FETCH: 16, DESCRIBE_CONFIGS: 1}
 """The first versions of which answers name brokers; others of these are never changed. Of
@@ -49,7 +56,7 @@ def begun() -> Play:
     play = Play()
     (it,) = [it for it in captured() if (it.key, it.version) == (METADATA, LATEST)]
     (topic,) = told(METADATA, LATEST, it.response)["Topics"]
-    play.listener.ids._add(topic["TopicId"], TOPIC.encode())
+    play.listener.ids.learn(topic["TopicId"], TOPIC.encode())
     return play
 
 
@@ -90,8 +97,8 @@ def as_clients_see(key: int, said: Any) -> Any:
         return said
     if key == FETCH and "NodeEndpoints" in said:
         said = {name: it for name, it in said.items() if name != "NodeEndpoints"}
-    if key in EMPTIED and "Nodes" in said:
-        return {**said, "Nodes": [{**it, EMPTIED[key]: []} for it in said["Nodes"]]}
+    if key == DESCRIBE_QUORUM and "Nodes" in said:
+        return {**said, "Nodes": [{**it, "Listeners": []} for it in said["Nodes"]]}
     if key == API_VERSIONS and "ApiKeys" in said:
         return {**said, "ApiKeys": _offers(said["ApiKeys"])}
     found = {name: as_clients_see(key, it) for name, it in said.items()}

@@ -9,22 +9,21 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.account import Right
-from gateway.wire.contract import EndReason
+from gateway.wire.contract import Direction, EndReason
 from gateway.wire.kafka import frames
-from gateway.wire.kafka.cleaning import MESSAGES
 from gateway.wire.kafka.codec import encode
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.lists import LISTS
-from gateway.wire.kafka.rights import NEEDS
-from gateway.wire.kafka.schema import Field, of
-from gateway.wire.kafka.shown import FILTERED_APIS, NAMELESS, SHOWN, Why
-from gateway.wire.kafka.synthetic import ERRORS, refused
+from gateway.wire.kafka.fields import CLUSTER as OF_CLUSTER
+from gateway.wire.kafka.fields import RIGHTS, TO_BROKER, TO_CLIENT, Act, rules_of
+from gateway.wire.kafka.schema import Api, Field, of
+from gateway.wire.kafka.slicing import finished
+from gateway.wire.kafka.synthetic import ERRORS
+from gateway.wire.kafka.synthetic import refused as refusing
 from tests.apache_kafka.encoding import body
 from tests.support.versions import by_version, case, versions
 
 from .frames import (
     EVERY_VERSION,
-    FETCH,
     METADATA,
     OFFERED,
     PRODUCE,
@@ -69,6 +68,10 @@ def _listed(fields: tuple[Field, ...], path: str, names: list[Any]) -> dict[str,
             return {first: [{rest: name} for name in names]}
     inner_fields = _listed(it.fields, rest, names)
     return {first: [inner_fields] if it.kind == "[]{}" else inner_fields}
+
+
+def refused(it: Api, head: frames.Head, frame: bytes, error: ErrorCode) -> bytes:
+    return finished(refusing(it, head, frame, error))
 
 
 def guarded(*forbidden: tuple[Right, str]) -> KafkaServices:
@@ -196,8 +199,6 @@ def test_a_refusal_says_of_which_quotas() -> None:
 
 # -- the cluster -----------------------------------------------------------------------------------
 
-OF_CLUSTER = [key for key, needs in NEEDS.items() if needs.cluster]
-
 
 @pytest.mark.parametrize(
     ("key", "version"), by_version(it for it in EVERY_VERSION if it[0] in OF_CLUSTER)
@@ -213,18 +214,6 @@ def test_what_concerns_the_cluster_needs_the_right_to_administer(key: int, versi
 
 
 # -- lists that name nothing -----------------------------------------------------------------------
-
-
-def _lists(fields: tuple[Field, ...], at: str = "") -> Iterator[str]:
-    for it in fields:
-        if it.kind.startswith("[]"):
-            yield at + it.name
-        yield from _lists(it.fields, f"{at}{it.name}/")
-
-
-@pytest.mark.parametrize("key", [it.key for it in OFFERED if not NEEDS[it.key].cluster])
-def test_it_is_known_what_each_list_asks_for_that_names_nothing(key: int) -> None:
-    assert {*_lists(known(key).request.fields)} == LISTS.get(key, {}).keys()
 
 
 @pytest.mark.parametrize("topics", [None, []])
@@ -273,51 +262,19 @@ def test_an_expression_needs_the_right_to_look_all_topics_up(
 
 # -- what answers tell -----------------------------------------------------------------------------
 
-TEXTS = ("string", "bytes", "records", "uuid")
 
-
-def _tells(fields: tuple[Field, ...], at: str = "") -> Iterator[str]:
-    """Yield the fields of a response that may name somebody or something."""
-    for it in fields:
-        if it.kind.removeprefix("[]") in TEXTS:
-            yield at + it.name
-        yield from _tells(it.fields, f"{at}{it.name}/")
-
-
-@pytest.mark.parametrize("key", [it.key for it in OFFERED if not NEEDS[it.key].cluster])
-def test_it_is_known_why_clients_may_know_what_an_answer_names(key: int) -> None:
-    paths = {*_tells(known(key).response.fields)}
-    nameless = {it for it in paths if it in NAMELESS or it.rpartition("/")[2] in NAMELESS}
-    shown = SHOWN.get(key, {}).keys()
-    assert paths == shown | nameless
-    assert not shown & nameless
-
-
-@pytest.mark.parametrize("key", [it.key for it in OFFERED if not NEEDS[it.key].cluster])
-def test_what_names_a_topic_is_never_nameless(key: int) -> None:
-    entities = {"topicName", "groupId", "transactionalId"}
-
-    def named(fields: tuple[Field, ...], at: str = "") -> Iterator[str]:
-        for it in fields:
-            if it.entity in entities or it.name in ("TopicId", "Host", "ClientHost"):
-                yield at + it.name
-            yield from named(it.fields, f"{at}{it.name}/")
-
-    assert {*named(known(key).response.fields)} <= SHOWN.get(key, {}).keys()
-
-
-def test_every_text_of_an_error_is_cleaned() -> None:
-    texts = {name for name, why in NAMELESS.items() if "Message" in name}
-    assert texts <= MESSAGES
+def acting(key: int, direction: Direction, *acts: Act) -> list[str]:
+    """Return the paths of an API's fields with which this happens."""
+    return [path for path, rule in rules_of(key, direction).items() if rule.act in acts]
 
 
 IN_LISTS = [
-    case(known(key).response, version, key, version, path)
-    for key in sorted(FILTERED_APIS)
-    for version in range(known(key).response.first, known(key).response.last + 1)
-    for path, why in SHOWN[key].items()
-    if not (key == METADATA and path.endswith("TopicId"))  # which has a name beside it
-    if why is Why.FILTERED and _has(known(key).response.fields, version, path)
+    case(it.response, version, it.key, version, path)
+    for it in OFFERED
+    for version in range(it.response.first, it.response.last + 1)
+    for path in acting(it.key, TO_CLIENT, Act.FILTERED)
+    if not (it.key == METADATA and path.endswith("TopicId"))  # which has a name beside it
+    if _has(it.response.fields, version, path)
 ]
 
 
@@ -344,20 +301,20 @@ def test_an_answer_loses_the_topics_that_may_not_be_looked_up(
 # -- groups and transactions -----------------------------------------------------------------------
 
 
-def _places(key: int, version: int, paths: tuple[str, ...]) -> list[str]:
-    """Return those paths that a version has."""
-    found = []
-    for path in paths:
-        fields, rest = tuple(known(key).request.of(version)), path.removesuffix("[]").split("/")
-        while rest:
-            name = rest.pop(0)
-            here = [it for it in fields if it.name == name]
-            if not here:
-                break
-            fields = tuple(of(here[0].fields, version))
-        else:
-            found.append(path)
-    return found
+def _places(key: int, version: int, *acts: Act) -> list[str]:
+    """Return the fields of a version's requests with which this happens."""
+    fields = known(key).request.fields
+    return [
+        path + "[]" * _is_array(fields, path)
+        for path in acting(key, TO_BROKER, *acts)
+        if _has(fields, version, path)
+    ]
+
+
+def _is_array(fields: tuple[Field, ...], path: str) -> bool:
+    first, _, rest = path.partition("/")
+    (it,) = (it for it in fields if it.name == first)
+    return _is_array(it.fields, rest) if rest else it.kind.startswith("[]")
 
 
 def _filled(path: str, value: object) -> dict[str, Any]:
@@ -372,11 +329,12 @@ def _filled(path: str, value: object) -> dict[str, Any]:
 NAMED = [
     case(known(key).request, version, key, version, path, right, code)
     for key, version in EVERY_VERSION
-    for paths, right, code in (
-        (NEEDS[key].groups, Right.CONSUME, GROUP),
-        (NEEDS[key].transactions, Right.PRODUCE, TRANSACTION),
+    if key != PRODUCE  # which is authorized while it passes
+    for act, right, code in (
+        (Act.GROUP, Right.CONSUME, GROUP),
+        (Act.TRANSACTION, Right.PRODUCE, TRANSACTION),
     )
-    for path in _places(key, version, paths)
+    for path in _places(key, version, act)
 ]
 
 
@@ -415,10 +373,11 @@ def test_an_empty_name_is_one(key: int, version: int, field: str, right: Right) 
 # -- topics ----------------------------------------------------------------------------------------
 
 OF_TOPICS = [
-    case(known(key).request, version, key, version, path, needs.topics)
+    case(known(key).request, version, key, version, path, RIGHTS.get(key))
     for key, version in EVERY_VERSION
-    if (needs := NEEDS[key]).topics is not None
-    for path in _places(key, version, needs.names)
+    if key != PRODUCE
+    for path in _places(key, version, Act.TOPIC)
+    if not (key == METADATA and path.endswith("TopicId"))  # whose names the response has
 ]
 
 
@@ -442,41 +401,6 @@ def test_a_topic_without_the_right_becomes_another_one(
     of_topics = [it for it in allowed.services.judged if not it[1].startswith("group:")]
     assert (right, "secret") in of_topics
     assert {*of_topics} <= {(right, "secret"), (right, "plain")}
-
-
-def test_every_api_that_is_offered_has_its_needs() -> None:
-    assert {it.key for it in OFFERED} <= NEEDS.keys()
-
-
-TOPIC_FIELDS = {"topicName"}
-
-
-def _topics_of(fields: tuple[Field, ...], version: int, at: str = "") -> Iterator[str]:
-    for it in of(fields, version):
-        path = at + it.name
-        if it.entity in TOPIC_FIELDS or (it.name == "TopicId" and it.kind == "uuid"):
-            yield path + ("[]" if it.kind.startswith("[]") else "")
-        yield from _topics_of(it.fields, version, path + "/")
-
-
-NOT_JUDGED = {
-    PRODUCE: "while it passes",
-    FETCH: "by its own module",
-}
-
-UNASKED = {
-    "TopicPartitions/TopicId": "what a member of a group has already",
-}
-"""Places of topics of which a response tells nothing."""
-
-
-@pytest.mark.parametrize(("key", "version"), by_version(EVERY_VERSION))
-def test_no_topic_of_a_request_is_overlooked(key: int, version: int) -> None:
-    needs = NEEDS[key]
-    if needs.cluster or key in NOT_JUDGED:
-        return
-    named = {*_topics_of(known(key).request.fields, version)}
-    assert named <= {*needs.names, *UNASKED}, "a place of a topic that nobody judges"
 
 
 # -- questions about rights ------------------------------------------------------------------------

@@ -13,8 +13,6 @@ from gateway.wire.account import Right
 from gateway.wire.contract import Denial, EndReason, Refusal
 from gateway.wire.kafka.asking import LONGEST_QUESTION
 from gateway.wire.kafka.errors import ErrorCode
-from gateway.wire.kafka.replicas import OF_REPLICAS as OF_REPLICAS_LISTED
-from gateway.wire.kafka.schema import Field
 from gateway.wire.kafka.session import SWEPT
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.topics import TopicIds
@@ -27,7 +25,6 @@ from .frames import (
     EVERY_VERSION,
     FETCH,
     METADATA,
-    OFFERED,
     PRODUCE,
     SHARE_FETCH,
     ask,
@@ -404,7 +401,7 @@ def test_no_client_foresees_the_substitute_of_an_id() -> None:
 
 def test_no_substitute_is_the_id_of_a_topic() -> None:
     ids, drawn = TopicIds(), iter([bytes(16), id_of("a"), id_of("x"), id_of("x"), id_of("y")])
-    ids._add(id_of("a"), b"a")
+    ids.learn(id_of("a"), b"a")
     substitutes = Substitutes(ids, lambda _size: next(drawn))
     assert substitutes.id(id_of("secret"), 29) == id_of("x")
     assert substitutes.id(id_of("secret"), 29) == id_of("x")
@@ -448,16 +445,6 @@ def test_a_client_is_no_replica(key: int, version: int) -> None:
     with pytest.raises(PeerError, match="replica"):
         play.client(ask(key, version, 1, Topics=[], **as_replica))
     assert play.broker_got() == b""
-
-
-def test_other_requests_of_consumers_say_that_they_are_no_replicas() -> None:
-    """A new API that asks on behalf of a replica is judged by nobody until it is listed."""
-    asking = {it.key for it in OFFERED if _has_replica(it.request.fields)}
-    assert asking == OF_REPLICAS_LISTED
-
-
-def _has_replica(fields: tuple[Field, ...]) -> bool:
-    return any(it.name == "ReplicaId" or _has_replica(it.fields) for it in fields)
 
 
 def test_a_fetch_waits_for_the_name_of_an_id_and_then_goes_on_as_it_is() -> None:

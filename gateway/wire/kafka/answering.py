@@ -8,22 +8,12 @@ with an error for each.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
-from gateway.wire.kafka.addresses import (
-    EMPTIED,
-    METADATA,
-    PRODUCE,
-    REWRITTEN,
-    SHARE_FETCH,
-    Node,
-    emptied,
-    rewritten,
-)
+from gateway.wire.kafka.addresses import METADATA, PRODUCE, SHARE_FETCH, Node
 from gateway.wire.kafka.book import STRAY, Book
-from gateway.wire.kafka.cleaning import cleaned
 from gateway.wire.kafka.commits import COMMITS, DELETE_GROUPS, Commit, accepted, commit_of, deleted
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.errors import ErrorCode
@@ -31,27 +21,17 @@ from gateway.wire.kafka.frames import API_VERSIONS, SIZE, Head, body_of_response
 from gateway.wire.kafka.in_flight import Asked
 from gateway.wire.kafka.names import read_topic
 from gateway.wire.kafka.records import counted
-from gateway.wire.kafka.restoring import Hidden, restored, topic_at, without
+from gateway.wire.kafka.rewriting import rewritten
 from gateway.wire.kafka.schema import Api, Schema, api
-from gateway.wire.kafka.shown import FILTERED_APIS
-from gateway.wire.kafka.substitutes import Substitutes
+from gateway.wire.kafka.slicing import Slices
+from gateway.wire.kafka.substitutes import Original, Substitutes
 from gateway.wire.kafka.throttle import Throttle, has_throttle, throttled
 from gateway.wire.kafka.versions import offered
-from gateway.wire.kafka.walk import Place, plan, splice, unsigned
-
-WITH_IDS = 10
-"""The first version of Metadata whose response has topic ids."""
+from gateway.wire.kafka.walk import Change, Place, plan, spliced, topic_at, unsigned
+from gateway.wire.subject import TopicName
 
 BY_IDS = 12
 """The first version of Metadata that can request topics by id."""
-
-LARGEST_LESSON = 256 * 1024
-"""Bytes of the largest Metadata response from which topic ids are learned. A larger one lists all
-topics of a large cluster; the ids that are used later are looked up then."""
-
-UNCOUNTED = frozenset({METADATA, 75})
-"""APIs whose errors are not counted: while leaders move, their responses have an error for each
-topic of the cluster."""
 
 _SHARED_TOPIC, _SHARED_RECORDS = "Responses/TopicId", "Responses/Partitions/Records"
 _SHARED_ERROR = "ErrorCode"
@@ -60,7 +40,6 @@ _SHARED = frozenset(
 )
 _NO_RECORDS = unsigned(1)
 _PRODUCED = frozenset({"Name", "TopicId", "ErrorCode"})
-_ERRORS = frozenset({"ErrorCode"})
 _NO_ERROR = bytes(2)
 
 
@@ -103,7 +82,7 @@ class Answering:
             self._client.quota.take(commit.size)
             self._commit = commit
 
-    def response(self, request: Asked, frame: bytes) -> bytes:
+    def response(self, request: Asked, frame: bytes) -> Slices[bytes]:
         """Return the frame to send to the client in place of a broker's response; `frame` itself if
         nothing has to be changed. Raises `PeerError` if the response is truncated."""
         known = api(request.key)
@@ -112,50 +91,37 @@ class Answering:
         schema, version = known.response, request.version
         before = frame
         used: Collection[Account] = ()
-        if request.key == METADATA and version >= WITH_IDS and len(frame) <= LARGEST_LESSON:
-            self._listener.ids.learn(schema, version, frame, start)
         if request.key == PRODUCE:
-            used = self._count(known, request, frame, start)
+            used = yield from self._count(known, request, frame, start)
         elif request.key == SHARE_FETCH:
-            frame, used = self._count_shared(schema, version, frame, start)
-        if request.key in FILTERED_APIS and self._services.guarded:
-            frame = without(schema, version, frame, start, self._hidden())
-        if len(self._substitutes):
-            frame = restored(schema, version, frame, start, self._substitutes)
-        self._note(known, request, frame, start)
-        frame = cleaned(request.key, schema, version, frame, start, self._clean)
+            frame, used = yield from self._count_shared(schema, version, frame, start)
+        self._note(request, schema, frame, start)
+        frame = yield from rewritten(
+            request.key,
+            schema,
+            version,
+            frame,
+            start,
+            _View(self._listener, self._client, self._substitutes, known.name),
+            guarded=self._services.guarded,
+            substituted=len(self._substitutes) > 0,
+        )
         throttle = self._throttle.milliseconds(used) if used else 0
         if throttle and has_throttle(schema, version):
             frame = throttled(schema, version, frame, start, throttle)
         if request.key == API_VERSIONS:
             frame = offered(schema, version, frame, start, self._listener.hidden)
-        elif request.key in EMPTIED:
-            frame = emptied(schema, version, frame, start, EMPTIED[request.key])
-        elif request.key in REWRITTEN:
-            frame = rewritten(schema, version, frame, start, self._advertise)
         if frame is before:
             return frame
         return SIZE.pack(len(frame) - SIZE.size) + frame[SIZE.size :]
 
-    def _note(self, known: Api, request: Asked, frame: bytes, start: int) -> None:
-        """Count the errors in a response, and keep the offsets and deleted groups in it."""
-        if request.key not in UNCOUNTED:
-            self._count_errors(known, request.version, frame, start)
+    def _note(self, request: Asked, schema: Schema, frame: bytes, start: int) -> None:
+        """Keep the offsets and deleted groups in a response."""
         if request.key in COMMITS:
-            self._committed(request, known.response, frame, start)
+            self._committed(request, schema, frame, start)
         elif request.key == DELETE_GROUPS:
-            for group in deleted(known.response, request.version, frame, start):
+            for group in deleted(schema, request.version, frame, start):
                 self._services.deleted(group.decode(errors="replace"))
-
-    def _advertise(self, node: Node) -> Address:
-        broker = node.address(tls=self._listener.settings.brokers_tls)
-        return self._services.advertise_node(node.id, broker)
-
-    def _count_errors(self, known: Api, version: int, frame: bytes, start: int) -> None:
-        for place in plan(known.response, version, _ERRORS).walk(frame, start, len(frame)).places:
-            code = int.from_bytes(frame[place.start : place.end], signed=True)
-            if code:
-                self._services.answered_by_error(known.name, code)
 
     def _committed(self, request: Asked, schema: Schema, frame: bytes, start: int) -> None:
         """Keep the offsets that the broker has accepted."""
@@ -177,23 +143,27 @@ class Answering:
             self._client.quota.give_back(self._commit.size)
             self._commit = None
 
-    def _count(self, known: Api, request: Asked, frame: bytes, start: int) -> Collection[Account]:
+    def _count(
+        self, known: Api, request: Asked, frame: bytes, start: int
+    ) -> Slices[Collection[Account]]:
         """Count the receipts of a Produce request, and those that are errors. Return the accounts
         of its topics; a substitute of a denied topic has none."""
         schema, version = known.response, request.version
         account: Account | ErrorCode | None = None
-        used: list[Account] = []
+        used: dict[Account, None] = {}
         is_counted = False  # the topic's error
-        for place in plan(schema, version, _PRODUCED).walk(frame, start, len(frame)).places:
-            if place.name != "ErrorCode":
+        for place in plan(schema, version, _PRODUCED).found(frame, start, len(frame)):
+            if place is None:
+                yield
+            elif place.name != "ErrorCode":
                 by_id = place.name == "TopicId"
-                topic = topic_at(frame, place, flexible=version >= schema.flexible)
+                topic = topic_at(frame, place, by_id=by_id, flexible=version >= schema.flexible)
                 account = self._used(Action.PRODUCE, topic, by_id=by_id)
                 is_counted = False
             elif isinstance(account, Account) and account is not STRAY:
                 if account not in used:
                     account.receipts += 1
-                    used.append(account)
+                    used[account] = None
                 if frame[place.start : place.end] != _NO_ERROR and not is_counted:
                     account.errors += 1
                     is_counted = True
@@ -201,16 +171,17 @@ class Answering:
 
     def _count_shared(
         self, schema: Schema, version: int, frame: bytes, start: int
-    ) -> tuple[bytes, tuple[Account, ...]]:
+    ) -> Slices[tuple[bytes, tuple[Account, ...]]]:
         """Count the messages that a member of a share group gets. Return the response without the
         messages of topics that have no account, and the accounts that have no allowance left."""
-        walk = plan(schema, version, _SHARED).walk(frame, start, len(frame))
         account: Account | ErrorCode = STRAY
-        error: Place | None = None
+        error = Place("", 0, 0)
         held: list[Account] = []
-        changes: list[tuple[Place, bytes]] = []
-        for place in walk.places:
-            if place.name == _SHARED_ERROR:
+        changes: list[Change] = []
+        for place in plan(schema, version, _SHARED).found(frame, start, len(frame)):
+            if place is None:
+                yield
+            elif place.name == _SHARED_ERROR:
                 refused = any(frame[place.start : place.end])
                 self._book.sessions.shared(refused=refused)
             elif place.name == _SHARED_TOPIC:
@@ -220,41 +191,27 @@ class Answering:
                 error = place
             elif isinstance(account, ErrorCode) or account is STRAY:
                 code = ErrorCode.UNKNOWN_TOPIC_ID if isinstance(account, Account) else account
-                assert error is not None
-                changes += [(error, code.to_bytes(2)), (place, _NO_RECORDS)]
-            else:
-                size, messages = counted(frame, place, flexible=True, whole=False)
-                if messages:
-                    account.count(messages)
-                    account.bytes += size
-                if account.held:
-                    self._throttle.used_up(account)
-                    held.append(account)
-        return (splice(frame, walk, changes) if changes else frame), tuple(held)
+                changes.append((error.start, error.end, code.to_bytes(2)))
+                changes.append((place.start, place.end, _NO_RECORDS))
+            elif self._counted(account, frame, place):
+                held.append(account)
+        frame = yield from spliced(frame, [], changes)
+        return frame, tuple(held)
+
+    def _counted(self, account: Account, frame: bytes, place: Place) -> bool:
+        """Count the messages of one partition; return whether the account has no allowance left."""
+        size, messages = counted(frame, place, flexible=True, whole=False)
+        if messages:
+            account.count(messages)
+            account.bytes += size
+        if account.held:
+            self._throttle.used_up(account)
+        return account.held
 
     def _used(self, action: Action, topic: bytes, *, by_id: bool) -> Account | ErrorCode:
         if self._substitutes.original(topic) is not None:
             return STRAY
         return self._book.use(action, topic, by_id=by_id)
-
-    def _clean(self, text: bytes, *, whole: bool) -> bytes:
-        decoded = text.decode(errors="replace")
-        return self._services.clean(
-            decoded if whole else decoded[: self._listener.settings.bounds.text]
-        ).encode()
-
-    def _hidden(self) -> Hidden:
-        """Return the test of topics that the client may not look up. A topic whose id has no known
-        name passes: the id alone tells the client nothing."""
-        may_know = self._services.which(Right.LOOKUP, self._client.subject)
-        ids = self._listener.ids
-
-        def hidden(topic: bytes, *, by_id: bool) -> bool:
-            name = (ids.name(topic) or b"") if by_id else topic
-            known = read_topic(name.decode(errors="replace"))
-            return known is not None and not may_know(known)
-
-        return hidden
 
     def rebootstrap(self, head: Head) -> bytes:
         """Return the Metadata response that tells a client to connect to its bootstrap servers
@@ -266,6 +223,55 @@ class Answering:
         body = bytes(4) + nothing + b"\0" + struct.pack(">i", -1) + nothing
         body += struct.pack(">h", ErrorCode.REBOOTSTRAP_REQUIRED) + b"\0"
         return response(known, head.version, head.correlation, body)
+
+
+class _View:
+    """What the client of one connection sees of a cluster; see `rewriting.View`. `api`: the name of
+    the API whose response is rewritten."""
+
+    __slots__ = ("_api", "_client", "_listener", "_may_know", "_services", "_substitutes")
+
+    def __init__(
+        self, listener: Listener, client: Client, substitutes: Substitutes, api: str
+    ) -> None:
+        self._listener = listener
+        self._services = listener.settings.services
+        self._client = client
+        self._substitutes = substitutes
+        self._api = api
+        self._may_know: Callable[[TopicName], bool] | None = None
+
+    def hides(self, topic: bytes, *, by_id: bool) -> bool:
+        """See `View`. A topic whose id has no known name is not hidden: the id alone tells the
+        client nothing."""
+        if self._may_know is None:
+            self._may_know = self._services.which(Right.LOOKUP, self._client.subject)
+        name = (self._listener.ids.name(topic) or b"") if by_id else topic
+        known = read_topic(name.decode(errors="replace"))
+        return known is not None and not self._may_know(known)
+
+    def original(self, topic: bytes) -> Original | None:
+        """See `View`."""
+        return self._substitutes.original(topic)
+
+    def clean(self, text: bytes, *, whole: bool) -> bytes:
+        """See `View`."""
+        decoded = text.decode(errors="replace")
+        bound = None if whole else self._listener.settings.bounds.text
+        return self._services.clean(decoded[:bound]).encode()
+
+    def advertise(self, node: Node) -> Address:
+        """See `View`."""
+        broker = node.address(tls=self._listener.settings.brokers_tls)
+        return self._services.advertise_node(node.id, broker)
+
+    def learn(self, id: bytes, name: bytes) -> None:
+        """See `View`."""
+        self._listener.ids.learn(id, name)
+
+    def failed(self, code: int) -> None:
+        """See `View`."""
+        self._services.answered_by_error(self._api, code)
 
 
 def metadata_of(ids: Collection[bytes], correlation: int) -> tuple[int, bytes]:

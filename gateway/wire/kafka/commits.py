@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 from gateway.wire.kafka.frames import Head
 from gateway.wire.kafka.in_flight import Asked
-from gateway.wire.kafka.restoring import topic_at
 from gateway.wire.kafka.schema import Schema
-from gateway.wire.kafka.walk import plan, text_at
+from gateway.wire.kafka.walk import plan, text_at, topic_at
 
 COMMITS = {8: 10, 28: 32767}
 """The API keys of OffsetCommit and TxnOffsetCommit, each with its first version that names topics
@@ -22,11 +21,13 @@ by id."""
 
 DELETE_GROUPS = 42
 
-MOST = 1000
-"""The most partitions of one request whose offsets are kept until its response comes; a member of a
-group rarely has more. A larger request passes whole, and metrics lack the others."""
+MOST = 300
+"""The most partitions of one request whose offsets are kept until its response comes, which are
+read in 2 ms; a member of a group rarely has more. A larger request passes whole, and metrics lack
+the others."""
 
-_NAMES = ("Topics/Name", "Topics/TopicId")
+_ID = "Topics/TopicId"
+_NAMES = ("Topics/Name", _ID)
 _PARTITION = "Topics/Partitions/PartitionIndex"
 _OFFSET = "Topics/Partitions/CommittedOffset"
 _ERROR = "Topics/Partitions/ErrorCode"
@@ -68,17 +69,18 @@ def commit_of(schema: Schema, head: Head, frame: bytes, request: Asked) -> Commi
     group = topic = b""
     partition = 0
     offsets: dict[tuple[bytes, int], int] = {}
-    for place in plan(schema, head.version, _REQUESTED).walk(frame, head.body, len(frame)).places:
+    for place in plan(schema, head.version, _REQUESTED).found(frame, head.body, len(frame)):
+        if place is None or len(offsets) >= MOST:
+            break
         if place.name == _PARTITION:
             partition = int.from_bytes(frame[place.start : place.end], signed=True)
         elif place.name == _OFFSET:
-            if len(offsets) < MOST:
-                offset = int.from_bytes(frame[place.start : place.end], signed=True)
-                offsets[topic, partition] = offset
+            offset = int.from_bytes(frame[place.start : place.end], signed=True)
+            offsets[topic, partition] = offset
         elif place.name == "GroupId":
             group = text_at(frame, place, flexible=flexible) or b""
         else:
-            topic = topic_at(frame, place, flexible=flexible)
+            topic = topic_at(frame, place, by_id=place.name == _ID, flexible=flexible)
     return Commit(request, group, offsets)
 
 
@@ -89,11 +91,13 @@ def accepted(
     whose body begins at `start`. Raises `PeerError` if the response is truncated."""
     flexible = version >= schema.flexible
     topic, partition = b"", 0
-    for place in plan(schema, version, _ANSWERED).walk(frame, start, len(frame)).places:
+    for place in plan(schema, version, _ANSWERED).found(frame, start, len(frame)):
+        if place is None:
+            break
         if place.name == _PARTITION:
             partition = int.from_bytes(frame[place.start : place.end], signed=True)
         elif place.name != _ERROR:
-            topic = topic_at(frame, place, flexible=flexible)
+            topic = topic_at(frame, place, by_id=place.name == _ID, flexible=flexible)
         elif not any(frame[place.start : place.end]):
             offset = commit.offsets.get((topic, partition), -1)
             if offset >= 0:
@@ -105,7 +109,9 @@ def deleted(schema: Schema, version: int, frame: bytes, start: int) -> Iterator[
     reports as deleted. Raises `PeerError` if the response is truncated."""
     flexible = version >= schema.flexible
     group = b""
-    for place in plan(schema, version, _DELETED).walk(frame, start, len(frame)).places:
+    for place in plan(schema, version, _DELETED).found(frame, start, len(frame)):
+        if place is None:
+            continue
         if place.name == "Results/GroupId":
             group = text_at(frame, place, flexible=flexible) or b""
         elif not any(frame[place.start : place.end]):

@@ -20,6 +20,7 @@ from gateway.wire.kafka.frames import REQUEST, SIZE, Head
 from gateway.wire.kafka.in_flight import Asked, InFlight
 from gateway.wire.kafka.records import counted
 from gateway.wire.kafka.schema import Api, Schema
+from gateway.wire.kafka.slicing import finished
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.synthetic import refused, responded
 from gateway.wire.kafka.throttle import Throttle
@@ -183,7 +184,7 @@ class Producing:
             detail = "a refused request of Produce that awaits no response"
             return (End(EndReason.OPERATOR_CLOSED, detail=detail),)
         if request.error is not None:
-            return responded(self._in_flight, refused(known, head, frame, request.error))
+            return responded(self._in_flight, finished(refused(known, head, frame, request.error)))
         for sent in request.sent:
             if isinstance(sent.used, Account) and sent.records:
                 self._requests.count(sent.used, sent.messages, sent.size, request.acks)

@@ -31,25 +31,25 @@ from gateway.wire.contract import (
     Replace,
     Resume,
     Scanner,
+    Sliced,
     Start,
 )
-from gateway.wire.kafka import fetching
-from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_ACKNOWLEDGE, SHARE_FETCH
+from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from gateway.wire.kafka.answering import Answering
 from gateway.wire.kafka.asking import LONGEST_QUESTION, OWN, Asking
 from gateway.wire.kafka.authenticating import credential_of
+from gateway.wire.kafka.authorizing import Authorizing
 from gateway.wire.kafka.book import Book
 from gateway.wire.kafka.commits import COMMITS
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.fields import DEAR
 from gateway.wire.kafka.frames import API_VERSIONS, RESPONSE, Head, response
 from gateway.wire.kafka.frames import request as read_head
 from gateway.wire.kafka.in_flight import Asked, InFlight
 from gateway.wire.kafka.producing import Producing, is_head
 from gateway.wire.kafka.reauthentication import Reauthentication, Settling
 from gateway.wire.kafka.renewal import Renewal, due_in
-from gateway.wire.kafka.replicas import OF_REPLICAS, refuse_replica
-from gateway.wire.kafka.rights import Rights
 from gateway.wire.kafka.sasl.claims import Claim
 from gateway.wire.kafka.sasl.handshake import (
     SASL_AUTHENTICATE,
@@ -60,14 +60,14 @@ from gateway.wire.kafka.sasl.handshake import (
     read_offer,
     token_of,
 )
-from gateway.wire.kafka.schema import Api, Schema, api
+from gateway.wire.kafka.schema import Api, api
+from gateway.wire.kafka.slicing import Slices, decided
 from gateway.wire.kafka.substitutes import Substitutes
-from gateway.wire.kafka.synthetic import no_session, refused, responded
+from gateway.wire.kafka.synthetic import refused, responded
 from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.to_broker import ToBrokerScanner
 from gateway.wire.kafka.to_client import ToClientScanner
 from gateway.wire.kafka.versions import is_offered, unsupported
-from gateway.wire.kafka.walk import plan
 from gateway.wire.plugin import Mode
 from gateway.wire.services import Again, LookupOutcome, LookupTimes
 from gateway.wire.stopwatch import Stopwatch
@@ -90,9 +90,6 @@ JOIN_GROUP, HEARTBEAT, SYNC_GROUP = 11, 12, 14
 OF_GROUPS = frozenset({JOIN_GROUP, HEARTBEAT, SYNC_GROUP, 68, 76, 88})
 """APIs that members of groups call, of all kinds of groups."""
 
-OF_SHARE = frozenset({SHARE_FETCH, SHARE_ACKNOWLEDGE})
-"""APIs of share sessions."""
-
 LONG = frozenset({JOIN_GROUP, SYNC_GROUP})
 """APIs whose responses may take minutes, and which clients may call again without harm."""
 
@@ -114,6 +111,7 @@ class KafkaSession:
         "_again",
         "_answering",
         "_asking",
+        "_authorizing",
         "_book",
         "_claim",
         "_client",
@@ -128,8 +126,8 @@ class KafkaSession:
         "_renews",
         "_requests",
         "_responses",
-        "_rights",
         "_services",
+        "_slices",
         "_substitutes",
         "_sweeps",
         "_throttle",
@@ -146,7 +144,7 @@ class KafkaSession:
         self._substitutes = Substitutes(listener.ids)
         self.stopwatch = Stopwatch() if self._services.timed else None
         self._book = Book(self._services, client, listener.ids, self.stopwatch)
-        self._rights = Rights(client, self._book, self._substitutes)
+        self._authorizing = Authorizing(self._services, client, self._book, self._substitutes)
         self._throttle = Throttle(self._services)
         self._requests = ToBrokerScanner(
             self._book, self._in_flight, self._throttle, self.collected_bound
@@ -173,6 +171,7 @@ class KafkaSession:
         self._refused: Denial | None = None  # ends the pair when no request is in flight
         self._renewal: Renewal | None = None  # under way
         self._renews = False  # begins once no request passes
+        self._slices = 0  # decisions that are under way
         self._is_leaving = self._sweeps = False
 
     @property
@@ -233,13 +232,29 @@ class KafkaSession:
         """Return the effects for a stop frame: a whole request or response, or only the head of a
         Produce request or of a Fetch response. See `contract.Session`."""
         if direction is Direction.TO_CLIENT:
-            return (
-                *self._decide_response(frame, now),
-                *self._asking.ask(),
-                *self._sweep_later(now),
-            )
-        effects = self._decide_request(frame, now)
-        return (*effects, *self._sweep_later(now))
+            effects = self._decide_response(frame, now)
+        else:
+            effects = self._decide_request(frame, now)
+        if effects and isinstance(effects[0], Sliced):
+            return (Sliced(self._in_slices(direction, effects[0].steps, now)),)
+        return self._after(direction, effects, now)
+
+    def _after(self, direction: Direction, effects: Effects, now: float) -> Effects:
+        """Return the effects of a decision, and of what it gives occasion to."""
+        asks = self._asking.ask() if direction is Direction.TO_CLIENT else ()
+        return (*effects, *asks, *self._sweep_later(now))
+
+    def _in_slices(
+        self, direction: Direction, slices: Slices[Effects], now: float
+    ) -> Slices[Effects]:
+        """Take the rest of a decision in slices. Meanwhile substitutes are kept, as the frame may
+        have some."""
+        self._slices += 1
+        try:
+            effects = yield from slices
+        finally:
+            self._slices -= 1
+        return self._after(direction, effects, now)
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -273,7 +288,7 @@ class KafkaSession:
         self._throttle.in_group |= head.key in OF_GROUPS
         if head.key in (FETCH, SHARE_FETCH):
             return self._throttle.wait(self._throttle.consumed, now)
-        if head.key == METADATA and Action.LOOKUP in self._services.paced:
+        if head.key in DEAR and Action.LOOKUP in self._services.paced:
             return self._pace(known, head, frame, now)
         return None
 
@@ -282,42 +297,32 @@ class KafkaSession:
         under_way = self._asking.under_way(now)
         if under_way is not None:
             return under_way
-        if head.key in OF_REPLICAS:
-            refuse_replica(known.request, head, frame)
-        decision = self._authorized(known.request, head, frame)
+        return decided(self._authorized(known, head, frame, now))
+
+    def _authorized(self, known: Api, head: Head, frame: bytes, now: float) -> Slices[Effects]:
+        authorizing = self._authorizing
+        denied, error = yield from authorizing.authorize(known.request, head, frame)
         waits = self._asking.wait(now)
         if waits is not None:
             # Brokers keep the topics of a fetch session, and clients keep other responses: none of
             # these may get a substitute that is out of date a moment later.
             return waits
-        if isinstance(decision, fetching.Denied):
-            by_id = fetching.names_ids(head)
-            decision = fetching.replaced(frame, decision, self._substitutes, by_id=by_id)
         self._paced_until = None
-        if decision is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
-            return self._respond(no_session(known, head))
-        if isinstance(decision, ErrorCode):
-            return self._respond(refused(known, head, frame, decision))
+        if error is not None:
+            return (yield from self._refused_as(known, head, frame, error))
+        data = yield from authorizing.without(frame, denied)
+        if self._renewal is not None:  # it has begun meanwhile
+            return (Postpone(math.inf),)
         request = Asked(head.key, head.version, head.correlation, since=now)
         if head.key in COMMITS:
             self._answering.commits(known, head, frame, request)
         self._in_flight.ask(request)
-        return FORWARD if decision is frame else (Replace(decision),)
+        return FORWARD if data is frame else (Replace(data),)
 
-    def _authorized(
-        self, schema: Schema, head: Head, frame: bytes
-    ) -> bytes | fetching.Denied | ErrorCode:
-        """Return the request as the broker gets it, or those of its parts that are denied, or the
-        error that refuses all of it."""
-        if head.key in OF_SHARE and not self._book.sessions.may_share(schema, head, frame):
-            return ErrorCode.SHARE_SESSION_NOT_FOUND
-        guarded = self._services.guarded
-        if head.key == FETCH or (head.key == SHARE_FETCH and not guarded):
-            return fetching.authorize(schema, head, frame, self._book)
-        if guarded:
-            return self._rights.authorize(schema, head, frame)
-        plan(schema, head.version, whole=True).walk(frame, head.body, len(frame))
-        return frame
+    def _refused_as(
+        self, known: Api, head: Head, frame: bytes, error: ErrorCode
+    ) -> Slices[Effects]:
+        return self._respond((yield from refused(known, head, frame, error)))
 
     def _looked_up(self, since: float, now: float) -> None:
         times = LookupTimes(self._client.subject, since, now, proven=True)
@@ -359,9 +364,8 @@ class KafkaSession:
             if isinstance(outcome, Denial):
                 self._again = None
                 self._services.looked_up(LookupOutcome.REFUSED)
-                return self._respond(
-                    refused(known, head, frame, ErrorCode.THROTTLING_QUOTA_EXCEEDED)
-                )
+                error = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+                return decided(self._refused_as(known, head, frame, error))
             self._again = outcome if isinstance(outcome, Again) else None
             if isinstance(outcome, Again):
                 return (Postpone(now + outcome.seconds),)
@@ -407,7 +411,10 @@ class KafkaSession:
             self._sasl_answered(request, frame)
         if request.key == METADATA and not request.is_own:
             self._looked_up(request.since, now)
-        changed = self._answering.response(request, frame)
+        return decided(self._answered(request, frame, now))
+
+    def _answered(self, request: Asked, frame: bytes, now: float) -> Slices[Effects]:
+        changed = yield from self._answering.response(request, frame)
         own = self._in_flight.answered()
         effect: Effect = Forward() if changed is frame else Replace(changed)
         after: Effects = (Inject(Direction.TO_CLIENT, own),) if own else ()
@@ -595,8 +602,10 @@ class KafkaSession:
 
     @property
     def _is_at_rest(self) -> bool:
-        """Return whether no response is in flight, and no frame has passed in part."""
-        return not (self._in_flight.open or self._requests.owed or self._responses.owed)
+        """Return whether no response is in flight, and no frame has passed in part or is being
+        decided."""
+        owed = self._requests.owed or self._responses.owed
+        return not (self._in_flight.open or owed or self._slices)
 
     # -- ends --------------------------------------------------------------------------------
 

@@ -11,10 +11,6 @@ Sources: KIP-227 (fetch sessions), KIP-932 (share sessions).
 
 from __future__ import annotations
 
-from gateway.wire.kafka.frames import Head
-from gateway.wire.kafka.schema import Schema
-from gateway.wire.kafka.walk import plan, text_at
-
 MOST = 8
 """The most sessions of each kind that a connection may use at a time; clients have one. Beyond that
 the oldest ones are forgotten."""
@@ -31,8 +27,6 @@ _BEGINS = 0
 
 Member = tuple[bytes, bytes]
 """A group and its member; both together name a share session."""
-
-_OF_SHARE = ("GroupId", "MemberId", "ShareSessionEpoch")
 
 
 class Sessions:
@@ -60,22 +54,13 @@ class Sessions:
         """Return whether a Fetch request of this connection may name this session."""
         return session == NO_SESSION or session in self._fetch
 
-    def may_share(self, schema: Schema, head: Head, frame: bytes) -> bool:
-        """Return whether a request of a share group may use the share session that it names. If the
-        request begins the session, the session is remembered until `shared` is called for the
-        response. Raises `PeerError` if the request is truncated."""
-        flexible = head.version >= schema.flexible
-        epoch, names = _BEGINS, [b"", b""]
-        walk = plan(schema, head.version, frozenset(_OF_SHARE)).walk(frame, head.body, len(frame))
-        for place in walk.places:
-            if place.name == "ShareSessionEpoch":
-                epoch = int.from_bytes(frame[place.start : place.end], signed=True)
-            else:
-                names[_OF_SHARE.index(place.name)] = text_at(frame, place, flexible=flexible) or b""
-        group, member = names
+    def may_share(self, member: Member, epoch: int) -> bool:
+        """Return whether a request of a share group may use the share session of this member. If
+        the request begins the session, the session is remembered until `shared` is called for the
+        response. `epoch`: of the session, as the request states it."""
         if epoch != _BEGINS:
-            return (group, member) in self._share
-        self._beginning = (group, member) if len(group) + len(member) <= LONGEST else None
+            return member in self._share
+        self._beginning = member if sum(map(len, member)) <= LONGEST else None
         return True
 
     def shared(self, *, refused: bool) -> None:

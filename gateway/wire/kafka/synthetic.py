@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from gateway.wire.contract import DROP, Direction, Drop, Effects, Inject
-from gateway.wire.kafka.codec import decode, encode
+from gateway.wire.kafka.codec import AT_ONCE, decoded, encoded
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import Head, response
 from gateway.wire.kafka.in_flight import InFlight
 from gateway.wire.kafka.schema import Api, Field, of
+from gateway.wire.kafka.slicing import Slices
 
 ERROR = "ErrorCode"
 
@@ -24,15 +25,16 @@ ERRORS = frozenset({ERROR, "PartitionErrorCode"})
 Struct = dict[str, Any]
 
 
-def refused(known: Api, head: Head, frame: bytes, error: ErrorCode) -> bytes:
-    """Return the frame of the response that refuses a whole request. Raises `PeerError` if the
-    request is truncated."""
-    request = decode(known.request, head.version, frame[head.body :])
-    fields = list(known.response.of(head.version))
-    body = _struct(tuple(fields), request, head.version, error)
-    return response(
-        known, head.version, head.correlation, encode(known.response, head.version, body)
-    )
+def refused(known: Api, head: Head, frame: bytes, error: ErrorCode) -> Slices[bytes]:
+    """Return the frame of the response that refuses a whole request. For an unknown fetch session
+    the response lists no topic. Raises `PeerError` if the request is truncated."""
+    if error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+        body: Struct = {ERROR: error}
+    else:
+        request = yield from decoded(known.request, head.version, frame[head.body :])
+        body = yield from _struct(known.response.fields, request, head.version, error)
+    data = yield from encoded(known.response, head.version, body)
+    return response(known, head.version, head.correlation, data)
 
 
 def responded(in_flight: InFlight, data: bytes) -> Effects:
@@ -42,16 +44,9 @@ def responded(in_flight: InFlight, data: bytes) -> Effects:
     return (Drop(), Inject(Direction.TO_CLIENT, at_once)) if at_once else DROP
 
 
-def no_session(known: Api, head: Head) -> bytes:
-    """Return the frame of the response to a Fetch request that names an unknown fetch session: the
-    whole response has the error, and it lists no topic."""
-    body = {ERROR: ErrorCode.FETCH_SESSION_ID_NOT_FOUND}
-    return response(
-        known, head.version, head.correlation, encode(known.response, head.version, body)
-    )
-
-
-def _struct(fields: tuple[Field, ...], request: Struct, version: int, error: ErrorCode) -> Struct:
+def _struct(
+    fields: tuple[Field, ...], request: Struct, version: int, error: ErrorCode
+) -> Slices[Struct]:
     """Return a struct of the response, with the error, and with the values that the request has
     under the same names."""
     values: Struct = {}
@@ -60,27 +55,36 @@ def _struct(fields: tuple[Field, ...], request: Struct, version: int, error: Err
             values[field.name] = error
         elif field.kind == "[]{}":
             if field.tagged > version and _has_error(field, version):
-                elements = _requested(field, request)
-                values[field.name] = [_element(field, item, version, error) for item in elements]
+                items = _requested(field, request)
+                values[field.name] = yield from _elements(field, items, version, error)
             elif isinstance(listed := request.get(field.name), list):  # what the error is about
-                values[field.name] = [
-                    _struct(field.fields, item, version, error) for item in listed
-                ]
+                values[field.name] = yield from _elements(field, listed, version, error)
         elif field.name in request and not field.kind.startswith("[]") and field.kind != "{}":
             values[field.name] = request[field.name]
     return values
 
 
-def _element(field: Field, item: Any, version: int, error: ErrorCode) -> Struct:
+def _elements(
+    field: Field, items: list[Any], version: int, error: ErrorCode
+) -> Slices[list[Struct]]:
+    elements: list[Struct] = []
+    for number, item in enumerate(items, 1):
+        elements.append((yield from _element(field, item, version, error)))
+        if number % AT_ONCE == 0:
+            yield
+    return elements
+
+
+def _element(field: Field, item: Any, version: int, error: ErrorCode) -> Slices[Struct]:
     """Return the refusal of one item of the request, which is a struct or a name alone."""
     if isinstance(item, dict):
-        values = _struct(field.fields, item, version, error)
+        values = yield from _struct(field.fields, item, version, error)
         if not values.keys() & item.keys():
             values |= _renamed(field, item, version)
         return values
     kind = "int32" if isinstance(item, int) else "string"
     names = [member.name for member in of(field.fields, version) if member.kind == kind]
-    return _struct(field.fields, {names[0]: item} if names else {}, version, error)
+    return (yield from _struct(field.fields, {names[0]: item} if names else {}, version, error))
 
 
 def _requested(field: Field, request: Struct) -> list[Any]:

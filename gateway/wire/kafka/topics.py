@@ -12,8 +12,6 @@ from collections import OrderedDict
 
 from gateway.errors import PeerError
 from gateway.wire.kafka.names import is_name
-from gateway.wire.kafka.schema import Schema
-from gateway.wire.kafka.walk import plan, text_at
 
 ID = 16
 """Bytes of an id."""
@@ -23,8 +21,6 @@ NONE = bytes(ID)
 
 MOST = 20_000
 """Ids that are kept, 2 to 6 MB. The least recently used id is forgotten first."""
-
-_WANTED = frozenset({"Name", "TopicId"})
 
 
 class TopicIds:
@@ -47,19 +43,8 @@ class TopicIds:
             self._names.move_to_end(id)
         return name
 
-    def learn(self, schema: Schema, version: int, frame: bytes, start: int) -> None:
-        """Add the ids and names in a Metadata response, whose body begins at `start`. Raises
-        `PeerError` if the response is truncated, or a name is invalid."""
-        walk = plan(schema, version, _WANTED).walk(frame, start, len(frame))
-        flexible = version >= schema.flexible
-        name: bytes | None = None
-        for place in walk.places:
-            if place.name == "Name":
-                name = text_at(frame, place, flexible=flexible)
-            elif name is not None and (id := frame[place.start : place.end]) != NONE:
-                self._add(bytes(id), name)
-
-    def _add(self, id: bytes, name: bytes) -> None:
+    def learn(self, id: bytes, name: bytes) -> None:
+        """Note the name of a topic. Raises `PeerError` if the name is invalid."""
         if not is_name(name):
             raise PeerError("a topic of a name that cannot be")
         self._names[id] = name

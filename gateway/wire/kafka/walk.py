@@ -20,15 +20,18 @@ Source: the protocol guide of Apache Kafka, and KIP-482 for compact lengths and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.kafka import walker
 from gateway.wire.kafka.schema import Field, Schema, of
-from gateway.wire.kafka.walker import END, INSTRUCTION, TAGGED, Walker
+from gateway.wire.kafka.slicing import CHEAP, Slices, finished
+from gateway.wire.kafka.walker import END, INSTRUCTION, PAUSED, TAGGED, Walker
 
 SIZES = {
     "bool": 1,
@@ -88,6 +91,17 @@ class Plan:
         """Return a new walker over the body `frame[start:end]`."""
         return Walker(self.code, frame, start, end, self.most)
 
+    def found(self, frame: Frame, start: int, end: int) -> Iterator[Place | None]:
+        """Yield the wanted fields of the body `frame[start:end]` one by one, and None where the
+        caller should pause. Raises `PeerError` if the body is truncated or malformed."""
+        steps, labels, number = self.walker(frame, start, end), self.labels, 0
+        while (label := steps.advance()) != END:
+            if label >= 0:
+                yield Place(labels[label], steps.start, steps.end)
+                number += 1
+            if label == PAUSED or (number and number % CHEAP == 0):
+                yield None
+
     def walk(self, frame: Frame, start: int, end: int) -> Walk:
         """Return the wanted fields of the body `frame[start:end]`. Raises `PeerError` if the body
         is truncated or malformed."""
@@ -123,14 +137,30 @@ def plan(
     return Plan(code, tuple(made.labels), schema.steps)
 
 
-def text_at(frame: Frame, place: Place, *, flexible: bool) -> bytes | None:
-    """Return the text of the field at a place; None if the field is null. `flexible`: the message
-    is of a flexible version, whose lengths are compact."""
+def text_at(frame: Frame, place: Place | Walker, *, flexible: bool) -> bytes | None:
+    """Return the text of the field at a place, or that a walker has found; None if it is null.
+    `flexible`: the message is of a flexible version, whose lengths are compact."""
     if flexible:
         length, at = read_unsigned(frame, place.start, place.end)
         return bytes(frame[at : place.end]) if length else None
     at = place.start + 2
     return None if frame[place.start : at] == b"\xff\xff" else bytes(frame[at : place.end])
+
+
+def topic_at(frame: Frame, place: Place | Walker, *, by_id: bool, flexible: bool) -> bytes:
+    """Return the name of a topic at a place, or its id (`by_id`); empty if the name is null."""
+    if by_id:
+        return bytes(frame[place.start : place.end])
+    return text_at(frame, place, flexible=flexible) or b""
+
+
+def bytes_at(frame: Frame, place: Place | Walker, *, flexible: bool) -> bytes:
+    """Return the block of bytes of the field at a place; empty if the field is null."""
+    if flexible:
+        _, at = read_unsigned(frame, place.start, place.end)
+    else:
+        at = place.start + 4
+    return bytes(frame[at : place.end])
 
 
 def as_text(text: bytes, *, flexible: bool) -> bytes:
@@ -139,24 +169,41 @@ def as_text(text: bytes, *, flexible: bool) -> bytes:
     return (unsigned(len(text) + 1) if flexible else len(text).to_bytes(2, signed=True)) + text
 
 
+Change = tuple[int, int, bytes]
+"""The bytes that take the place of `frame[start:end]`, behind these two offsets."""
+
+
 def splice(frame: bytes, walk: Walk, other: Iterable[tuple[Place, bytes]]) -> bytes:
     """Return the frame with the bytes at some places replaced, and with the sizes of the tagged
-    fields around these places corrected. `other`: the places, in the order of the frame, each with
-    its new bytes. `walk`: the walk that found the places."""
-    changes = [(place.start, place.end, data) for place, data in other]
+    fields around these places corrected. `other`: the places, each with its new bytes. `walk`: the
+    walk that found the places."""
+    changes = sorted((place.start, place.end, data) for place, data in other)
+    return finished(spliced(frame, walk.tagged, changes))
+
+
+def spliced(frame: bytes, tagged: list[Tagged], changes: list[Change]) -> Slices[bytes]:
+    """Return the frame with `changes`, which are in the order of the frame, and with the sizes of
+    tagged fields corrected; `frame` itself without changes. `tagged`: the tagged fields around
+    places that may have changed, as `Walk` has them."""
+    if not changes:
+        return frame
     # Inner tagged fields are first, as their own sizes may change the size around them.
-    for tag in reversed(walk.tagged):
-        grown = sum(
-            len(data) - (end - start)
-            for start, end, data in changes
-            if tag.end <= start and end <= tag.until
-        )
+    for tag in reversed(tagged):
+        first = bisect_left(changes, (tag.end,))
+        grown = 0
+        for start, end, data in islice(changes, first, None):
+            if start >= tag.until:
+                break
+            grown += len(data) - (end - start)
         if grown:
-            changes.append((tag.start, tag.end, unsigned(tag.until - tag.end + grown)))
+            size = unsigned(tag.until - tag.end + grown)
+            insort(changes, (tag.start, tag.end, size))
     parts, at = [], 0
-    for start, end, data in sorted(changes):
+    for number, (start, end, data) in enumerate(changes, 1):
         parts += [frame[at:start], data]
         at = end
+        if number % CHEAP == 0:
+            yield
     return b"".join([*parts, frame[at:]])
 
 

@@ -157,11 +157,7 @@ class Walker:
                 count = self._length
                 size = 1 if op == _TEXT else octets.i32(code, pc + _C)
                 if count > (self._edge - at) // size:
-                    raise PeerError(
-                        "a text that is torn"
-                        if op == _TEXT
-                        else f"an array of {count} in a frame that is too short for them"
-                    )
+                    raise PeerError(f"a length of {count} in a frame that is too short for it")
                 if op == _LOOP:
                     label = octets.i32(code, pc + _E)
                     pc = self._begin_array(pc, octets.i32(code, pc + _D), count)

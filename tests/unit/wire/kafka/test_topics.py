@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-import struct
-
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.kafka.addresses import METADATA
 from gateway.wire.kafka.names import is_name
-from gateway.wire.kafka.schema import Schema, api, apis
+from gateway.wire.kafka.schema import Schema, apis
 from gateway.wire.kafka.throttle import has_throttle, throttled
-from gateway.wire.kafka.topics import NONE, TopicIds
+from gateway.wire.kafka.topics import TopicIds
 from gateway.wire.kafka.versions import HIDDEN
-from gateway.wire.kafka.walk import plan, unsigned
+from gateway.wire.kafka.walk import plan
 from tests.apache_kafka.encoding import body
 from tests.support.versions import case
-
-
-def _metadata() -> Schema:
-    found = api(METADATA)
-    assert found is not None
-    return found.response
-
-
-SCHEMA = _metadata()
-
-
-def _response(*topics: tuple[bytes | None, bytes], version: int = 12) -> bytes:
-    """Metadata without brokers, of these names and ids."""
-    parts = [bytes(4), unsigned(1), unsigned(0), struct.pack(">i", 0), unsigned(len(topics) + 1)]
-    for name, id in topics:
-        told = unsigned(0) if name is None else unsigned(len(name) + 1) + name
-        parts += [bytes(2), told, id, b"\0", unsigned(1), bytes(4), b"\0"]
-    return b"".join([*parts, b"\0"])
 
 
 def _ids(*numbers: int) -> list[bytes]:
     return [number.to_bytes(16) for number in numbers]
 
 
-def test_ids_are_learned_from_metadata() -> None:
+def test_names_are_known_by_the_ids_that_were_learned() -> None:
     first, second = _ids(1, 2)
     known = TopicIds()
-    known.learn(SCHEMA, 12, _response((b"orders", first), (b"bills", second)), 0)
+    known.learn(first, b"orders")
+    known.learn(second, b"bills")
     assert (known.name(first), known.name(second)) == (b"orders", b"bills")
     assert known.name(_ids(3)[0]) is None
 
@@ -51,23 +31,18 @@ def test_ids_are_learned_from_metadata() -> None:
 def test_a_topic_that_was_made_anew_has_another_id() -> None:
     first, second = _ids(1, 2)
     known = TopicIds()
-    known.learn(SCHEMA, 12, _response((b"orders", first)), 0)
-    known.learn(SCHEMA, 12, _response((b"orders", second)), 0)
+    known.learn(first, b"orders")
+    known.learn(second, b"orders")
     assert known.name(second) == b"orders"
-
-
-def test_what_has_no_id_or_no_name_is_not_learned() -> None:
-    known = TopicIds()
-    known.learn(SCHEMA, 12, _response((b"missing", NONE), (None, _ids(5)[0])), 0)
-    assert len(known) == 0
 
 
 def test_the_one_that_was_not_used_for_longest_is_forgotten() -> None:
     ids = _ids(*range(1, 4))
     known = TopicIds(most=2)
-    known.learn(SCHEMA, 12, _response((b"a", ids[0]), (b"b", ids[1])), 0)
+    known.learn(ids[0], b"a")
+    known.learn(ids[1], b"b")
     assert known.name(ids[0]) == b"a"
-    known.learn(SCHEMA, 12, _response((b"c", ids[2])), 0)
+    known.learn(ids[2], b"c")
     assert [known.name(it) for it in ids] == [b"a", None, b"c"]
 
 
@@ -76,7 +51,7 @@ def test_a_name_that_brokers_refuse_is_none(name: bytes) -> None:
     assert not is_name(name)
     if name:
         with pytest.raises(PeerError):
-            TopicIds().learn(SCHEMA, 12, _response((name, _ids(1)[0])), 0)
+            TopicIds().learn(_ids(1)[0], name)
 
 
 @pytest.mark.parametrize("name", [b"orders", b"a.b-c_D9", b"x" * 249, b"..."])

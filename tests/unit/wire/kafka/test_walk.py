@@ -128,7 +128,7 @@ def test_an_array_that_cannot_be_there_is_refused_before_it_is_walked(array: byt
 def test_a_legacy_array_of_the_same_kind_is_refused() -> None:
     assert METADATA is not None
     frame = b"\x7f\xff\xff\xff" + bytes(11)
-    with pytest.raises(PeerError, match="array of 2147483647"):
+    with pytest.raises(PeerError, match="length of 2147483647"):
         plan(METADATA.request, 0, frozenset({"Name"})).walk(frame, 0, len(frame))
 
 
