@@ -7,6 +7,7 @@ request is refused, and the broker gets nothing.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from gateway.errors import PeerError
@@ -20,12 +21,13 @@ from gateway.wire.kafka.frames import REQUEST, SIZE, Head
 from gateway.wire.kafka.in_flight import Asked, InFlight
 from gateway.wire.kafka.records import counted
 from gateway.wire.kafka.schema import Api, Schema
-from gateway.wire.kafka.slicing import finished
+from gateway.wire.kafka.slicing import CHEAP, OPENED, UNITS, Slices, decided
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.synthetic import refused, responded
 from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.to_broker import BY_ID, ToBrokerScanner
-from gateway.wire.kafka.walk import Place, Walk, plan, splice, text_at
+from gateway.wire.kafka.walk import Change, Place, plan, spliced, text_at
+from gateway.wire.kafka.walker import END
 
 _TRANSACTION, _ACKS = "TransactionalId", "Acks"
 _NAME, _ID, _RECORDS = "TopicData/Name", "TopicData/TopicId", "TopicData/PartitionData/Records"
@@ -52,7 +54,6 @@ class Request(NamedTuple):
     """A request of Produce. `acks`: replicas that must have it; with 0 the broker sends no
     response. `error`: refuses the whole request."""
 
-    walk: Walk
     acks: int
     sent: list[Sent]
     error: ErrorCode | None
@@ -63,16 +64,23 @@ class Request(NamedTuple):
         return [sent for sent in self.sent if isinstance(sent.used, ErrorCode)]
 
 
-def authorize(schema: Schema, head: Head, frame: bytes, book: Book) -> Request:
+def authorize(schema: Schema, head: Head, frame: bytes, book: Book) -> Slices[Request]:
     """Authorize a request of Produce, and open the accounts of its topics in `book`. Raises
     `PeerError` if the request is malformed."""
     flexible = head.version >= schema.flexible
-    walk = plan(schema, head.version, _WANTED, whole=True).walk(frame, head.body, len(frame))
-    if walk.end != len(frame):
-        raise PeerError("bytes behind a request of Produce")
-    acks, error = 0, None
+    made = plan(schema, head.version, _WANTED, whole=True)
+    steps = made.walker(frame, head.body, len(frame))
+    acks = units = 0
+    error: ErrorCode | None = None
     sent: list[Sent] = []
-    for place in walk.places:
+    while (label := steps.advance()) != END:
+        place = Place(made.labels[max(0, label)], steps.start, steps.end)
+        units += 1
+        if label < 0 or units >= UNITS:
+            units = 0
+            yield
+        if label < 0:
+            continue
         if place.name == _TRANSACTION:
             name = text_at(frame, place, flexible=flexible)
             error = None if name is None else book.refuses_transaction(name)
@@ -85,12 +93,19 @@ def authorize(schema: Schema, head: Head, frame: bytes, book: Book) -> Request:
             sent[-1] = last._replace(messages=last.messages + messages, size=last.size + size)
         else:
             sent.append(_sent(head, frame, place, book, flexible=flexible))
+            units += OPENED
+    if steps.at != len(frame):
+        raise PeerError("bytes behind a request of Produce")
+    return _request(acks, sent, error)
+
+
+def _request(acks: int, sent: list[Sent], error: ErrorCode | None) -> Request:
     if len({topic.topic for topic in sent}) < len(sent):
         raise PeerError("a topic twice in a request of Produce")
     errors = {topic.used for topic in sent if isinstance(topic.used, ErrorCode)}
     if error is None and len(errors) == 1 and all(topic.used in errors for topic in sent):
         (error,) = errors
-    return Request(walk, acks, sent, error)
+    return Request(acks, sent, error)
 
 
 def _sent(head: Head, frame: bytes, place: Place, book: Book, *, flexible: bool) -> Sent:
@@ -106,17 +121,18 @@ def _sent(head: Head, frame: bytes, place: Place, book: Book, *, flexible: bool)
 
 def _replaced(
     schema: Schema, version: int, frame: bytes, request: Request, substitutes: Substitutes
-) -> bytes:
+) -> Slices[bytes]:
     """Return a request with substitutes in place of denied topics, and without their batches."""
     nothing = b"\0" if version >= schema.flexible else b"\xff" * 4
     other_of = substitutes.id if version >= BY_ID else substitutes.name
-    changes: list[tuple[Place, bytes]] = []
-    for place, topic, used, records, *_ in request.sent:
-        if isinstance(used, ErrorCode):
-            start = place.end - len(topic)
-            changes.append((place._replace(start=start), other_of(topic, used)))
-            changes += [(batches, nothing) for batches in records]
-    data = splice(frame, request.walk, changes)
+    changes: list[Change] = []
+    for number, (place, topic, used, records, *_) in enumerate(request.denied, 1):
+        assert isinstance(used, ErrorCode)
+        changes.append((place.end - len(topic), place.end, other_of(topic, used)))
+        changes += [(batches.start, batches.end, nothing) for batches in records]
+        if number % CHEAP == 0:
+            yield
+    data = yield from spliced(frame, [], changes)
     return SIZE.pack(len(data) - SIZE.size) + data[SIZE.size :]
 
 
@@ -174,7 +190,10 @@ class Producing:
         under_way = self._asking.under_way(now)
         if under_way is not None:
             return under_way
-        request = authorize(known.request, head, frame, self._book)
+        return decided(self._decide(known, head, frame, now))
+
+    def _decide(self, known: Api, head: Head, frame: bytes, now: float) -> Slices[Effects]:
+        request = yield from authorize(known.request, head, frame, self._book)
         waits = self._asking.wait(now)
         if waits is not None:
             return waits
@@ -184,16 +203,20 @@ class Producing:
             detail = "a refused request of Produce that awaits no response"
             return (End(EndReason.OPERATOR_CLOSED, detail=detail),)
         if request.error is not None:
-            return responded(self._in_flight, finished(refused(known, head, frame, request.error)))
+            response = yield from refused(known, head, frame, request.error)
+            return responded(self._in_flight, response)
+        data = frame
+        if request.denied:
+            version, others = head.version, self._substitutes
+            data = yield from _replaced(known.request, version, frame, request, others)
+        if self._asking.is_renewing:  # since meanwhile
+            return (Postpone(math.inf),)
         for sent in request.sent:
             if isinstance(sent.used, Account) and sent.records:
                 self._requests.count(sent.used, sent.messages, sent.size, request.acks)
         if request.acks:
             self._in_flight.ask(Asked(PRODUCE, head.version, head.correlation))
-        if not request.denied:
-            return FORWARD
-        data = _replaced(known.request, head.version, frame, request, self._substitutes)
-        return (Replace(data),)
+        return FORWARD if data is frame else (Replace(data),)
 
     def within(self, now: float) -> Effects:
         """Return the effects for a topic without an account, within a request whose begin has

@@ -311,7 +311,7 @@ class KafkaSession:
         if error is not None:
             return (yield from self._refused_as(known, head, frame, error))
         data = yield from authorizing.without(frame, denied)
-        if self._renewal is not None:  # it has begun meanwhile
+        if self._asking.is_renewing:  # since meanwhile
             return (Postpone(math.inf),)
         request = Asked(head.key, head.version, head.correlation, since=now)
         if head.key in COMMITS:

@@ -8,7 +8,7 @@ from gateway.wire.kafka.in_flight cimport InFlight
 from gateway.wire.scanner cimport BaseScanner
 
 cdef int _PRODUCE, _FETCH, _BORDER, _TOPIC, _PARTITION, _BATCH, _TAGS, _END
-cdef Py_ssize_t _REQUEST, _SIZE, _ID, _LONGEST_CLIENT, _LONGEST_TEXT, _MOST_TOPICS, _COUNT, _TAIL
+cdef Py_ssize_t _REQUEST, _SIZE, _ID, _LONGEST_CLIENT, _LONGEST_TEXT, _MOST_TOPICS, _MOST_NEW, _COUNT, _TAIL
 cdef uint64_t _MOST_TAGS
 cdef int _LAST_PRODUCE, _LAST_FETCH, _FLEXIBLE_PRODUCE, _FLEXIBLE_FETCH, _BY_ID, _WITH_TRANSACTIONS
 
