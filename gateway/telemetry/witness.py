@@ -62,3 +62,11 @@ class Witnesses:
     def denied(self, subject: Subject, right: str, rule: str | None, *, shadow: bool) -> None:
         for witness in self._all:
             witness.denied(subject, right, rule, shadow=shadow)
+
+
+def named(subject: Subject) -> dict[str, str | None]:
+    """Return what a denial is about, as fields of a line: the topic, and the subscription, consumer
+    group or transactional id if there is one."""
+    topic = None if subject.topic is None else subject.topic.name
+    group = subject.subscription
+    return {"topic": topic} if group is None else {"topic": topic, "subscription": group}

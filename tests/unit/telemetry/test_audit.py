@@ -150,6 +150,14 @@ def test_a_denial_has_all_its_fields(shadow: bool) -> None:
     assert line == expected | ({"shadow": True} if shadow else {})
 
 
+@pytest.mark.parametrize("group", ["billing", ""])
+def test_a_denied_group_or_transactional_id_is_named(group: str) -> None:
+    trial = Trial()
+    trial.denied(Subject(CALLER, None, group))
+    line = trial.line()
+    assert (line["topic"], line["subscription"]) == (None, group)
+
+
 def test_a_denial_without_a_topic_or_a_rule_says_so() -> None:
     trial = Trial()
     trial.audit.denied(Subject(CALLER), "lookup", None, shadow=False)
