@@ -11,6 +11,7 @@ from gateway.wire.account import Account, Action
 from gateway.wire.contract import Denial, Refusal
 from gateway.wire.kafka.asking import LONGEST_QUESTION
 from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.fields import DEAR
 from gateway.wire.kafka.throttle import LONGEST_WAIT, LONGEST_WAIT_IN_GROUP
 from gateway.wire.services import Again, LookupOutcome
 from tests.support.versions import versions
@@ -222,6 +223,17 @@ def test_a_lookup_that_would_wait_too_long_is_refused_topic_by_topic() -> None:
     code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
     assert [(it["Name"], it["ErrorCode"]) for it in heard["Topics"]] == [("a", code), ("b", code)]
     assert play.services.outcomes == {LookupOutcome.REFUSED: 1}
+
+
+@pytest.mark.parametrize("key", sorted(DEAR))
+def test_a_request_for_all_that_a_cluster_has_counts_as_a_lookup(key: int) -> None:
+    """Its response may describe thousands of topics, groups or settings."""
+    play = paced(2.0)
+    frame = ask(key, known(key).request.last)
+    assert play.client(frame) == b""
+    assert play.waits == 2.0
+    play.after(2.0)
+    assert play.broker_got() == frame
 
 
 def test_the_answer_to_a_lookup_is_timed() -> None:

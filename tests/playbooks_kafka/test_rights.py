@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -296,6 +297,55 @@ def test_an_answer_loses_the_topics_that_may_not_be_looked_up(
     free = Play(known=("plain", "secret", "other"))
     free.client(ask(key, version))
     assert free.broker(both) == both
+
+
+DESCRIBE_GROUPS = 15
+
+
+def subscription(*topics: str) -> bytes:
+    """Return what a consumer tells its group: a version, topics, and no data of its own."""
+    names = b"".join(struct.pack(">h", len(it)) + it.encode() for it in topics)
+    return struct.pack(">hi", 1, len(topics)) + names + b"\xff\xff\xff\xff"
+
+
+def assignment(*topics: str) -> bytes:
+    """Return what a leader assigns: a version, topics with two partitions each, and no data."""
+    names = b"".join(
+        struct.pack(">h", len(it)) + it.encode() + struct.pack(">iii", 2, 0, 1) for it in topics
+    )
+    return struct.pack(">hi", 1, len(topics)) + names + b"\xff\xff\xff\xff"
+
+
+@pytest.mark.parametrize("version", versions(known(DESCRIBE_GROUPS).response))
+@pytest.mark.parametrize(
+    ("kind", "wants", "has", "shown"),
+    [
+        ("consumer", subscription("plain"), assignment("plain"), (True, True)),
+        ("consumer", subscription("plain", "secret"), assignment("plain"), (False, True)),
+        ("consumer", subscription("plain"), assignment("plain", "secret"), (True, False)),
+        ("consumer", subscription(), b"", (True, True)),
+        ("consumer", b"not as consumers write it", assignment("secret")[:-9], (False, False)),
+        ("connect", subscription("secret"), b"a worker's", (True, True)),
+    ],
+)
+def test_what_members_told_their_group_names_no_hidden_topic(
+    version: int, kind: str, wants: bytes, has: bytes, shown: tuple[bool, bool]
+) -> None:
+    """Brokers do not read it. Members of a group may use it without a right to each topic of it."""
+    member = {"MemberId": "m", "MemberMetadata": wants, "MemberAssignment": has}
+    groups = [{"GroupId": "g", "ProtocolType": kind, "Members": [member, {"MemberId": "n"}]}]
+    response = tell(DESCRIBE_GROUPS, version, 1, Groups=groups)
+    play = Play(guarded((Right.LOOKUP, "secret")))
+    play.client(ask(DESCRIBE_GROUPS, version, 1, Groups=["g"]))
+    (heard, other) = told(DESCRIBE_GROUPS, version, play.broker(response))["Groups"][0]["Members"]
+    expected = [
+        data if is_shown else b"" for data, is_shown in zip((wants, has), shown, strict=True)
+    ]
+    assert [heard["MemberMetadata"], heard["MemberAssignment"]] == expected
+    assert other["MemberId"] == "n"
+    free = Play()
+    free.client(ask(DESCRIBE_GROUPS, version, 1, Groups=["g"]))
+    assert free.broker(response) == response
 
 
 # -- groups and transactions -----------------------------------------------------------------------
