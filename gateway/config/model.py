@@ -984,8 +984,8 @@ class Log(Part):
 
 class Audit(Part):
     """A JSON line for each connection that ended and each right that was denied: time, listener,
-    address, principal, method, reason, never a credential. Repeated lines are folded as in the log;
-    lines that a slow disk or reader does not take are dropped and counted
+    address, principal, method, reason, topic or subscription, never a credential. Repeated lines
+    are folded as in the log; lines that a slow disk or reader does not take are dropped and counted
     (`gateway_audit_lines_dropped_total`). Rotate the file by `copytruncate`, as the gateway keeps
     it open."""
 

@@ -41,7 +41,7 @@ from gateway.wire.kafka.frames import Head
 from gateway.wire.kafka.names import read_topic, readable
 from gateway.wire.kafka.schema import Schema, api
 from gateway.wire.kafka.sessions import Sessions
-from gateway.wire.kafka.slicing import CHEAP, OPENED, UNITS, Slices
+from gateway.wire.kafka.slicing import DRAWN, OPENED, UNITS, Slices
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.topics import NONE
 from gateway.wire.kafka.walk import Plan, plan, text_at
@@ -131,7 +131,7 @@ class Authorizing:
             else:
                 other = _NO_SESSION
             changed[end - len(other) : end] = other
-            if number % CHEAP == 0:
+            if number % DRAWN == 0:
                 yield
         return bytes(changed)
 

@@ -21,7 +21,7 @@ from gateway.wire.kafka.frames import REQUEST, SIZE, Head
 from gateway.wire.kafka.in_flight import Asked, InFlight
 from gateway.wire.kafka.records import counted
 from gateway.wire.kafka.schema import Api, Schema
-from gateway.wire.kafka.slicing import CHEAP, OPENED, UNITS, Slices, decided
+from gateway.wire.kafka.slicing import CHEAP, DRAWN, OPENED, UNITS, Slices, decided
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.synthetic import refused, responded
 from gateway.wire.kafka.throttle import Throttle
@@ -130,7 +130,7 @@ def _replaced(
         assert isinstance(used, ErrorCode)
         changes.append((place.end - len(topic), place.end, other_of(topic, used)))
         changes += [(batches.start, batches.end, nothing) for batches in records]
-        if number % CHEAP == 0:
+        if number % DRAWN == 0:
             yield
     data = yield from spliced(frame, [], changes)
     return SIZE.pack(len(data) - SIZE.size) + data[SIZE.size :]
@@ -209,6 +209,8 @@ class Producing:
         if request.denied:
             version, others = head.version, self._substitutes
             data = yield from _replaced(known.request, version, frame, request, others)
+        if len(request.sent) > CHEAP:
+            yield
         if self._asking.is_renewing:  # since meanwhile
             return (Postpone(math.inf),)
         for sent in request.sent:

@@ -23,6 +23,10 @@ CHEAP = 1000
 """Simple operations, of 1 to 2 µs each, in one slice."""
 
 
+DRAWN = 250
+"""Substitutes that are drawn in one slice, of up to 8 µs each."""
+
+
 def finished(slices: Slices[Result]) -> Result:
     """Return the result of work that is done at once."""
     while True:
