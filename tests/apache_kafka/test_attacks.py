@@ -23,7 +23,7 @@ from tests.apache_kafka.connection import Connection
 from tests.apache_kafka.gateways import KafkaPlan
 from tests.apache_kafka.secured import users_file
 from tests.apache_kafka.working import create
-from tests.playbooks_kafka.frames import ask, told
+from tests.playbooks_kafka.frames import ask, assignment, subscription, told
 from tests.real.artifacts import Artifacts
 from tests.real.clients import wait_until
 from tests.real.gateways import HOST, Gateway
@@ -326,3 +326,164 @@ def test_a_group_tells_of_the_topics_that_a_member_may_know(edge: Edge) -> None:
 
 def _topics(response: dict[str, Any]) -> set[str]:
     return {it["Name"] for it in response["Groups"][0]["Topics"]}
+
+
+# -- transactions, groups and producers ------------------------------------------------------------
+
+DESCRIBE_GROUPS, INIT_PRODUCER_ID, ADD_PARTITIONS, END_TXN, FIND_COORDINATOR = 15, 22, 24, 26, 10
+JOIN_GROUP, SYNC_GROUP = 11, 14
+INVALID_PRODUCER_ID_MAPPING = 49
+
+
+def begun(client: Client, name: str) -> tuple[int, int]:
+    """Return the producer id of a transactional id, and its epoch."""
+    found: dict[str, Any] = {}
+
+    def is_ready() -> bool:
+        client(FIND_COORDINATOR, 4, KeyType=1, CoordinatorKeys=[name])
+        fields = {"TransactionalId": name, "TransactionTimeoutMs": 60_000}
+        found.update(client(INIT_PRODUCER_ID, 4, ProducerId=-1, ProducerEpoch=-1, **fields))
+        return not found["ErrorCode"]
+
+    wait_until(is_ready)
+    return found["ProducerId"], found["ProducerEpoch"]
+
+
+def test_a_foreign_transaction_gets_no_partition(edge: Edge) -> None:
+    """An empty response looked like success."""
+    name, _ = edge.topic("pub")
+    with closing(edge.client()) as mallory:
+        response = mallory(
+            ADD_PARTITIONS,
+            3,
+            V3AndBelowTransactionalId="of-alice",
+            V3AndBelowTopics=[{"Name": name, "Partitions": [0]}],
+        )
+    (topic,) = response["ResultsByTopicV3AndBelow"]
+    error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    parts = [{"PartitionIndex": 0, "PartitionErrorCode": error}]
+    assert topic == {"Name": name, "ResultsByPartition": parts}
+
+
+def test_a_broker_knows_whose_producer_id_is_in_a_transaction(edge: Edge) -> None:
+    """So a client that may use a transactional id reaches no other transaction by a guessed id."""
+    name, _ = edge.topic("pub")
+    rewrite(edge.rules, [*RULES, OF_TRANSACTIONS])
+    try:
+        with closing(edge.client(ALICE)) as alice, closing(edge.client()) as mallory:
+            id, epoch = begun(alice, f"a-{uuid.uuid4().hex[:8]}")
+            wait_until(lambda: not _lacks_transaction(mallory))
+            own = f"t-{uuid.uuid4().hex[:8]}"
+            begun(mallory, own)
+            topics = [{"Name": name, "Partitions": [0]}]
+            added = mallory(
+                ADD_PARTITIONS,
+                3,
+                V3AndBelowTransactionalId=own,
+                V3AndBelowProducerId=id,
+                V3AndBelowProducerEpoch=epoch,
+                V3AndBelowTopics=topics,
+            )
+            (topic,) = added["ResultsByTopicV3AndBelow"]
+            codes = [it["PartitionErrorCode"] for it in topic["ResultsByPartition"]]
+            assert codes == [INVALID_PRODUCER_ID_MAPPING]
+            ended = mallory(
+                END_TXN, 3, TransactionalId=own, ProducerId=id, ProducerEpoch=epoch, Committed=True
+            )
+            assert ended["ErrorCode"] == INVALID_PRODUCER_ID_MAPPING
+    finally:
+        rewrite(edge.rules, RULES)
+
+
+OF_TRANSACTIONS = {
+    "id": "transactions",
+    "match": {"protocol": "kafka", "principal": "mallory", "subscription": "t-*"},
+    "allow": ["produce"],
+}
+
+
+def _lacks_transaction(client: Client) -> bool:
+    error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    fields = {"TransactionTimeoutMs": 60_000, "ProducerId": -1, "ProducerEpoch": -1}
+    code: int = client(INIT_PRODUCER_ID, 4, TransactionalId="t-x", **fields)["ErrorCode"]
+    return code == error
+
+
+def test_a_group_tells_of_no_hidden_topic_to_which_members_subscribe(edge: Edge) -> None:
+    """Brokers keep what members send each other, and read nothing of it."""
+    (public, _), (secret, _) = edge.topic("pub"), edge.topic("secret")
+    group = f"m-{uuid.uuid4().hex[:8]}"
+    with closing(edge.client(ALICE)) as alice, closing(edge.client()) as mallory:
+        _join(alice, group, public, secret)
+        told_of = {
+            name: _member(it, group) for name, it in (("alice", alice), ("mallory", mallory))
+        }
+    assert told_of["alice"] == (subscription(public, secret), assignment(public, secret))
+    assert told_of["mallory"] == (b"", b"")
+
+
+def _join(client: Client, group: str, *topics: str) -> None:
+    """Become the only member of a group, and assign these topics to it."""
+    protocols = [{"Name": "range", "Metadata": subscription(*topics)}]
+    fields: dict[str, Any] = {
+        "GroupId": group,
+        "SessionTimeoutMs": 30_000,
+        "RebalanceTimeoutMs": 30_000,
+        "ProtocolType": "consumer",
+        "Protocols": protocols,
+    }
+    joined: dict[str, Any] = {}
+
+    def has_joined() -> bool:
+        client(FIND_COORDINATOR, 4, KeyType=0, CoordinatorKeys=[group])
+        joined.update(client(JOIN_GROUP, 5, **fields, MemberId=joined.get("MemberId", "")))
+        return not joined["ErrorCode"]
+
+    wait_until(has_joined)
+    own = [{"MemberId": joined["MemberId"], "Assignment": assignment(*topics)}]
+    synced = client(
+        SYNC_GROUP,
+        3,
+        GroupId=group,
+        GenerationId=joined["GenerationId"],
+        MemberId=joined["MemberId"],
+        Assignments=own,
+    )
+    assert not synced["ErrorCode"]
+
+
+def _member(client: Client, group: str) -> tuple[bytes, bytes]:
+    (found,) = client(DESCRIBE_GROUPS, 5, Groups=[group])["Groups"]
+    (member,) = found["Members"]
+    return member["MemberMetadata"], member["MemberAssignment"]
+
+
+# -- thousands -------------------------------------------------------------------------------------
+
+MANY = 3000
+
+
+def test_thousands_of_hidden_names_have_their_error_each(edge: Edge) -> None:
+    """The request and its response are decided in slices."""
+    names = [f"secret-{number}" for number in range(MANY)]
+    topics = [
+        {"Name": name, "Partitions": [{"PartitionIndex": 0, "Timestamp": -1}]} for name in names
+    ]
+    with closing(edge.client()) as mallory:
+        response = mallory(2, 7, Topics=topics)
+        assert mallory.ids() is not None
+    assert [it["Name"] for it in response["Topics"]] == names
+    codes = {part["ErrorCode"] for it in response["Topics"] for part in it["Partitions"]}
+    assert codes == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+
+
+@pytest.mark.parametrize("count", [250, 19_000])
+def test_unknown_ids_do_not_keep_a_broker_busy(edge: Edge, count: int) -> None:
+    topics = [{"TopicId": uuid.uuid4().bytes, "Name": None} for _ in range(count)]
+    with closing(edge.client()) as mallory:
+        response = mallory(METADATA, 12, Topics=topics)
+        codes = {it["ErrorCode"] for it in response["Topics"]}
+        assert codes == {ErrorCode.UNKNOWN_TOPIC_ID}
+        assert len(response["Topics"]) == count
+    with closing(edge.direct()) as direct:
+        assert direct.ids()

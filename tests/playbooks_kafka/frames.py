@@ -172,3 +172,20 @@ def described(
     nodes = [{"NodeId": id, "Host": host, "Port": 9092} for id, host in (brokers or {}).items()]
     found = [{"Name": topic, "TopicId": id_of(topic)} for topic in topics]
     return tell(METADATA, version, correlation, Brokers=nodes, Topics=found)
+
+
+# -- what members of a group tell each other -------------------------------------------------------
+
+
+def subscription(*topics: str) -> bytes:
+    """Return what a consumer tells its group: a version, topics, and no data of its own."""
+    names = b"".join(struct.pack(">h", len(it)) + it.encode() for it in topics)
+    return struct.pack(">hi", 1, len(topics)) + names + b"\xff\xff\xff\xff"
+
+
+def assignment(*topics: str) -> bytes:
+    """Return what a leader assigns: a version, topics with two partitions each, and no data."""
+    names = b"".join(
+        struct.pack(">h", len(it)) + it.encode() + struct.pack(">iii", 2, 0, 1) for it in topics
+    )
+    return struct.pack(">hi", 1, len(topics)) + names + b"\xff\xff\xff\xff"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,9 +29,11 @@ from .frames import (
     PRODUCE,
     ask,
     asked,
+    assignment,
     correlations,
     id_of,
     known,
+    subscription,
     tell,
     told,
 )
@@ -300,20 +301,6 @@ def test_an_answer_loses_the_topics_that_may_not_be_looked_up(
 
 
 DESCRIBE_GROUPS = 15
-
-
-def subscription(*topics: str) -> bytes:
-    """Return what a consumer tells its group: a version, topics, and no data of its own."""
-    names = b"".join(struct.pack(">h", len(it)) + it.encode() for it in topics)
-    return struct.pack(">hi", 1, len(topics)) + names + b"\xff\xff\xff\xff"
-
-
-def assignment(*topics: str) -> bytes:
-    """Return what a leader assigns: a version, topics with two partitions each, and no data."""
-    names = b"".join(
-        struct.pack(">h", len(it)) + it.encode() + struct.pack(">iii", 2, 0, 1) for it in topics
-    )
-    return struct.pack(">hi", 1, len(topics)) + names + b"\xff\xff\xff\xff"
 
 
 @pytest.mark.parametrize("version", versions(known(DESCRIBE_GROUPS).response))

@@ -101,6 +101,23 @@ def test_thousands_of_denied_topics_come_back_with_their_error() -> None:
     assert play.slices > before
 
 
+def test_errors_are_counted_by_what_the_client_gets() -> None:
+    """Those of Metadata are not: while leaders move, it has one for each topic."""
+    play = Play(guarded((Right.LOOKUP, "secret")))
+    (substitute,) = asked(play.client(metadata(12, 1, "secret")))["Topics"]
+    topics = [{"ErrorCode": 3, "Name": substitute["Name"]}, {"ErrorCode": 5, "Name": "a"}]
+    heard = told(METADATA, 12, play.broker(tell(METADATA, 12, 1, Topics=topics)))["Topics"]
+    assert [(it["Name"], it["ErrorCode"]) for it in heard] == [("secret", DENIED), ("a", 5)]
+    assert not play.services.errors
+    play.client(offsets("a", "secret", correlation=2))
+    said = [
+        {"Name": name, "Partitions": [{"ErrorCode": code}]}
+        for name, code in (("a", 6), (substitute["Name"], 17))
+    ]
+    play.broker(tell(LIST_OFFSETS, 7, 2, Topics=said))
+    assert play.services.errors == {("ListOffsets", 6): 1, ("ListOffsets", DENIED): 1}
+
+
 @pytest.mark.parametrize("hidden", [NAMES[:-1], NAMES[1:], NAMES[::2], NAMES, []])
 def test_a_list_of_thousands_loses_what_the_client_may_not_look_up(hidden: list[str]) -> None:
     play = Play(guarded(*((Right.LOOKUP, name) for name in hidden)))

@@ -85,12 +85,14 @@ class View(Protocol):
 
 class Pass:
     """One pass over a response. `filters`: topics that the client may not look up are removed.
+    `counts`: errors are counted.
     `changes`: so far, in the order of the frame. `cost`: of the work since the last pause, in
     simple operations."""
 
     __slots__ = (
         "_codes",
         "_count",
+        "_counts",
         "_denial",
         "_filters",
         "_flexible",
@@ -110,11 +112,14 @@ class Pass:
         "cost",
     )
 
-    def __init__(self, view: View, frame: bytes, *, flexible: bool, filters: bool) -> None:
+    def __init__(
+        self, view: View, frame: bytes, *, flexible: bool, filters: bool, counts: bool
+    ) -> None:
         self._view = view
         self._frame = frame
         self._flexible = flexible
         self._filters = filters
+        self._counts = counts
         self.changes: list[Change] = []
         self.cost = 0
         # Of the list of topics that is read:
@@ -195,7 +200,8 @@ class Pass:
 
     def _deny(self, start: int, end: int) -> None:
         self.changes.append((start, end, self._denial.to_bytes(2)))
-        self._view.failed(self._denial)
+        if self._counts:
+            self._view.failed(self._denial)
 
     def element(self, at: Walker) -> None:
         """End an element of a list of topics."""
@@ -255,7 +261,7 @@ class Pass:
 
     def _count_code(self, start: int, end: int) -> None:
         code = int.from_bytes(self._frame[start:end], signed=True)
-        if code:
+        if code and self._counts:
             self._view.failed(code)
 
     def text(self, at: Walker) -> None:
@@ -339,7 +345,8 @@ def rewritten(
         return frame
     steps = read.plan.walker(frame, start, len(frame))
     flexible = version >= schema.flexible
-    over = Pass(view, frame, flexible=flexible, filters=read.filters)
+    counts = key not in UNCOUNTED
+    over = Pass(view, frame, flexible=flexible, filters=read.filters, counts=counts)
     tagged: list[Tagged] = []
     while (label := steps.advance()) != END:
         if label >= 0:
