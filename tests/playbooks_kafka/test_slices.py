@@ -66,8 +66,8 @@ def test_a_request_of_thousands_of_names_is_authorized_in_slices(frame: bytes) -
     done: list[int] = []
     play.between_slices = lambda: done.append(len(play.services.judged))
     assert play.client(frame) == frame
-    assert max(after - before for before, after in itertools.pairwise(done)) <= 32
-    assert play.slices >= MANY / 32 - 1
+    assert max(after - before for before, after in itertools.pairwise(done)) <= 8
+    assert play.slices >= MANY / 8 - 1
 
 
 def test_the_accounts_of_one_request_are_opened_a_few_at_a_time() -> None:
