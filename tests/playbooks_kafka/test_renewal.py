@@ -96,6 +96,26 @@ def renewed(play: Play) -> None:
     play.broker(shown())
 
 
+@pytest.mark.parametrize("of", [fetch, produce])
+def test_a_request_that_is_decided_in_slices_waits_for_a_renewal_that_began(of: Any) -> None:
+    """A broker takes no other request between the two of a reauthentication."""
+    names = [f"topic-{number}" for number in range(100)]
+    said = fetch(12, 1, *names) if of is fetch else produce(9, 1, **dict.fromkeys(names, batch(1)))
+    play = begun()
+
+    def renew() -> None:
+        if play.slices == 1:
+            play.after(DUE)
+
+    play.between_slices = renew
+    assert keys(play.client(said)) == [SASL_HANDSHAKE]
+    assert play.is_waiting
+    play.broker(chosen())
+    assert keys(play.broker_got()) == [SASL_AUTHENTICATE]
+    play.broker(shown())
+    assert play.broker_got() == said
+
+
 def test_a_broker_whose_time_is_short_is_not_asked_all_the_time() -> None:
     play = begun(lifetime=0.001)
     play.after(LEAST / 2)

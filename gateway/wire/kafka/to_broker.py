@@ -14,7 +14,8 @@ Nothing passes for which no account is open. So before the first byte of a frame
 are looked up, as far as they have come:
 
 - A frame that is whole in the chunk is walked twice: for its topics, then to count. If the client
-  may not use one of them, the frame stops, and the session takes out what is denied.
+  may not use one of them, the frame stops, and the session takes out what is denied. So does a
+  frame with more than a few new topics, whose accounts the session opens in slices.
 - Of a frame that the chunk's end cuts, the only topic stands at the begin.
 - A cut frame with several topics passes if the connection has as many accounts: clients send to the
   same topics again and again. Otherwise the frame stops, and the session collects it. So it does
