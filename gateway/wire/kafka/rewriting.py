@@ -86,9 +86,8 @@ class View(Protocol):
 
 class Pass:
     """One pass over a response. `filters`: topics that the client may not look up are removed.
-    `counts`: errors are counted.
-    `changes`: so far, in the order of the frame. `cost`: of the work since the last pause, in
-    simple operations."""
+    `counts`: errors are counted. `changes`: so far, in the order of the frame. `cost`: of the work
+    since the last pause, in simple operations."""
 
     __slots__ = (
         "_codes",
@@ -433,13 +432,8 @@ class _Reader(NamedTuple):
             case Act.MEMBERSHIP:
                 if self.filters:
                     yield path, _MEMBERSHIPS[field.name]
-                    yield path_of_group(at) + "/ProtocolType", Pass.kind
+                    yield at.rpartition("/")[0] + "/ProtocolType", Pass.kind  # of their group
             case Act.TEXT | Act.SETTING | Act.EMPTIED:
                 if act is Act.SETTING:
                     yield beside + "Name", Pass.setting_name
                 yield path, _OTHERS[act]
-
-
-def path_of_group(members: str) -> str:
-    """Return the path of the struct that has a list with this path."""
-    return members.rpartition("/")[0]
