@@ -73,11 +73,11 @@ class Answering:
         self._throttle = throttle
         self._commit: Commit | None = None  # the last one, until its response
 
-    def commits(self, known: Api, head: Head, frame: bytes, request: Asked) -> None:
+    def commits(self, known: Api, head: Head, frame: bytes, request: Asked) -> Slices[None]:
         """Keep the offsets in a commit request until the broker has responded to the request.
         Raises `PeerError` if the request is truncated."""
         self._forget_commit()
-        commit = commit_of(known.request, head, frame, request)
+        commit = yield from commit_of(known.request, head, frame, request)
         if self._client.quota.fits(commit.size):
             self._client.quota.take(commit.size)
             self._commit = commit
@@ -95,7 +95,7 @@ class Answering:
             used = yield from self._count(known, request, frame, start)
         elif request.key == SHARE_FETCH:
             frame, used = yield from self._count_shared(schema, version, frame, start)
-        self._note(request, schema, frame, start)
+        yield from self._note(request, schema, frame, start)
         frame = yield from rewritten(
             request.key,
             schema,
@@ -115,15 +115,15 @@ class Answering:
             return frame
         return SIZE.pack(len(frame) - SIZE.size) + frame[SIZE.size :]
 
-    def _note(self, request: Asked, schema: Schema, frame: bytes, start: int) -> None:
+    def _note(self, request: Asked, schema: Schema, frame: bytes, start: int) -> Slices[None]:
         """Keep the offsets and deleted groups in a response."""
         if request.key in COMMITS:
-            self._committed(request, schema, frame, start)
+            yield from self._committed(request, schema, frame, start)
         elif request.key == DELETE_GROUPS:
             for group in deleted(schema, request.version, frame, start):
                 self._services.deleted(group.decode(errors="replace"))
 
-    def _committed(self, request: Asked, schema: Schema, frame: bytes, start: int) -> None:
+    def _committed(self, request: Asked, schema: Schema, frame: bytes, start: int) -> Slices[None]:
         """Keep the offsets that the broker has accepted."""
         commit = self._commit
         # Clients may give several requests one correlation id, but each is another object.
@@ -131,6 +131,9 @@ class Answering:
             return  # the client has sent another commit meanwhile
         group = commit.group.decode(errors="replace")
         for committed in accepted(schema, request.version, frame, start, commit):
+            if committed is None:
+                yield
+                continue
             by_id = request.version >= COMMITS[request.key]
             name = self._book.name(committed.topic, wanted=False) if by_id else committed.topic
             topic = None if name is None else read_topic(name.decode(errors="replace"))

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from gateway.wire.kafka.frames import Head
 from gateway.wire.kafka.in_flight import Asked
 from gateway.wire.kafka.schema import Schema
+from gateway.wire.kafka.slicing import Slices
 from gateway.wire.kafka.walk import plan, text_at, topic_at
 
 COMMITS = {8: 10, 28: 32767}
@@ -21,10 +22,9 @@ by id."""
 
 DELETE_GROUPS = 42
 
-MOST = 300
-"""The most partitions of one request whose offsets are kept until its response comes, which are
-read in 2 ms; a member of a group rarely has more. A larger request passes whole, and metrics lack
-the others."""
+MOST = 1000
+"""The most partitions of one request whose offsets are kept until its response comes; a member of a
+group rarely has more. A larger request passes whole, and metrics lack the others."""
 
 _ID = "Topics/TopicId"
 _NAMES = ("Topics/Name", _ID)
@@ -62,7 +62,7 @@ class Committed(NamedTuple):
     offset: int
 
 
-def commit_of(schema: Schema, head: Head, frame: bytes, request: Asked) -> Commit:
+def commit_of(schema: Schema, head: Head, frame: bytes, request: Asked) -> Slices[Commit]:
     """Return the offsets in the frame of a commit request. `request`: the request's in-flight
     entry. Raises `PeerError` if the frame is truncated."""
     flexible = head.version >= schema.flexible
@@ -70,9 +70,11 @@ def commit_of(schema: Schema, head: Head, frame: bytes, request: Asked) -> Commi
     partition = 0
     offsets: dict[tuple[bytes, int], int] = {}
     for place in plan(schema, head.version, _REQUESTED).found(frame, head.body, len(frame)):
-        if place is None or len(offsets) >= MOST:
+        if len(offsets) >= MOST:
             break
-        if place.name == _PARTITION:
+        if place is None:
+            yield
+        elif place.name == _PARTITION:
             partition = int.from_bytes(frame[place.start : place.end], signed=True)
         elif place.name == _OFFSET:
             offset = int.from_bytes(frame[place.start : place.end], signed=True)
@@ -86,15 +88,16 @@ def commit_of(schema: Schema, head: Head, frame: bytes, request: Asked) -> Commi
 
 def accepted(
     schema: Schema, version: int, frame: bytes, start: int, commit: Commit
-) -> Iterator[Committed]:
-    """Yield the offsets of `commit` that the broker has accepted. `frame`: the broker's response,
-    whose body begins at `start`. Raises `PeerError` if the response is truncated."""
+) -> Iterator[Committed | None]:
+    """Yield the offsets of `commit` that the broker has accepted, and None where the caller should
+    pause. `frame`: the broker's response, whose body begins at `start`. Raises `PeerError` if the
+    response is truncated."""
     flexible = version >= schema.flexible
     topic, partition = b"", 0
     for place in plan(schema, version, _ANSWERED).found(frame, start, len(frame)):
         if place is None:
-            break
-        if place.name == _PARTITION:
+            yield None
+        elif place.name == _PARTITION:
             partition = int.from_bytes(frame[place.start : place.end], signed=True)
         elif place.name != _ERROR:
             topic = topic_at(frame, place, by_id=place.name == _ID, flexible=flexible)

@@ -311,11 +311,11 @@ class KafkaSession:
         if error is not None:
             return (yield from self._refused_as(known, head, frame, error))
         data = yield from authorizing.without(frame, denied)
-        if self._asking.is_renewing:  # since meanwhile
-            return (Postpone(math.inf),)
         request = Asked(head.key, head.version, head.correlation, since=now)
         if head.key in COMMITS:
-            self._answering.commits(known, head, frame, request)
+            yield from self._answering.commits(known, head, frame, request)
+        if self._asking.is_renewing:  # since meanwhile
+            return (Postpone(math.inf),)
         self._in_flight.ask(request)
         return FORWARD if data is frame else (Replace(data),)
 
