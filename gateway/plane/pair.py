@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, assert_never
 
 from gateway.errors import PeerError
@@ -146,15 +147,8 @@ class Pair:
     def decide(self, direction: Direction, frame: bytes, now: float) -> Account | None:
         """Ask the session what to do with a stop frame, and do it. Return the account if the frame
         now waits for that account's allowance, else None."""
-        effects = None
-        if self._slicing is not None:
-            if self._slicing.is_under_way(direction):
-                self.pumps[direction].postpone(math.inf)
-                return None
-            effects = self._slicing.outcome(direction)
         try:
-            if effects is None:
-                effects = self.session.decide(direction, frame, now)
+            effects = self.session.decide(direction, frame, now)
         except PeerError as error:
             self.violated(direction, error)
             return None
@@ -235,7 +229,7 @@ class Pair:
             case Resume(direction):
                 self.soon(self.pumps[direction].take_up)
             case Sliced(steps):
-                self._slice(pump, steps)
+                self._slice(pump, len(frame), steps)
             case Start(job, then):
                 self._reactor.gave_work = True
                 self._reactor.hooks.start(self, job, then)
@@ -314,10 +308,15 @@ class Pair:
         """Call `callback` as soon as other pairs have been served."""
         self._reactor.put_off(self.client.served, PairCallback(self, callback))
 
-    def _slice(self, pump: Pump, steps: Steps) -> None:
+    def _slice(self, pump: Pump, length: int, steps: Steps) -> None:
         if self._slicing is None:
             self._slicing = Slicing(self)
-        self._slicing.begin(pump, steps)
+        self._slicing.begin(pump, length, steps)
+
+    def settle(self, direction: Direction, length: int, effects: Effects, now: float) -> None:
+        """Carry out the decision about a stop frame that was taken in slices."""
+        pump = self.pumps[direction]
+        pump.settle(length, partial(self._carry_out, effects, pump, now=now), now)
 
     # -- leaving -----------------------------------------------------------------------------
 

@@ -149,6 +149,7 @@ class Pump(Mover):
 
     __slots__ = (
         "_drops_owed",
+        "_is_detained",
         "_mutes_peer",
         "_patience",
         "_plane",
@@ -185,6 +186,7 @@ class Pump(Mover):
         self._postponed: Cancellable[None] | None = None  # when the stop frame is offered again
         self._unheard = 0  # bytes of the gateway's own that were not sent at once
         self._drops_owed = False  # owed bytes are not sent
+        self._is_detained = False  # the postponed frame, until its decision in slices
         self._mutes_peer = False  # the sink's peer is not read because of `_unheard`
         self.heard = 0.0  # when the source's peer last sent bytes
         self.blocked_since = math.inf  # since when the sink takes no more bytes
@@ -593,10 +595,35 @@ class Pump(Mover):
         self.pause()
         self._postponed = self.pair.later(until, self.take_up)
 
+    @property
+    def _is_postponed(self) -> bool:
+        return self._postponed is not None
+
+    def detain(self) -> None:
+        """Keep the stop frame that is being decided, and all bytes behind it, until `settle`."""
+        self.postpone(math.inf)
+        self._is_detained = True
+
+    def settle(self, length: int, carry_out: Callable[[bytes], None], now: float) -> None:
+        """Carry out the decision about the detained stop frame, of `length` bytes, and go on behind
+        it. The frame is not scanned again: to the session it is over. `carry_out`: gets the frame;
+        it may postpone it, to have it decided anew."""
+        assert self._postponed is not None, "the frame is detained"
+        self._plane.deadlines.cancel(self._postponed)
+        self._postponed, self._is_detained = None, False
+        carry_out(self._carry[:length])
+        if self.pair.over:
+            return
+        if self._is_postponed:
+            self._pauses -= 1  # the postponement has one of its own
+            return
+        self._keep(self._carry[length:])
+        self.unpause(now)
+
     def take_up(self, now: float) -> None:
         """Ask the session again about the postponed stop frame; do nothing if no frame is
         postponed."""
-        if self._postponed is not None:
+        if self._postponed is not None and not self._is_detained:
             self._plane.deadlines.cancel(self._postponed)
             self._postponed = None
             self.unpause(now)

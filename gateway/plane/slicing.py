@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator
 from functools import partial
 from typing import Protocol
@@ -19,11 +18,8 @@ class SlicedPump(Protocol):
     @property
     def direction(self) -> Direction: ...
 
-    def postpone(self, until: float) -> None:
-        """Keep the stop frame, and all bytes behind it, until `take_up` is called."""
-
-    def take_up(self, now: float) -> None:
-        """Have the stop frame decided again."""
+    def detain(self) -> None:
+        """Keep the stop frame, and all bytes behind it, until `settle` is called."""
 
 
 class SlicingPair(Protocol):
@@ -32,6 +28,9 @@ class SlicingPair(Protocol):
     def soon(self, callback: Callable[[float], None]) -> None:
         """Call `callback` after the reactor has served other pairs."""
 
+    def settle(self, direction: Direction, length: int, effects: Effects, now: float) -> None:
+        """Carry out the decision about the stop frame of `length` bytes that was kept."""
+
     def violated(self, direction: Direction, error: PeerError) -> None:
         """End the pair, because the peer that sends in this direction violated its protocol."""
 
@@ -39,44 +38,33 @@ class SlicingPair(Protocol):
 class Slicing:
     """The decisions under way, at most one for each direction."""
 
-    __slots__ = ("_decided", "_pair", "_under_way")
+    __slots__ = ("_pair", "_under_way")
 
     def __init__(self, pair: SlicingPair) -> None:
         self._pair = pair
         self._under_way: dict[Direction, Steps] = {}
-        self._decided: dict[Direction, Effects] = {}
 
-    def is_under_way(self, direction: Direction) -> bool:
-        """Return whether a stop frame of this direction is being decided."""
-        return direction in self._under_way
-
-    def outcome(self, direction: Direction) -> Effects | None:
-        """Return the effects for the stop frame that is offered again, once; None if the session
-        has to decide."""
-        return self._decided.pop(direction, None)
-
-    def begin(self, pump: SlicedPump, steps: Steps) -> None:
-        """Take a decision in slices, of which the first comes after other pairs were served."""
-        pump.postpone(math.inf)
+    def begin(self, pump: SlicedPump, length: int, steps: Steps) -> None:
+        """Take the decision about a stop frame of `length` bytes in slices, of which the first
+        comes after other pairs were served."""
+        pump.detain()
         self._under_way[pump.direction] = steps
-        self._pair.soon(partial(self._slice, pump))
+        self._pair.soon(partial(self._slice, pump.direction, length))
 
-    def _slice(self, pump: SlicedPump, now: float) -> None:
-        """Take the next slice; after the last one, have the pump offer the stop frame again."""
+    def _slice(self, direction: Direction, length: int, now: float) -> None:
+        """Take the next slice; after the last one, have the pair carry out the decision."""
         try:
-            next(self._under_way[pump.direction])
+            next(self._under_way[direction])
         except StopIteration as end:
-            del self._under_way[pump.direction]
-            self._decided[pump.direction] = end.value
-            pump.take_up(now)
+            del self._under_way[direction]
+            self._pair.settle(direction, length, end.value, now)
         except PeerError as error:
-            self._pair.violated(pump.direction, error)
+            self._pair.violated(direction, error)
         else:
-            self._pair.soon(partial(self._slice, pump))
+            self._pair.soon(partial(self._slice, direction, length))
 
     def close(self) -> None:
         """Close all generators, because the pair has ended."""
         for steps in self._under_way.values():
             steps.close()
         self._under_way.clear()
-        self._decided.clear()

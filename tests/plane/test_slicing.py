@@ -15,6 +15,7 @@ from gateway.wire.contract import (
     Effects,
     End,
     EndReason,
+    Postpone,
     Replace,
     Resume,
     Sliced,
@@ -80,6 +81,43 @@ def test_the_frame_waits_for_its_slices_and_what_follows_keeps_its_order(
     plane.until(lambda: hearer.hear() == expected)
     assert steps.taken == 5
     assert pair.session.decided == [(direction, frame), (direction, stop(b"next"))]
+
+
+@both
+def test_a_decided_frame_is_not_scanned_again(
+    plane: Plane, pair: Opened, direction: Direction
+) -> None:
+    """To a session that has decided a response, nothing is in flight any more."""
+    speaker, hearer = pair.far(direction)
+    scanner, scanned = pair.session.scanners[direction], list[bytes]()
+    scan = scanner.scan
+
+    def once(chunk: bytearray, start: int, end: int) -> int:
+        at = scan(chunk, start, end)
+        if scanner.stop:
+            scanned.append(bytes(chunk[at : at + scanner.stop]))
+        return at
+
+    scanner.scan = once  # type: ignore[method-assign]
+    slices(pair, Steps(3))
+    speaker.say(stop(b"s") + stop(b"next"))
+    plane.turn()
+    assert hearer.hear() == stop(b"s") + stop(b"next")
+    assert scanned == [stop(b"s"), stop(b"next")]
+
+
+def test_the_outcome_may_postpone_the_frame_which_is_decided_anew_then(
+    plane: Plane, pair: Opened
+) -> None:
+    outcomes: list[Effects] = [(Postpone(plane.clock() + 5),), FORWARD]
+    pair.session.response = lambda _, __: (Sliced(Steps(2, outcomes.pop(0)).run()),)
+    pair.client.say(stop(b"s") + passing(b"behind"))
+    plane.after(4)
+    assert pair.broker.hear() == b""
+    assert len(outcomes) == 1
+    plane.after(2)
+    assert pair.broker.hear() == stop(b"s") + passing(b"behind")
+    assert outcomes == []
 
 
 def test_others_are_served_between_two_slices(plane: Plane, pair: Opened) -> None:
