@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from gateway.brokers.learned import LearnedHosts
 from gateway.errors import PeerError
 from gateway.wire.contract import EndReason
 from gateway.wire.tubemq import methods as m
+from gateway.wire.tubemq.plugin import PLUGIN
 from gateway.wire.tubemq.session import SWEPT
 from tests.unit.wire.tubemq.frames import in_blocks_of
 
@@ -160,6 +162,17 @@ def test_texts_name_no_broker() -> None:
     play.client(ask(m.SEND_MESSAGE, 3, **send))
     fine: dict[str, Any] = {"success": True, "errCode": 200, "errMsg": "4600743801051414528"}
     assert told(play.broker(tell(m.SEND_MESSAGE, 3, **fine))).errMsg == "4600743801051414528"
+
+
+def test_listeners_in_a_text_have_no_address() -> None:
+    play = Tube(node=1)
+    learned = LearnedHosts(PLUGIN)
+    learned.learn(REAL[1].host)
+    play.services.clean = learned.clean
+    text = f"from '[PLAINTEXT://{REAL[1].host}:8123]'"
+    play.client(ask(m.COMMIT, **CONSUMER, topicName="demo", partitionId=0))
+    failed: dict[str, Any] = {"success": False, "errCode": 500, "errMsg": text}
+    assert told(play.broker(tell(m.COMMIT, **failed))).errMsg == "from '[PLAINTEXT://broker]'"
 
 
 def test_a_master_that_is_not_active_ends_the_connection() -> None:
