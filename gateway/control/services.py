@@ -340,6 +340,12 @@ class ListenerServices:
     def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
         return _on_all if self._access is None else self._access.which(right, client)
 
+    def which_named(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
+        return _on_all if self._access is None else self._access.which_named(right, client)
+
+    def forbid_any(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
+        return None if self._access is None else self._access.refuse_any(right, client, place)
+
     def forbid_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
         return None if self._access is None else self._access.refuse_all(right, client, place)
 

@@ -108,6 +108,22 @@ class Access:
         default = self._defaults.get(client.listener or "", "open")
         return self._rules.narrowed(client, right, closed=default in ("closed", "opa"))
 
+    def which_named(self, right: Right, client: Subject) -> Narrowed:
+        """Return a function as `which` does, for topics that the client has named itself: where the
+        policy agent would decide, the function allows, because each use of the topic asks the
+        agent."""
+        default = self._defaults.get(client.listener or "", "open")
+        return self._rules.narrowed(client, right, closed=default == "closed")
+
+    def refuse_any(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
+        """Return None if a client may have a right on some topic of a namespace; otherwise a
+        denial, which is counted. `place`: any topic of the namespace. The policy agent is not
+        asked, because it authorizes one topic at a time."""
+        if self.which_named(right, client).has_any(place):
+            return None
+        self._count(Refused(client, right, "", shadow=False))
+        return Denial(Refusal.UNAUTHORIZED, f"this client may not {right} here")
+
     def refuse_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
         """Return None if rules give a client a right on every topic of a namespace; otherwise a
         denial, which is counted. `place`: any topic of the namespace. The policy agent is not

@@ -440,6 +440,12 @@ class Narrowed:
         denied, allowed = self._names(place)
         return denied.are_none and (not self._closed or allowed.are_all)
 
+    def has_any(self, place: TopicName) -> bool:
+        """Return whether the client may have the right on some topic of a namespace: not if a rule
+        denies it on all topics. `place`: any topic of the namespace."""
+        denied, allowed = self._names(place)
+        return not denied.are_all and not (self._closed and allowed.are_none)
+
     def _names(self, topic: TopicName) -> tuple[_Names, _Names]:
         names = self._namespaces.get(topic.namespace)
         if names is None:

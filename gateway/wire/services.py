@@ -152,6 +152,18 @@ class Services(Protocol):
         with many topics. Unlike `forbid`, the function does not count denials."""
         ...
 
+    def which_named(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
+        """Return a function as `which` does, for topics that the client has named itself: where the
+        policy agent would decide, the function allows, because each use of the topic asks the
+        agent."""
+        ...
+
+    def forbid_any(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
+        """Authorize a client for what belongs to no single topic, such as a group. Return None if
+        it may have the right on some topic of a namespace; otherwise the denial, which is counted.
+        `place`: any topic of the namespace."""
+        ...
+
     def forbid_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
         """Authorize a client for all topics of a namespace. Return None if it has the right on
         every topic; otherwise the denial, which is counted. `place`: any topic of the namespace."""

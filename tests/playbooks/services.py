@@ -150,6 +150,13 @@ class FakeServices:
     def which(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
         return lambda topic: (right, topic.whole) not in (self.forbidden or ())
 
+    def which_named(self, right: Right, client: Subject) -> Callable[[TopicName], bool]:
+        return self.which(right, client)
+
+    def forbid_any(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
+        """Forbid it if `*` is forbidden."""
+        return FORBIDDEN if (right, "*") in (self.forbidden or ()) else None
+
     def forbid_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
         """Forbid it if any topic is forbidden."""
         return FORBIDDEN if any(it[0] is right for it in self.forbidden or ()) else None

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 import trio
+from structlog.testing import capture_logs
 
 from gateway import assembly
 from gateway.app import Application
@@ -25,9 +26,12 @@ from gateway.config.model import (
 from gateway.errors import ConfigurationError
 from gateway.identity.scram import line
 from gateway.plane.state import PlaneSettings
+from gateway.policy.access import Refused
 from gateway.telemetry.witness import Ended
 from gateway.verifiers import Needs
+from gateway.wire.account import Right
 from gateway.wire.contract import EndReason
+from gateway.wire.subject import Caller, Subject
 from tests.support.certificates import CertificateAuthority, Wanted
 
 MIB = 1 << 20
@@ -237,3 +241,11 @@ def test_without_a_topic_there_is_no_shipper() -> None:
 def test_a_cluster_that_no_listener_uses_makes_nobody_wait(tmp_path: Path) -> None:
     application = Application(sending({"brokers": "pulsar://a:1"}, tmp_path))
     assert application.unready() == ["no healthy broker in cluster main"]
+
+
+def test_the_log_names_the_group_that_was_denied() -> None:
+    subject = Subject(Caller(principal="mallory"), None, "alice-g")
+    with capture_logs() as lines:
+        assembly._tell_denied(None, Refused(subject, Right.CONSUME, "", shadow=False))
+    (line,) = lines
+    assert (line["topic"], line["subscription"]) == (None, "alice-g")

@@ -141,6 +141,56 @@ def test_a_right_to_all_topics_needs_rules_that_name_none(
         assert denial.text == "this client may not lookup all topics here"
 
 
+GROUP: dict[str, Any] = {"match": {"subscription": "g-*"}, "allow": "consume"}
+OTHER_GROUP: dict[str, Any] = {"match": {"subscription": "h"}, "allow": "consume"}
+
+ANY = {
+    "nothing": ((), "closed", False),
+    "open": ((), "open", True),
+    "shadow": ((), "shadow", True),
+    "opa": ((), "opa", True),
+    "one topic": (({"match": {"topic": "orders"}, "allow": "consume"},), "closed", True),
+    "another namespace": (
+        ({"match": {"namespace": "acme/x"}, "allow": "consume"},),
+        "closed",
+        False,
+    ),
+    "another right": (({"allow": "produce"},), "closed", False),
+    "another client": (({"match": {"principal": "x"}, "allow": "consume"},), "closed", False),
+    "its subscription": ((GROUP,), "closed", True),
+    "another subscription": ((OTHER_GROUP,), "closed", False),
+    "all denied": (({"deny": "consume"},), "open", False),
+    "all denied at an agent": (({"match": {"topic": "*"}, "deny": "consume"},), "opa", False),
+    "one denied": (({"match": {"topic": "orders"}, "deny": "consume"},), "open", True),
+    "denied to another subscription": (
+        ({"match": {"subscription": "h"}, "deny": "consume"},),
+        "open",
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("rules", "default", "expected"), ANY.values(), ids=ANY)
+def test_a_right_to_a_group_needs_a_topic_that_may_be_used_by_it(
+    rules: tuple[dict[str, Any], ...], default: Default, expected: bool
+) -> None:
+    found = house(*(rule(**it) for it in rules), default=default)
+    group = client(subscription="g-1")._replace(topic=None)
+    denial = found.access.refuse_any(CONSUME, group, topic_of(TOPIC))
+    assert (denial is None) is expected
+    assert len(found.told) == (0 if expected else 1)
+    if denial is not None:
+        assert denial.text == "this client may not consume here"
+
+
+def test_what_the_agent_decides_stays_in_a_list_of_topics_that_the_client_has_named() -> None:
+    found = house(rule(match={"topic": "secret"}, deny="consume"), default="opa")
+    nobody = client()._replace(topic=None)
+    assert found.access.which_named(CONSUME, nobody)(topic_of(TOPIC))
+    assert not found.access.which(CONSUME, nobody)(topic_of(TOPIC))
+    assert not found.access.which_named(CONSUME, nobody)(topic_of("persistent://a/b/secret"))
+
+
 def test_who_is_denied_by_nobody_is_told_that_no_rule_allows_it() -> None:
     denial = house(default="closed").access.refuse(CONSUME, client())
     assert isinstance(denial, Denial)
@@ -432,3 +482,4 @@ def test_rights_are_as_the_page_says(
         assert subject.topic is not None
         assert narrowed(subject.topic) == expected
         assert expected or not narrowed.has_all(subject.topic)
+        assert not expected or narrowed.has_any(subject.topic)
