@@ -118,11 +118,14 @@ class Access:
     def refuse_any(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
         """Return None if a client may have a right on some topic of a namespace; otherwise a
         denial, which is counted. `place`: any topic of the namespace. The policy agent is not
-        asked, because it authorizes one topic at a time."""
-        if self.which_named(right, client).has_any(place):
+        asked, because it authorizes one topic at a time; it counts as allowing."""
+        closed = self._defaults.get(client.listener or "", "open") == "closed"
+        topic = client.about(place, client.subscription)
+        verdict = self._rules.judge_any(topic, right, closed=closed)
+        if verdict.allowed:
             return None
-        self._count(Refused(client, right, "", shadow=False))
-        return Denial(Refusal.UNAUTHORIZED, f"this client may not {right} here")
+        self._count(Refused(client, right, _id(verdict.by), shadow=False))
+        return Denial(Refusal.UNAUTHORIZED, _text(right, verdict.by))
 
     def refuse_all(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
         """Return None if rules give a client a right on every topic of a namespace; otherwise a

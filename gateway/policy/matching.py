@@ -440,12 +440,6 @@ class Narrowed:
         denied, allowed = self._names(place)
         return denied.are_none and (not self._closed or allowed.are_all)
 
-    def has_any(self, place: TopicName) -> bool:
-        """Return whether the client may have the right on some topic of a namespace: not if a rule
-        denies it on all topics. `place`: any topic of the namespace."""
-        denied, allowed = self._names(place)
-        return not denied.are_all and not (self._closed and allowed.are_none)
-
     def _names(self, topic: TopicName) -> tuple[_Names, _Names]:
         names = self._namespaces.get(topic.namespace)
         if names is None:
@@ -484,6 +478,7 @@ class RuleSet:
         self._rules: dict[str, _Compiled] = {}  # without those that have expired
         self._by_action = {action: _Index() for action in DIMENSIONS}
         self._by_right = {right: _Index() for right in Right}
+        self._anywhere = {right: _Index() for right in Right}  # the same, whatever the topic
         self._shadows_rights = False
         self._dimensions: set[Dimension] = set()
 
@@ -513,15 +508,21 @@ class RuleSet:
 
     def _add_rights(self, rule: _Compiled) -> None:
         for right in rule.rule.rights:
-            self._by_right[right].add(rule)
+            self._add_right(right, rule)
         self._shadows_rights |= bool(rule.rule.rights) and rule.rule.mode == "shadow"
         looking_up = _without_subscription(rule) if _includes_lookup(rule.rule) else None
         if looking_up is not None:
-            self._by_right[Right.LOOKUP].add(looking_up)
+            self._add_right(Right.LOOKUP, looking_up)
+
+    def _add_right(self, right: Right, rule: _Compiled) -> None:
+        self._by_right[right].add(rule)
+        anywhere = _without_topic(rule)
+        if anywhere is not None:
+            self._anywhere[right].add(anywhere)
 
     def dissolve(self) -> Iterator[None]:
         """Free a set that is no longer used, one rule at each step."""
-        for indices in (self._by_action, self._by_right):
+        for indices in (self._by_action, self._by_right, self._anywhere):
             while indices:
                 indices.popitem()
                 yield
@@ -563,7 +564,16 @@ class RuleSet:
     def judge(self, subject: Subject, right: Right, *, closed: bool) -> Verdict:
         """Authorize a subject: return whether it has a right, and which rule allowed or denied it.
         `closed`: a right that no rule allows is denied."""
-        matching = [match.rule for match in self._by_right[right].matching(_forms(subject))]
+        return self._verdict(self._by_right[right].matching(_forms(subject)), closed=closed)
+
+    def judge_any(self, subject: Subject, right: Right, *, closed: bool) -> Verdict:
+        """Authorize a subject for what belongs to no single topic, such as a group: it needs a rule
+        that allows the right on some topic, and no rule may deny it on all topics. The subject's
+        topic stands for all topics of its namespace. `closed`: see `judge`."""
+        return self._verdict(self._anywhere[right].matching(_forms(subject)), closed=closed)
+
+    def _verdict(self, rules: list[_Compiled], *, closed: bool) -> Verdict:
+        matching = [match.rule for match in rules]
         enforced = [rule for rule in matching if rule.mode == "enforce"]
         allowed, by = _judged(enforced, closed=closed)
         if not self._shadows_rights:
@@ -618,6 +628,18 @@ def _includes_lookup(rule: Rule) -> bool:
     """Return whether a rule allows to look up because it allows to produce or to consume."""
     allowed = {*rule.allow}
     return bool(allowed & {Right.PRODUCE, Right.CONSUME}) and Right.LOOKUP not in allowed
+
+
+def _without_topic(rule: _Compiled) -> _Compiled | None:
+    """Return the rule as it applies where the topic is not known; None if it denies some topics
+    alone."""
+    topics = rule.rule.match.topic
+    if not topics:
+        return rule
+    if rule.rule.deny and "*" not in topics:
+        return None
+    match = rule.rule.match.model_copy(update={"topic": ()})
+    return _Compiled(rule.rule.model_copy(update={"match": match}), rule.place)
 
 
 def _without_subscription(rule: _Compiled) -> _Compiled | None:

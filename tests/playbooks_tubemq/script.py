@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from gateway.wire.account import Right
 from gateway.wire.address import Address
 from gateway.wire.budget import Budget, Quota
-from gateway.wire.contract import Direction
+from gateway.wire.contract import Denial, Direction, Effects, Sliced
 from gateway.wire.plugin import EntrySettings
-from gateway.wire.subject import Caller, Subject
+from gateway.wire.subject import Caller, Subject, TopicName
 from gateway.wire.tubemq._proto import tubemq_rpc_pb2 as rpc
 from gateway.wire.tubemq.context import Client, Listener
 from gateway.wire.tubemq.envelopes import (
@@ -24,7 +25,8 @@ from gateway.wire.tubemq.envelopes import (
 from gateway.wire.tubemq.frames import framed, head, length, whole
 from gateway.wire.tubemq.methods import METHODS, OF_BROKER, SEND_MESSAGE
 from gateway.wire.tubemq.session import TubeSession
-from tests.playbooks.services import BROKER_1, BROKER_2
+from gateway.wire.tubemq.slices import whole as done
+from tests.playbooks.services import BROKER_1, BROKER_2, FORBIDDEN
 from tests.playbooks_kafka.script import KafkaServices, Play
 
 REAL = {1: Address(BROKER_1.host, 8123), 2: Address(BROKER_2.host, 8125)}
@@ -40,6 +42,12 @@ class TubeServices(KafkaServices):
         super().__init__()
         self.nodes = dict(REAL)
 
+    def forbid_any(self, right: Right, client: Subject, place: TopicName) -> Denial | None:
+        """See `Services`. `forbidden` has the group."""
+        return (
+            FORBIDDEN if (right, f"group:{client.subscription}") in (self.forbidden or ()) else None
+        )
+
 
 class Tube(Play):
     """An open pair, with a master or with the broker of this id (`node`)."""
@@ -51,15 +59,26 @@ class Tube(Play):
         *,
         listener: Listener | None = None,
         signs: bool = False,
+        principal: str | None = None,
         **settings: Any,
     ) -> None:
         services = services or TubeServices()
         self.listener_of = listener or Listener(EntrySettings(services=services, **settings))
-        name = None if signs else "alice"
-        subject = Subject(Caller(protocol="tubemq", principal=name, connection=1))
+        subject = Subject(Caller(protocol="tubemq", principal=principal, connection=1))
         self.budget_of = Budget()
+        self.slices = 0  # decisions that were taken in slices
         client = Client(subject, Quota(self.budget_of, "client"), node, signs=signs)
         super().__init__(services, session=TubeSession(self.listener_of, client))
+
+    def _carry_out(self, effects: Effects, direction: Direction, frame: bytes = b"") -> None:
+        """Carry out effects; slices of a decision at once. As in the plane, the frame is offered
+        again behind them."""
+        match effects:
+            case (Sliced(steps),):
+                self.slices += 1
+                effects = done(steps)
+                self.session.scanners[direction].scan(bytearray(frame), 0, len(frame))
+        super()._carry_out(effects, direction, frame)
 
     def passes(self, frame: bytes, direction: Direction = Direction.TO_BROKER) -> bool:
         """Say a whole frame; return whether it passes the scanner, without a decision."""

@@ -20,6 +20,7 @@ from gateway.wire.plugin import EntrySettings, Mode
 from gateway.wire.services import Tokens
 from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.callers import BELIEVED, KEPT_SIZE
+from gateway.wire.tubemq.clients import known_as
 from gateway.wire.tubemq.context import Listener
 from gateway.wire.tubemq.methods import METHODS
 from gateway.wire.tubemq.session import MOST_WRONG, PROVEN_WITHIN
@@ -34,7 +35,9 @@ VISIT = 1_795_000_000_000
 OK: dict[str, Any] = {"errCode": 200, "errMsg": "OK!"}
 WELL: dict[str, Any] = {"success": True, **OK}
 PRODUCER: dict[str, Any] = {"clientId": "p", "brokerCheckSum": -1, "hostName": "h"}
-CONSUMER: dict[str, Any] = {"clientId": "c", "groupName": "g"}
+ID = "g_127.0.0.1-1234-1795167970960-1-Pull-1.13.0"
+"""A client id, as consumers in Java have it."""
+CONSUMER: dict[str, Any] = {"clientId": ID, "groupName": "g"}
 PARTITION: dict[str, Any] = {**CONSUMER, "topicName": "demo", "partitionId": 1}
 MESSAGE: dict[str, Any] = {
     "clientId": "p",
@@ -175,7 +178,8 @@ def registered(play: Tube, method: int = m.REGISTER_PRODUCER, **proof: Any) -> A
 def test_a_signed_request_passes_without_what_it_shows(site: Site, method: int) -> None:
     play = site.master()
     frame = play.client(ask(method, 1, **REQUESTS[method], **signed()))
-    assert asked(frame) == METHODS[method].request(**REQUESTS[method])
+    expected = REQUESTS[method] | {"clientId": known_as("alice", REQUESTS[method]["clientId"])}
+    assert asked(frame) == METHODS[method].request(**expected)
 
 
 @pytest.mark.parametrize("method", GIVES_TOKENS)
@@ -242,7 +246,8 @@ def test_one_is_asked_for_a_signature_and_the_master_hears_nothing_before(
     well = WELL | {"success": False} if beat == m.BEAT_CONSUMER else OK
     assert told(play.broker(tell(beat, 3, **well | {"errCode": 411}))).errCode == 411
     frame = play.client(ask(register, 4, **REQUESTS[register], **unsigned))
-    assert asked(frame) == METHODS[register].request(**REQUESTS[register])
+    expected = REQUESTS[register] | {"clientId": known_as("alice", ID)}
+    assert asked(frame) == METHODS[register].request(**expected)
     well = WELL if beat == m.BEAT_CONSUMER else OK
     info = told(play.broker(tell(register, 4, **well))).authorizedInfo
     assert site.user_of(info.authAuthorizedToken) == "alice"

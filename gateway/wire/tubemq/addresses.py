@@ -49,17 +49,6 @@ def broker_text(id: int, address: Address) -> str:
     return f"{id}:{address.host}:{address.port}"
 
 
-def subscribed(text: str, towards: Towards) -> str:
-    """Return the text `consumer@group#id:host:port#topic:partition` with another address in place
-    of `host:port`. `towards`: returns the other address; None: `host:port` stays. Raises
-    `PeerError` if the text is not of this form."""
-    consumer, _, rest = text.partition("#")
-    place, mark, partition = rest.partition("#")
-    if not mark:
-        raise PeerError("a subscription without a partition")
-    return f"{consumer}#{_placed(place, towards)}#{partition}"
-
-
 def partition(text: str, towards: Towards) -> str:
     """Return the text `id:host:port#topic:partition` with another address in place of `host:port`.
     `towards`: returns the other address; None: `host:port` stays. Raises `PeerError` if the text is

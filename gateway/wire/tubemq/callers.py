@@ -31,6 +31,7 @@ from gateway.wire.subject import Subject
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq.addresses import topic_of
 from gateway.wire.tubemq.context import Client
+from gateway.wire.tubemq.slices import Steps, changed
 
 SIGNATURE = "signature"
 """The method of `identity` that verifies requests."""
@@ -44,6 +45,9 @@ MOST_BELIEVED = 16
 KEPT_SIZE = 4_000
 """Bytes of the budget that each kept consumer, and each registration for a partition, takes: names
 of a client and a group have up to 1024 characters each."""
+
+LONGEST_PROOF = 4096
+"""Characters of a credential that are read. Those of real clients have 200."""
 
 Registration = tuple[str, str, str, int]
 """A registration at a broker: client, group, topic, partition."""
@@ -98,16 +102,19 @@ class Callers:
             self._consumers[client] = Credential(SIGNATURE, tokens.text.encode())
         return tokens
 
-    def note(self, number: int, message: Any, subject: Subject) -> Denial | None:
+    def note(self, number: int, message: Any, subject: Subject) -> Steps[Denial | None]:
         """Remember the partitions for which a consumer registers, or which it reports in a
         heartbeat. Return a denial if no memory is left for another registration; else None.
         `number`: the number of the method. Raises `PeerError` if a partition is malformed."""
         if number == methods.REGISTER_PARTITION:
             return self._registered(message, subject)
         if number == methods.BEAT_PARTITIONS:
-            for text in message.partitionInfo:  # whether it is true, the broker knows
-                topic, partition = topic_of(text)
-                self._add((message.clientId, message.groupName, topic, partition), subject)
+            client, group = message.clientId, message.groupName
+
+            def keep(text: str) -> None:  # whether it is true, the broker knows
+                self._add((client, group, *topic_of(text)), subject)
+
+            yield from changed(list(message.partitionInfo), keep)
         return None
 
     def _registered(self, message: Any, subject: Subject) -> Denial | None:
@@ -190,4 +197,4 @@ def _shown(number: int, message: Any) -> bytes:
 
 def _text(text: str) -> bytes:
     """Return a text as the method `signature` reads it: never as a number."""
-    return text.lstrip("\0").encode()
+    return text[:LONGEST_PROOF].lstrip("\0").encode()

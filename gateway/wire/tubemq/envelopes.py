@@ -7,7 +7,7 @@ Source: RPC.proto and the encoders of Apache InLong TubeMQ.
 from __future__ import annotations
 
 from functools import cache, lru_cache
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError, Message
 from gateway.errors import PeerError
 from gateway.wire.tubemq._proto import tubemq_rpc_pb2 as rpc
 from gateway.wire.tubemq.frames import framed
+from gateway.wire.tubemq.slices import Steps, whole
 
 M = TypeVar("M", bound=Message)
 
@@ -46,20 +47,20 @@ class Reply(NamedTuple):
 def read_request(envelope: bytes) -> Request:
     """Return the content of a request's envelope. Raises `PeerError` if it is truncated or
     malformed."""
-    connection, at = _read(envelope, 0, rpc.RpcConnHeader())
-    header, at = _read(envelope, at, rpc.RequestHeader())
-    body, _ = _read(envelope, at, rpc.RequestBody())
+    connection, at = _read(envelope, 0, rpc.RpcConnHeader)
+    header, at = _read(envelope, at, rpc.RequestHeader)
+    body, _ = _read(envelope, at, rpc.RequestBody)
     return Request(connection, header, body)
 
 
 def read_reply(envelope: bytes) -> Reply:
     """Return the content of a reply's envelope. Raises `PeerError` if it is truncated or
     malformed."""
-    connection, at = _read(envelope, 0, rpc.RpcConnHeader())
-    header, at = _read(envelope, at, rpc.ResponseHeader())
+    connection, at = _read(envelope, 0, rpc.RpcConnHeader)
+    header, at = _read(envelope, at, rpc.ResponseHeader)
     if header.status == rpc.ResponseHeader.SUCCESS:
-        return Reply(connection, header, _read(envelope, at, rpc.RspResponseBody())[0], None)
-    return Reply(connection, header, None, _read(envelope, at, rpc.RspExceptionBody())[0])
+        return Reply(connection, header, _read(envelope, at, rpc.RspResponseBody)[0], None)
+    return Reply(connection, header, None, _read(envelope, at, rpc.RspExceptionBody)[0])
 
 
 def content(envelope: bytes) -> tuple[int, bytes] | None:
@@ -95,12 +96,10 @@ def body_at(envelope: bytes) -> int | None:
 _LONGEST_HEADS = 100
 
 
-@lru_cache(64)
 def _succeeds(heads: bytes) -> bool:
-    """Return whether these are the first two messages of a reply that is no exception. Most are the
-    same, and parsing them takes a third of the time for a reply with few messages."""
-    _, at = _read(heads, 0, rpc.RpcConnHeader())
-    header, _ = _read(heads, at, rpc.ResponseHeader())
+    """Return whether these are the first two messages of a reply that is no exception."""
+    _, at = _read(heads, 0, rpc.RpcConnHeader)
+    header, _ = _read(heads, at, rpc.ResponseHeader)
     return header.status == rpc.ResponseHeader.SUCCESS
 
 
@@ -133,9 +132,9 @@ def failed(serial: int, text: str) -> bytes:
     return framed(serial, written(rpc.RpcConnHeader(flag=REPLY_FLAG), header, body))
 
 
-def _read(envelope: bytes, at: int, message: M) -> tuple[M, int]:
-    """Return the message of an envelope whose length stands at offset `at`, parsed into `message`,
-    and the offset behind it."""
+def _read(envelope: bytes, at: int, kind: type[M]) -> tuple[M, int]:
+    """Return the message of an envelope whose length stands at offset `at`, and the offset behind
+    it. Heads must not be changed: they are shared, as most are the same."""
     length = varint_at(envelope, at)
     if length is None:
         raise PeerError("an envelope that ends within a length")
@@ -143,7 +142,67 @@ def _read(envelope: bytes, at: int, message: M) -> tuple[M, int]:
     end = at + size
     if end > len(envelope):
         raise PeerError("an envelope that ends within a message")
-    return parsed(message, envelope[at:end]), end
+    data = envelope[at:end]
+    head: Any = kind
+    if head in _HEADS and size <= _LONGEST_HEADS:
+        return _head(head, data), end
+    if size > LARGE:
+        whole(count_fields(kind(), data))
+    return parsed(kind(), data), end
+
+
+_HEADS = frozenset({rpc.RpcConnHeader, rpc.RequestHeader, rpc.ResponseHeader})
+
+
+@lru_cache(64)
+def _head(kind: Any, data: bytes) -> Any:
+    return parsed(kind(), data)
+
+
+def count_fields(message: Message, data: bytes) -> Steps[None]:
+    """Raise `PeerError` if a large message, or the messages in it, have too many fields: protobuf
+    takes 80 ms for a million. `message`: of its kind."""
+    yield from _count_fields(message.DESCRIPTOR, data)
+
+
+def _count_fields(of: Any, data: bytes) -> Steps[None]:
+    nested = {field.number: field.message_type for field in of.fields if field.message_type}
+    most = MOST_FIELDS + (MOST_TEXTS if _has_lists(of) else 0)
+    at = count = 0
+    while at < len(data):
+        count += 1
+        if count > most:
+            raise PeerError(f"a {of.name} with more than {most} fields")
+        if count % _COUNTED_AT_ONCE == 0:
+            yield
+        number, begin, at = _field_at(data, at)
+        if at - begin > LARGE and number in nested:
+            yield from _count_fields(nested[number], data[begin:at])
+
+
+def _field_at(data: bytes, at: int) -> tuple[int, int, int]:
+    """Return the number of the field at offset `at`, and where its value begins and ends. Behind a
+    field that cannot be read, the data ends: protobuf stops there too."""
+    tag = varint_at(data, at, _LONGEST_NUMBER)
+    if tag is None:
+        return 0, len(data), len(data)
+    wire, begin = tag[0] & 7, tag[1]
+    size = _FIXED.get(wire)
+    if wire in (_VARINT, _BYTES):
+        number = varint_at(data, begin, _LONGEST_NUMBER)
+        if number is None:
+            return 0, len(data), len(data)
+        size, begin = (0 if wire == _VARINT else number[0]), number[1]
+    end = len(data) if size is None else begin + size
+    return tag[0] >> 3, begin, end
+
+
+@cache
+def _has_lists(of: Descriptor) -> bool:
+    """Return whether a message, or one in it, has a list of texts."""
+    texts, messages = _text_fields(of)
+    inner = (of.fields_by_name[name].message_type for name, _ in messages)
+    return any(is_many for _, is_many in texts) or any(map(_has_lists, inner))
 
 
 def parsed(message: M, data: bytes) -> M:
@@ -177,13 +236,13 @@ def _has_texts(message: Message) -> bool:
             raise PeerError(f"a {message.DESCRIPTOR.name} with {len(value)} texts in one field")
         if not all(isinstance(text, str) for text in value):
             return False
-    return all(
-        all(map(_has_texts, getattr(message, name)))
-        if is_many
-        else _has_texts(getattr(message, name))
-        for name, is_many in messages
-        if is_many or message.HasField(name)
-    )
+    for name, is_many in messages:
+        if is_many:
+            if not all(map(_has_texts, getattr(message, name))):
+                return False
+        elif message.HasField(name) and not _has_texts(getattr(message, name)):
+            return False
+    return True
 
 
 @cache
@@ -202,15 +261,31 @@ def _text_fields(of: Descriptor) -> tuple[list[tuple[str, bool]], list[tuple[str
 MOST_TEXTS = 20_000
 """The most texts of one field, such as the partitions of a group: reading so many takes 20 ms."""
 
+MOST_FIELDS = 100
+"""The most fields of a large message but for texts in lists."""
+
+LARGE = 32 * 1024
+"""Bytes of a message whose fields are counted before it is parsed, and which is parsed and encoded
+in slices of their own. Fewer bytes have so few fields that all this takes a millisecond."""
+
+_COUNTED_AT_ONCE = 500
+
+_VARINT, _BYTES = 0, 2
+_FIXED = {1: 8, 3: 0, 4: 0, 5: 4}
+"""Wire types, and the bytes of those whose size is fixed. A group (3) has its fields behind it."""
+
+_LONGEST_NUMBER = 10
+"""The most bytes of a varint that protobuf reads."""
+
 _LONGEST = 5
 """The most bytes of a varint of 32 bits."""
 
 
-def varint_at(data: bytes, at: int) -> tuple[int, int] | None:
-    """Return the varint at offset `at`, and the offset behind it; None if it is truncated or too
-    long."""
+def varint_at(data: bytes, at: int, longest: int = _LONGEST) -> tuple[int, int] | None:
+    """Return the varint at offset `at`, and the offset behind it; None if it is truncated or has
+    more than `longest` bytes."""
     value = 0
-    for number, byte in enumerate(data[at : at + _LONGEST]):
+    for number, byte in enumerate(data[at : at + longest]):
         value |= (byte & 127) << 7 * number
         if byte < 128:
             return value, at + number + 1

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from gateway.wire.account import Account
 from gateway.wire.services import Tokens
 from gateway.wire.subject import Subject
+from gateway.wire.tubemq.clients import NONE, Own
 from gateway.wire.tubemq.progress import Partition
 
 MOST = 10_000
@@ -26,7 +27,7 @@ class Asked(NamedTuple):
     from which it consumes; else None. `patience`: seconds after which the request may be forgotten.
     `tokens`: the tokens to add to the reply. `partition`: the partition whose offsets the reply
     states. `until`: the time at which the request is forgotten, because the client no longer waits
-    for the reply.
+    for the reply. `own`: the client and the group that the request names.
     """
 
     method: int
@@ -36,6 +37,7 @@ class Asked(NamedTuple):
     tokens: Tokens | None
     partition: Partition | None
     until: float = UNDATED
+    own: Own = NONE
 
 
 InFlight = dict[int, Asked]

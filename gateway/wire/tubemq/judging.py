@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from gateway.wire.account import Account, Action, Right
@@ -15,7 +16,10 @@ from gateway.wire.subject import Subject, TopicName
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq.answering import refused
 from gateway.wire.tubemq.errors import ErrorCode
-from gateway.wire.tubemq.names import is_group, read_topic
+from gateway.wire.tubemq.fields import Care, places
+from gateway.wire.tubemq.methods import Method
+from gateway.wire.tubemq.names import ANY_TOPIC, May, read_topic
+from gateway.wire.tubemq.slices import Steps
 from gateway.wire.tubemq.waiting import Overdrawn
 
 ACCOUNT_SIZE = 2_000
@@ -25,17 +29,18 @@ LONGEST_WAIT = 60.0
 """Seconds for which a consumer is told to wait at most; then it asks again."""
 
 _NO_NAME = Denial(Refusal.NAME, "no topic has this name")
-_UNDECIDED = Denial(Refusal.UNAUTHORIZED, "nobody has said yet who may do this")
+_UNDECIDED = "nobody has said yet who may do this"
 
 _OF_PARTITION = frozenset({methods.GET_MESSAGES, methods.COMMIT, methods.REGISTER_PARTITION})
 
-_TOPICS_TOLD = {
-    methods.BEAT_PRODUCER: ("topicInfos", Right.PRODUCE),
-    methods.BEAT_BALANCED: ("topicMetaInfoList", Right.CONSUME),
-    methods.FIND_PARTITIONS: ("topicMetaInfoList", Right.CONSUME),
-}
-"""By method: the field of a reply that tells which brokers have a topic, and the right that clients
-need for it."""
+_OF_OWN = frozenset({methods.BEAT_CONSUMER, methods.BEAT_PARTITIONS})
+"""Methods whose replies name only topics to which the client has subscribed before."""
+
+MOST_TOPICS = 1024
+"""The most topics of one request; servers refuse more."""
+
+_JUDGED_AT_ONCE = 8
+"""Topics that are authorized in one slice: with a thousand rules each takes 200 µs."""
 
 Ask = Callable[[], Awaitable[None]]
 
@@ -49,49 +54,92 @@ class _Use(NamedTuple):
     group: str
 
 
-class Judge(Accounts[_Use]):
-    """Judges the requests of one connection. `undecided`: what has to be asked before the request
-    can be judged that was judged last; until somebody has, it is denied."""
+class Filter:
+    """Says which topics of a list the client may use. `missing`: the first of them that it may not
+    use. `which`: returns what says so, by going through all rules; most messages have no list."""
 
-    __slots__ = ("_accounts", "undecided")
+    __slots__ = ("_may", "_which", "missing")
+
+    def __init__(self, which: Callable[[], May]) -> None:
+        self._which = which
+        self._may: May | None = None
+        self.missing: TopicName | None = None
+
+    def __call__(self, topic: TopicName) -> bool:
+        """Return whether the client may use a topic."""
+        if self._may is None:
+            self._may = self._which()
+        may = self._may(topic)
+        if not may and self.missing is None:
+            self.missing = topic
+        return may
+
+
+class Unasked(NamedTuple):
+    """What has to be asked before a request can be judged. `reply`: answers it if nobody can be
+    asked."""
+
+    asks: tuple[Ask, ...]
+    reply: bytes
+
+
+Outcome = Account | Overdrawn | Unasked | bytes | None
+"""The outcome of a request: the account of one that may go on, None if it has none; or the message
+that answers it in place of the server. `Overdrawn`: it has to wait, which it has not yet."""
+
+
+class Judge(Accounts[_Use]):
+    """Judges the requests of one connection."""
+
+    __slots__ = ("_accounts",)
 
     def __init__(self, services: Services, quota: Quota) -> None:
         self._accounts: dict[_Use, Account] = {}
         super().__init__(services, quota, ACCOUNT_SIZE, (self._accounts,))
-        self.undecided: list[Ask] = []
 
     def judge(
         self, number: int, message: Any, client: Subject, *, has_waited: bool = False
-    ) -> Account | Overdrawn | bytes | None:
-        """Return the account of a request that may go on, None if it has none, or the message that
-        answers it in place of the server. `Overdrawn`: it has to wait, which it has not yet."""
-        self.undecided = []
+    ) -> Steps[Outcome]:
+        """Return the outcome of a request. `has_waited`: a limit does not hold it any longer."""
         if number == methods.SEND_MESSAGE:
             return self._send(message, client, has_waited=has_waited)
         if number in _OF_PARTITION:
             return self._of_partition(number, message, client)
-        if number in methods.REGISTER:
-            return self._topics(number, message, client)
-        return None
+        return (yield from self._of_group(number, message, client))
 
-    def show_allowed(self, number: int, message: Any, client: Subject) -> None:
-        """Take the topics from a reply on which the client has no right. Nothing is counted."""
-        field, right = _TOPICS_TOLD.get(number, ("", Right.CONSUME))
-        if not field or not self._services.guarded:
-            return
-        may = self._services.which(right, client)
-        told = getattr(message, field)
-        told[:] = [it for it in told if _is_of(it, may)]
+    def filter(self, number: int, client: Subject, group: str) -> Filter | None:
+        """Return which topics may stay in the lists of a client's request; None: all of them."""
+        return self._filter(self._services.which_named, number, client, group)
+
+    def count(self, number: int, client: Subject, group: str, missing: TopicName | None) -> None:
+        """Count one denial for a request from which topics were left out. `missing`: one of them;
+        None if all have stayed."""
+        if missing is not None:
+            self._services.forbid(methods.right_of(number), client.about(missing, group or None))
+
+    def shown(self, number: int, client: Subject, group: str) -> Filter | None:
+        """Return which topics may stay in the lists of a reply; None: all of them. Nothing is
+        counted."""
+        # A client has named the topics of its own subscriptions.
+        services = self._services
+        which = services.which_named if number in _OF_OWN else services.which
+        return self._filter(which, number, client, group)
+
+    def _filter(
+        self, which: Callable[[Right, Subject], May], number: int, client: Subject, group: str
+    ) -> Filter | None:
+        if not self._services.guarded:
+            return None
+        subject = Subject(client.caller, None, group or None)
+        return Filter(partial(which, methods.right_of(number), subject))
 
     # -- requests ----------------------------------------------------------------------------
 
-    def _send(
-        self, message: Any, client: Subject, *, has_waited: bool
-    ) -> Account | Overdrawn | bytes:
+    def _send(self, message: Any, client: Subject, *, has_waited: bool) -> Outcome:
         method = methods.METHODS[methods.SEND_MESSAGE]
         account = self._account(Action.PRODUCE, client, message.topicName)
-        if isinstance(account, Denial):
-            return refused(method, ErrorCode.UNAUTHORIZED, account.text)
+        if not isinstance(account, Account):
+            return _refused(method, account)
         if not has_waited and (
             account.queued or (account.held and not self._services.wants(account))
         ):
@@ -100,11 +148,11 @@ class Judge(Accounts[_Use]):
         account.bytes += len(message.data)
         return account
 
-    def _of_partition(self, number: int, message: Any, client: Subject) -> Account | bytes | None:
+    def _of_partition(self, number: int, message: Any, client: Subject) -> Outcome:
         method = methods.METHODS[number]
         account = self._account(Action.CONSUME, client, message.topicName, message.groupName)
-        if isinstance(account, Denial):
-            return refused(method, ErrorCode.UNAUTHORIZED, account.text)
+        if not isinstance(account, Account):
+            return _refused(method, account)
         if number != methods.GET_MESSAGES:
             return None
         if account.held and not self._services.wants(account):
@@ -113,20 +161,50 @@ class Judge(Accounts[_Use]):
             return refused(method, ErrorCode.TOO_FAST, text, minLimitTime=max(1, wait))
         return account
 
-    def _topics(self, number: int, message: Any, client: Subject) -> bytes | None:
-        """Judge the topics to which a group subscribes."""
-        for topic in message.topicList:
-            denied = self._forbids(Right.CONSUME, client, read_topic(topic), message.groupName)
-            if denied is not None:
-                code = ErrorCode.GROUP_FORBIDDEN
-                return refused(methods.METHODS[number], code, denied.text)
+    def _of_group(self, number: int, message: Any, client: Subject) -> Steps[Outcome]:
+        """Judge the group of a request, and the topics to which it subscribes."""
+        method = methods.METHODS[number]
+        for _, name, care in places(message.DESCRIPTOR):
+            outcome: Outcome = None
+            if care is Care.GROUP:
+                outcome = self._group(method, client, message.groupName)
+            elif care is Care.JUDGED:
+                topics = list(getattr(message, name))
+                outcome = yield from self._topics(method, topics, client, message.groupName)
+            if outcome is not None:
+                return outcome
         return None
+
+    def _group(self, method: Method, client: Subject, group: str) -> Outcome:
+        if not self._services.guarded:
+            return None
+        subject = Subject(client.caller, None, group)
+        denied = self._services.forbid_any(Right.CONSUME, subject, ANY_TOPIC)
+        return None if denied is None else _refused(method, denied)
+
+    def _topics(
+        self, method: Method, topics: list[str], client: Subject, group: str
+    ) -> Steps[Outcome]:
+        """Judge topics until the first that is denied. All that have to be asked are asked
+        together."""
+        if len(topics) > MOST_TOPICS:
+            return refused(method, ErrorCode.BAD_REQUEST, f"more than {MOST_TOPICS} topics")
+        undecided: list[Undecided] = []
+        for place, topic in enumerate(topics):
+            if place and place % _JUDGED_AT_ONCE == 0:
+                yield
+            denied = self._forbids(Right.CONSUME, client, read_topic(topic), group)
+            if isinstance(denied, Undecided):
+                undecided.append(denied)
+            elif denied is not None:
+                return _refused(method, denied)
+        return _refused(method, *undecided) if undecided else None
 
     # -- accounts and rights -----------------------------------------------------------------
 
     def _account(
         self, action: Action, client: Subject, topic: str, group: str = ""
-    ) -> Account | Denial:
+    ) -> Account | Denial | Undecided:
         """Return the account of a topic, which its first use opens, or why there is none."""
         use = _Use(action, client.principal, topic, group)
         account = self._accounts.get(use)
@@ -145,16 +223,12 @@ class Judge(Accounts[_Use]):
 
     def _forbids(
         self, right: Right, client: Subject, topic: TopicName | None, group: str
-    ) -> Denial | None:
-        if topic is None or not is_group(group):
+    ) -> Denial | Undecided | None:
+        if topic is None:
             return _NO_NAME
         if not self._services.guarded:
             return None
-        denied = self._services.forbid(right, client.about(topic, group or None))
-        if isinstance(denied, Undecided):
-            self.undecided.append(denied.ask)
-            return _UNDECIDED
-        return denied
+        return self._services.forbid(right, client.about(topic, group or None))
 
     @property
     def is_idle(self) -> bool:
@@ -162,7 +236,10 @@ class Judge(Accounts[_Use]):
         return not self._accounts
 
 
-def _is_of(told: str, may: Callable[[TopicName], bool]) -> bool:
-    """Return whether a text that begins with a topic is of one that fits."""
-    topic = read_topic(told.partition("#")[0])
-    return topic is not None and may(topic)
+def _refused(method: Method, *reasons: Denial | Undecided) -> bytes | Unasked:
+    """Return the reply to a request without a right, or what has to be asked first."""
+    code = ErrorCode.GROUP_FORBIDDEN if method.of_master else ErrorCode.UNAUTHORIZED
+    asks = tuple(reason.ask for reason in reasons if isinstance(reason, Undecided))
+    text = next((reason.text for reason in reasons if isinstance(reason, Denial)), _UNDECIDED)
+    reply = refused(method, code, text)
+    return Unasked(asks, reply) if asks else reply

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import Message
 
+from gateway.wire.account import Right
 from gateway.wire.tubemq._proto import tubemq_broker_pb2 as broker
 from gateway.wire.tubemq._proto import tubemq_master_pb2 as master
 
@@ -87,7 +88,21 @@ METHODS = {
 REGISTER = frozenset({REGISTER_CONSUMER, REGISTER_BALANCED})
 """The methods by which consumers register at a master."""
 
+OF_PRODUCER = frozenset({REGISTER_PRODUCER, BEAT_PRODUCER, END_PRODUCER, SEND_MESSAGE})
+"""The methods that need the right to produce on the topics which they name; the others need the
+right to consume."""
+
+HAVE_LISTS = frozenset(METHODS) - {SEND_MESSAGE, GET_MESSAGES, COMMIT, REGISTER_PARTITION}
+"""The methods whose messages may be decided in slices. Requests of the others may pass the scanner,
+which must not happen while one of them is decided."""
+
 OF_BROKER = frozenset(number for number, method in METHODS.items() if not method.of_master)
+
+
+def right_of(method: int) -> Right:
+    """Return the right that a request of this method needs on the topics and for the group which it
+    names."""
+    return Right.PRODUCE if method in OF_PRODUCER else Right.CONSUME
 
 
 def name_of(method: int) -> str:

@@ -7,12 +7,18 @@ TubeMQ has no tenants and no namespaces. So, for rules and metrics, all topics b
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 from gateway.wire.subject import TopicName
 
 TENANT = "tubemq"
 NAMESPACE = "tubemq/default"
+ANY_TOPIC = TopicName(TENANT, NAMESPACE, "")
+"""Stands for all topics where a request names a group alone."""
+
+May = Callable[[TopicName], bool]
+"""Returns whether a client has the right on a topic."""
 
 _NAME = re.compile(r"[A-Za-z]\w*", re.ASCII)
 
@@ -23,25 +29,26 @@ _CACHED = 4096
 """Parsed names that are kept, some 300 bytes each; the same names come again and again."""
 
 
-LONGEST_TOPIC, LONGEST_GROUP = 64, 1024
-"""The most characters of names that servers accept."""
+LONGEST_TOPIC, LONGEST_NAME = 64, 1024
+"""The most characters of names that servers accept: of a topic, and of a group or client."""
 
 
-_TRIMMED = "".join(map(chr, range(0x21)))
+_BLANK = r"\x00-\x20"
 """Characters that servers trim from both ends of a name (Java's `String.trim`): `g ` is the group
 `g` to them."""
 
 
-def is_trimmed(name: str) -> bool:
-    """Return whether servers read the name of a group or client unchanged: it neither begins nor
-    ends with a character that servers trim."""
-    return name == name.strip(_TRIMMED)
+def _whole(split: str) -> re.Pattern[str]:
+    """Return the pattern of names without these characters, and without blanks at the ends. An
+    empty name is that of no group."""
+    inner, outer = rf"[^{split}]", rf"[^{split}{_BLANK}]"
+    return re.compile(rf"(?:{outer}(?:{inner}{{0,{LONGEST_NAME - 2}}}{outer})?)?")
 
 
-def is_group(name: str) -> bool:
-    """Return whether a group may have this name. An empty name is allowed, and stands for no
-    group."""
-    return len(name) <= LONGEST_GROUP
+WHOLE = {"clientId": _whole("@#"), "groupName": _whole("@#:")}
+"""By the field of a request: the names of clients and groups that servers read unchanged. They
+refuse long names, trim names, and split texts in which they have put a name, such as
+`client@group` and `group:topic:partition`."""
 
 
 def read_topic(topic: str) -> TopicName | None:

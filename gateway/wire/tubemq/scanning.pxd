@@ -10,6 +10,7 @@ cdef int _WIRE, _FIRST_TAG, _LAST_OF_CONNECTION
 
 cdef class BlockScanner(BaseScanner):
     cdef public int64_t missing
+    cdef Py_ssize_t _again
     cdef int64_t _blocks
     cdef public Py_ssize_t _largest
 

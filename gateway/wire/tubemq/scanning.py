@@ -35,9 +35,10 @@ class BlockScanner(BaseScanner):
     `missing`: how many blocks of the same frame come after these.
     """
 
-    __slots__ = ("_blocks", "_largest", "missing")
+    __slots__ = ("_again", "_blocks", "_largest", "missing")
 
     missing: int
+    _again: int  # bytes of the blocks that are offered again
     _blocks: int
     _largest: int
 
@@ -45,12 +46,17 @@ class BlockScanner(BaseScanner):
         super().__init__()
         self.missing = 0
         self._largest = largest
+        self._again = 0
         self._blocks = 0  # of the frame under way that have not been decided
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         """Return the offset up to which `chunk[start:end]` may be forwarded; see
         `contract.Scanner`. Raises `PeerError` if a frame's head is invalid, or a block is too
         large."""
+        if self._again and start < end:
+            self.stop = self._again
+            self._again = self.owed = 0
+            return start
         if self.stop and start < end:
             self._blocks = self.missing
             self.stop = 0
@@ -105,8 +111,9 @@ class BlockScanner(BaseScanner):
         raise NotImplementedError
 
     def offer_again(self) -> None:
-        """Make the next scan halt at the same blocks again, because the session has not decided
-        them."""
+        """Make the next scan halt at the same blocks again, however many bytes it gets, because the
+        session has not decided them."""
+        self._again = self.stop
         self.stop = 0
 
 

@@ -30,7 +30,9 @@ from gateway.wire.contract import (
     Prolong,
     Replace,
     Scanner,
+    Sliced,
     Start,
+    ViolationError,
 )
 from gateway.wire.questions import Questions
 from gateway.wire.services import Tokens
@@ -41,10 +43,14 @@ from gateway.wire.tubemq.answering import overflowed, refused, unknown
 from gateway.wire.tubemq.asking import STANDBY
 from gateway.wire.tubemq.assembly import Assembly
 from gateway.wire.tubemq.callers import Asking, Callers, has_proof, is_signed
+from gateway.wire.tubemq.clients import Own
 from gateway.wire.tubemq.context import Client, Listener
 from gateway.wire.tubemq.envelopes import (
+    LARGE,
     Reply,
+    Request,
     content,
+    count_fields,
     failed,
     parsed,
     read_reply,
@@ -55,10 +61,12 @@ from gateway.wire.tubemq.envelopes import (
 from gateway.wire.tubemq.errors import ErrorCode
 from gateway.wire.tubemq.frames import Frame, framed
 from gateway.wire.tubemq.in_flight import MOST, Asked, InFlight, date
-from gateway.wire.tubemq.judging import Judge
-from gateway.wire.tubemq.methods import METHODS
-from gateway.wire.tubemq.names import is_trimmed
+from gateway.wire.tubemq.judging import Judge, Unasked
+from gateway.wire.tubemq.methods import HAVE_LISTS, METHODS
+from gateway.wire.tubemq.names import WHOLE
 from gateway.wire.tubemq.progress import TOLD_BY, Partition, note, partition_of
+from gateway.wire.tubemq.rewriting import Scope, own_of
+from gateway.wire.tubemq.slices import Steps, whole
 from gateway.wire.tubemq.to_broker import ToBrokerScanner, use_of
 from gateway.wire.tubemq.to_client import ToClientScanner, lead_of
 from gateway.wire.tubemq.waiting import LONGEST_WAIT, Overdrawn, Waiting
@@ -97,10 +105,6 @@ MOST_HELD = 100
 """The most requests of one connection that wait for a right to be looked up."""
 
 
-_TRIMMED_NAMES = ("clientId", "groupName")
-"""Fields of requests whose names servers trim."""
-
-
 class TubeSession:
     """Holds the state of one TubeMQ connection, and returns what to do with the frames at which its
     scanners halt; see `contract.Session`."""
@@ -120,6 +124,7 @@ class TubeSession:
         "_rewriting",
         "_services",
         "_settings",
+        "_slicing",
         "_sweeps",
         "_waiting",
         "_wrong",
@@ -141,6 +146,7 @@ class TubeSession:
         self._callers = Callers(settings.services, client) if client.signs else None
         self._wrong = 0  # replies that wait
         self._held = 0  # requests that wait for a right to be looked up
+        self._slicing = 0  # frames that are decided in slices
         largest = (settings.bounds.collected, settings.bounds.all_collected)
         self._in_flight: InFlight = {}
         bound, in_flight = largest[0], self._in_flight
@@ -202,59 +208,133 @@ class TubeSession:
                 self._requests.offer_again()
                 return (Postpone(waits),)
         missing = (self._requests, self._replies)[direction].missing
-        whole = self._assemblies[direction].take(frame, missing)
-        if whole is None:
+        complete = self._assemblies[direction].take(frame, missing)
+        if complete is None:
             return DROP
         if direction is Direction.TO_CLIENT:
-            return self._decide_reply(whole)
-        return self._request(whole, now)
+            return self._begin(direction, complete, self._decide_reply(complete))
+        return self._begin(direction, complete, self._request(complete, now))
+
+    # -- slices ------------------------------------------------------------------------------
+
+    def _begin(self, direction: Direction, frame: Frame, steps: Steps[Effects]) -> Effects:
+        """Return the effects for a frame, or slices of the decision if it takes long."""
+        try:
+            next(steps)
+        except StopIteration as end:
+            effects: Effects = end.value
+            return effects
+        size = len(frame.data)
+        if not self._client.quota.fits(size):
+            raise ViolationError(EndReason.OUT_OF_MEMORY, "no room for a frame that takes long")
+        self._client.quota.take(size)
+        self._slicing += 1
+        (self._requests, self._replies)[direction].offer_again()
+        return (Sliced(self._sliced(size, steps)),)
+
+    def _sliced(self, size: int, steps: Steps[Effects]) -> Steps[Effects]:
+        """Go on with a decision, at whose end `size` bytes of the quota are given back."""
+        effects = yield from steps
+        self._client.quota.give_back(size)
+        self._slicing -= 1
+        return effects
 
     # -- requests ----------------------------------------------------------------------------
 
     def _request(
         self, frame: Frame, now: float, *, was_asked: bool = False, has_waited: bool = False
-    ) -> Effects:
+    ) -> Steps[Effects]:
         request = read_request(frame.envelope)
         number = request.body.method
         method = METHODS.get(number)
         if method is None or method.of_master != (self._client.node is None):
-            return self._respond(
-                failed(frame.serial, f"{methods.name_of(number)} is not offered here")
-            )
-        message: Any = parsed(method.request(), request.body.request)
-        if not all(is_trimmed(getattr(message, field, "")) for field in _TRIMMED_NAMES):
-            return self._respond(failed(frame.serial, "a name begins or ends with a blank"))
+            text = f"{methods.name_of(number)} is not offered here"
+            return self._respond(failed(frame.serial, text))
+        data, message = request.body.request, method.request()
+        if len(data) > LARGE:
+            yield from count_fields(message, data)
+        parsed(message, data)
+        if len(data) > LARGE and number in HAVE_LISTS:
+            yield
+        if not all(name.fullmatch(getattr(message, field, "")) for field, name in WHOLE.items()):
+            return self._respond(failed(frame.serial, "a name that servers would not read whole"))
         asking = self._find_caller(number, message, now)
         if not isinstance(asking, Asking):
             return self._unknown(frame.serial, number, message, asking, now)
-        outcome = self._judge.judge(number, message, asking.subject, has_waited=has_waited)
-        if self._judge.undecided and not was_asked and self._holds(frame):
-            ask = Questions(tuple(self._judge.undecided))
-            return (Drop(), Start(ask, partial(self._decided, frame)))
+        outcome = yield from self._judge.judge(
+            number, message, asking.subject, has_waited=has_waited
+        )
+        if isinstance(outcome, Unasked):
+            if not was_asked and self._holds(frame):
+                return (Drop(), Start(Questions(outcome.asks), partial(self._decided, frame)))
+            outcome = outcome.reply
         if isinstance(outcome, Overdrawn):
             return self._wait(frame, request.body.timeout, outcome.account, now)
         if isinstance(outcome, bytes):
             return self._respond(succeeded(frame.serial, number, outcome))
+        return (yield from self._send_on(frame, request, message, asking, outcome, now))
+
+    def _send_on(
+        self,
+        frame: Frame,
+        request: Request,
+        message: Any,
+        asking: Asking,
+        account: Account | None,
+        now: float,
+    ) -> Steps[Effects]:
+        """Forward a request that may go on. `account`: of the topic that it uses, if it needs
+        one."""
+        number, subject = request.body.method, asking.subject
         if self._callers is not None:
-            full = self._callers.note(number, message, asking.subject)
+            full = yield from self._callers.note(number, message, subject)
             if full is not None:
-                data = refused(method, ErrorCode.UNAUTHORIZED, full.text)
+                data = refused(METHODS[number], ErrorCode.UNAUTHORIZED, full.text)
                 return self._respond(succeeded(frame.serial, number, data))
             if number in (methods.REGISTER_PARTITION, methods.BEAT_PARTITIONS):
                 self._requests.forget()  # others may ask for a partition's messages now
         tokens = self._replace_proofs(number, message, asking)
-        self._rewriting.change_request(number, message)
-        request.body.request = message.SerializeToString()
         partition = self._partition(number, message)
         patience = 2 * min(request.body.timeout, LONGEST_MS) / 1000
-        entry = Asked(number, asking.subject, outcome, patience, tokens, partition)
+        own = own_of(message, subject.principal)
+        entry = Asked(number, subject, account, patience, tokens, partition, own=own)
+        is_long = len(frame.envelope) > LARGE and number in HAVE_LISTS
+        yield from self._rewrite(message, entry)
+        if is_long:
+            yield
+        request.body.request = message.SerializeToString()
+        if is_long:
+            yield
         self._note(frame.serial, entry, now)
         data = framed(frame.serial, written(*request))
-        if outcome is not None and patience > 0 and data == frame.data and not self._is_leaving:
-            use = use_of(request, message)
-            if use is not None:
-                self._requests.learn(use, entry)
+        if account is not None and patience > 0 and not self._is_leaving:
+            self._learn(frame, data, request, message, entry)
         return (Replace(data), *self._sweep_later(now))
+
+    def _rewrite(self, message: Any, entry: Asked) -> Steps[None]:
+        """Rewrite a request for a server. Topics without the right leave its lists."""
+        number, subject, own = entry.method, entry.client, entry.own
+        allowed = self._judge.filter(number, subject, own.group)
+        shown = f"{own.known_as}@{own.group}"
+        yield from self._rewriting.change_request(message, Scope(own, shown, allowed))
+        if allowed is not None:
+            self._judge.count(number, subject, own.group, allowed.missing)
+
+    def _learn(
+        self, frame: Frame, data: bytes, request: Request, message: Any, entry: Asked
+    ) -> None:
+        """Have the scanner pass requests like this one, if it was written as usual. `data`: the
+        frame for the server, which may differ by the id of the client alone."""
+        id, known_as = entry.own.id.encode(), entry.own.known_as.encode()
+        renamed = known_as != id
+        if len(id) != len(known_as):
+            return
+        if frame.data != (data.replace(known_as, id, 1) if renamed else data):
+            return
+        use = use_of(request, message)
+        if use is not None:
+            sent = use._replace(names=use.names.replace(known_as, id, 1)) if renamed else use
+            self._requests.learn(sent, entry, use.names if renamed else b"")
 
     def _holds(self, frame: Frame) -> bool:
         """Keep a request until its rights are looked up; return whether there was room for it."""
@@ -269,9 +349,17 @@ class TubeSession:
         """Go on with a request that was kept; if its rights are still unknown, it is refused."""
         if self._requests.owed:
             return (Later(now + LONGEST_PAUSE, partial(self._decided, frame, _result)),)
-        self._client.quota.give_back(len(frame.envelope))
-        self._held -= 1
-        return _later(self._request(frame, now, was_asked=True))
+        return self._go_on(frame, self._request(frame, now, was_asked=True), now)
+
+    def _go_on(self, frame: Frame, steps: Steps[Effects], now: float) -> Effects:
+        """Take the next slice of the decision about a request that was kept."""
+        try:
+            next(steps)
+        except StopIteration as end:
+            self._client.quota.give_back(len(frame.envelope))
+            self._held -= 1
+            return _later(end.value)
+        return (Later(now, partial(self._go_on, frame, steps)),)
 
     def _wait(self, frame: Frame, timeout: int, account: Account, now: float) -> Effects:
         """Let a message above a limit wait, or refuse it. `timeout`: that of its request, in
@@ -298,7 +386,7 @@ class TubeSession:
             while (first := self._waiting.first(account)) is not None:
                 if not account.held or self._services.wants(account):
                     frame = self._waiting.take(account)
-                    effects += _later(self._request(frame, now, has_waited=True))
+                    effects += _later(whole(self._request(frame, now, has_waited=True)))
                 elif first.until <= now:
                     frame = self._waiting.take(account)
                     data = succeeded(frame.serial, methods.SEND_MESSAGE, overflowed())
@@ -388,7 +476,7 @@ class TubeSession:
 
     # -- replies -----------------------------------------------------------------------------
 
-    def _decide_reply(self, frame: Frame) -> Effects:
+    def _decide_reply(self, frame: Frame) -> Steps[Effects]:
         request = self._in_flight.pop(frame.serial, None)
         if request is None:
             return DROP  # clients ignore it too
@@ -397,18 +485,32 @@ class TubeSession:
             return (Replace(frame.data),)
         reply = read_reply(frame.envelope)
         if reply.error is not None:
-            return self._failed(frame.serial, reply)
+            return self._failed(frame.serial, reply, request.own)
         assert reply.body is not None
         if reply.body.method != request.method:
             raise PeerError(f"a reply to {methods.name_of(reply.body.method)}, which was not asked")
+        is_long = len(reply.body.data) > LARGE and request.method in HAVE_LISTS
+        if is_long:
+            yield
         message: Any = parsed(METHODS[request.method].reply(), reply.body.data)
+        if is_long:
+            yield
         self._count(request, message)
-        self._judge.show_allowed(request.method, message, request.client)
         self._tell_tokens(request, message)
-        self._rewriting.change_reply(request.method, message)
+        yield from self._rewriting.change_reply(message, self._scope_of_reply(request))
+        if is_long:
+            yield
         reply.body.data = message.SerializeToString()
+        if is_long:
+            yield
         data = framed(frame.serial, written(reply.connection, reply.header, reply.body))
         return (Replace(data),)
+
+    def _scope_of_reply(self, request: Asked) -> Scope:
+        own, client = request.own, request.client
+        may = self._judge.shown(request.method, client, own.group)
+        hides = client.principal is not None or self._services.guarded
+        return Scope(own, f"{own.id}@{own.group}", may, hides)
 
     def _brings_messages(self, frame: Frame, request: Asked) -> bool:
         """Count the messages in a reply, and return whether it may go on as it came: it has no text
@@ -424,14 +526,14 @@ class TubeSession:
             self._replies.lead = lead_of(message)
         return True
 
-    def _failed(self, serial: int, reply: Reply) -> Effects:
+    def _failed(self, serial: int, reply: Reply, own: Own) -> Effects:
         """Forward a server's exception without broker addresses. If the master is not the active
         one, end the pair: the client reconnects, and gets another master."""
         error = reply.error
         assert error is not None
         if error.exceptionName.endswith(STANDBY):
             return (Drop(), End(EndReason.BROKER_REFUSED, detail="the master is not active"))
-        error.stackTrace = self._services.clean(error.stackTrace)
+        error.stackTrace = self._rewriting.clean(error.stackTrace, own)
         return (Replace(framed(serial, written(reply.connection, reply.header, error))),)
 
     def _count(self, request: Asked, message: Any) -> None:
@@ -484,7 +586,9 @@ class TubeSession:
         self._requests.forget()
         waiting = self._waiting.take_all(account)
         self._judge.withdraw(account)
-        effects = [effect for frame in waiting for effect in _later(self._request(frame, now))]
+        effects = [
+            effect for frame in waiting for effect in _later(whole(self._request(frame, now)))
+        ]
         return (Discard(account), *effects)
 
     def expiring(self, now: float) -> Effects:
@@ -502,6 +606,7 @@ class TubeSession:
             self._requests.owed
             or self._replies.owed
             or self._held
+            or self._slicing
             or self._waiting.number
             or any(request.until > now for request in self._in_flight.values())
         )

@@ -19,6 +19,7 @@ cdef class ToBrokerScanner(BlockScanner):
     cdef int64_t _block
     cdef bytes _call
     cdef object _in_flight
+    cdef bytes _instead
     cdef int64_t _left
     cdef bytes _names
     cdef object _sending
@@ -37,8 +38,7 @@ cdef class ToBrokerScanner(BlockScanner):
     @cython.locals(
         data="const uint8_t *", blocks=int64_t, edge=Py_ssize_t, call=Py_ssize_t,
         envelope_end=Py_ssize_t, call_end=Py_ssize_t, names=Py_ssize_t, names_end=Py_ssize_t,
-        begin=Py_ssize_t, sent=int64_t, tail=int64_t, is_last=bint, serial=int64_t,
-        account=Counters,
+        begin=Py_ssize_t, sent=int64_t, tail=int64_t, serial=int64_t, account=Counters,
     )
     cdef Py_ssize_t _pass(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(data="const uint8_t *")

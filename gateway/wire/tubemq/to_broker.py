@@ -109,6 +109,7 @@ class ToBrokerScanner(BlockScanner):
         "_block",
         "_call",
         "_in_flight",
+        "_instead",
         "_left",
         "_names",
         "_sending",
@@ -124,13 +125,14 @@ class ToBrokerScanner(BlockScanner):
     _block: int  # bytes of the block that have not come
     _call: bytes
     _in_flight: Any  # `InFlight`
+    _instead: bytes
     _left: int  # bytes of the message that have not come
     _names: bytes
     _sending: Asked | None  # what a message of several blocks waits for
     _serial: int
     _size: int  # bytes of that message
     _tail: int  # bytes behind it
-    _uses: dict[tuple[bytes, bytes], tuple[Use, Asked]]
+    _uses: dict[tuple[bytes, bytes], tuple[Use, Asked, bytes]]
     _verifies: bool
 
     def __init__(self, largest: int, in_flight: InFlight, *, verifies: bool = False) -> None:
@@ -141,24 +143,26 @@ class ToBrokerScanner(BlockScanner):
         self._sending = None
         self.forget()
 
-    def learn(self, use: Use, asked: Asked) -> None:
+    def learn(self, use: Use, asked: Asked, instead: bytes = b"") -> None:
         """Have requests of a use pass from now on. `asked`: the account, and what the requests wait
-        for, without a time."""
+        for, without a time. `instead`: overwrites the names, which are as long; empty: they
+        stay."""
         self._uses.pop(use, None)
         while len(self._uses) >= MOST_USES:
             del self._uses[next(iter(self._uses))]
-        self._uses[use] = use, asked
-        self._turn_to(use, asked)
+        self._uses[use] = use, asked, instead
+        self._turn_to(use, asked, instead)
 
     def forget(self) -> None:
         """Have the next requests authorized."""
         self._uses = {}
         self._asked = self._account = None
-        self._call = self._names = b""
+        self._call = self._names = self._instead = b""
 
-    def _turn_to(self, use: Use, asked: Asked) -> None:
+    def _turn_to(self, use: Use, asked: Asked, instead: bytes) -> None:
         """Have the next request compared with this use before another is looked up."""
         self._call, self._names = use
+        self._instead = instead
         self._asked = asked
         self._account = asked.account
 
@@ -219,14 +223,11 @@ class ToBrokerScanner(BlockScanner):
             tail = envelope_end - begin - sent
             if names_end <= 0 or tail <= 0 or tail > _LONGEST_TAIL:
                 return pos
-        if blocks > 1 and (tail == 0 or self._verifies):
+        if (blocks > 1 and (tail == 0 or self._verifies)) or (
+            blocks == 1 and tail > 0 and not self._is_tail(data, edge - tail, edge)
+        ):
             return pos
-        if blocks == 1 and tail > 0 and not self._is_tail(data, edge - tail, edge):
-            return pos
-        is_last = octets.same(data, call, call_end, self._call) and octets.same(
-            data, names, names_end, self._names
-        )
-        if not is_last and not self._find(chunk, call, call_end, names, names_end):
+        if not self._find(chunk, call, call_end, names, names_end):
             return pos
         serial = octets.i32(data, pos + 4)
         account = self._account
@@ -234,6 +235,8 @@ class ToBrokerScanner(BlockScanner):
         if account.is_held() or account.queued or serial in in_flight or len(in_flight) >= _MOST:
             return pos
         if blocks == 1:
+            if self._instead:
+                chunk[names:edge] = self._instead
             in_flight[serial] = self._asked
             if tail > 0:
                 account.add(1, sent)
@@ -248,6 +251,10 @@ class ToBrokerScanner(BlockScanner):
     def _find(self, chunk: bytearray, call: int, call_end: int, names: int, names_end: int) -> bool:
         """Turn to the use that is named by these bytes; return whether it is known."""
         data = chunk
+        if octets.same(data, call, call_end, self._call) and octets.same(
+            data, names, names_end, self._names
+        ):
+            return True
         named = (octets.piece(data, call, call_end), octets.piece(data, names, names_end))
         found = self._uses.get(named)
         if found is None:

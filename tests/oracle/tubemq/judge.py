@@ -12,11 +12,13 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq.addresses import topic_of
+from gateway.wire.tubemq.clients import known_as
+from gateway.wire.tubemq.names import read_topic
 from gateway.wire.tubemq.rewriting import LEAST_STAMP
 from tests.oracle.oracle import Reading
 from tests.playbooks_tubemq.script import REAL
 
-from .play import Judged, Played, Step
+from .play import SECRET, Judged, Played, Step
 
 NAMES = {"client": "clientId", "group": "groupName", "topic": "topicName"}
 """What a server reads of a request first, and the field in which it stands."""
@@ -24,23 +26,19 @@ NAMES = {"client": "clientId", "group": "groupName", "topic": "topicName"}
 STAMPS = frozenset({"brokerCheckSum", "brokerConfigId"})
 """Fields that the gateway changes by a number."""
 
-PLACED = frozenset({"subscribeInfo", "partitionInfo"})
+SUBSCRIBED = "subscribeInfo"
+PLACED = frozenset({SUBSCRIBED, "partitionInfo"})
 """Fields in which the gateway puts addresses of brokers in the place of its own."""
 
 
 TRIMMED = "".join(map(chr, range(0x21)))
 """What servers take from both ends of a name."""
 
-GROUPED = frozenset(
-    {
-        methods.REGISTER_CONSUMER,
-        methods.REGISTER_BALANCED,
-        methods.REGISTER_PARTITION,
-        methods.GET_MESSAGES,
-        methods.COMMIT,
-    }
-)
-"""Methods whose groups need a right."""
+FILTERED = frozenset({"topicCondition", "partSubInfo"})
+"""Lists out of which the gateway takes topics without a right. The first of a text is its topic."""
+
+OF_PRODUCER = frozenset({methods.REGISTER_PRODUCER, methods.BEAT_PRODUCER})
+"""Methods whose `topicList` is filtered too."""
 
 
 class Difference(NamedTuple):
@@ -131,19 +129,18 @@ def _read_otherwise(step: Step, reading: Reading) -> Iterator[Difference]:
     for name in ("connection", "header"):
         if reading[name] != fields(getattr(request, name)):
             yield Difference(name, f"it was judged as {fields(getattr(request, name))}")
-    expected = fields(_changed(judged))
-    if reading["message"] != expected:
-        yield Difference("message", f"it was judged as {expected}")
-    yield from _named_otherwise(judged, reading)
+    changed = _changed(judged)
+    if reading["message"] != fields(changed):
+        yield Difference("message", f"it was judged as {fields(changed)}")
+    yield from _named_otherwise(judged, changed, reading)
     yield from _counted_otherwise(judged, reading)
 
 
-def _named_otherwise(judged: Judged, reading: Reading) -> Iterator[Difference]:
-    """Yield names that the server reads otherwise. None: it refuses what stands there."""
-    message: Any = judged.message
+def _named_otherwise(judged: Judged, message: Any, reading: Reading) -> Iterator[Difference]:
+    """Yield names that the server reads otherwise. None: it refuses what stands there. `message`:
+    the one that it should read."""
     for name, field in NAMES.items():
-        matters = {"client": judged.signs, "group": reading["method"] in GROUPED}
-        if not matters.get(name, True) or reading[name] is None:
+        if reading[name] is None:
             continue
         yield from _name_otherwise(name, getattr(message, field), reading[name])
     if reading["topics"] is not None and reading["topics"] != sorted(set(message.topicList)):
@@ -185,13 +182,19 @@ def _counted_otherwise(judged: Judged, reading: Reading) -> Iterator[Difference]
 # -- what is expected ----------------------------------------------------------------------------
 
 
-def _changed(judged: Judged) -> Message:
+def _changed(judged: Judged) -> Any:
     """Return the message that a server should read."""
-    found = type(judged.message)()
+    found: Any = type(judged.message)()
     found.CopyFrom(judged.message)
     if judged.signs and "authInfo" in found.DESCRIPTOR.fields_by_name:
         _hide_proof(judged.request.body.method, found)
-    _change(found, judged.added)
+    method = judged.request.body.method
+    if method != methods.SEND_MESSAGE:
+        found.clientId = known_as("alice", found.clientId)
+    if judged.guarded and method in OF_PRODUCER:
+        found.topicList[:] = [it for it in found.topicList if read_topic(it) is not None]
+    group = getattr(found, "groupName", "")
+    _change(found, judged, f"{found.clientId}@{group}")
     return found
 
 
@@ -203,24 +206,38 @@ def _hide_proof(method: int, message: Any) -> None:
         message.authInfo.visitAuthorizedToken = 0
 
 
-def _change(message: Any, added: int) -> None:
+def _change(message: Any, judged: Judged, client: str) -> None:
+    """Change what a server should read otherwise. `client`: `client@group`, as it should read."""
     for field, value in message.ListFields():
         if field.name in STAMPS and value >= LEAST_STAMP:
-            setattr(message, field.name, max(LEAST_STAMP, value - added))
+            setattr(message, field.name, max(LEAST_STAMP, value - judged.added))
         elif field.name in PLACED:
-            value[:] = [_placed(it) for it in value]
+            places = [it.partition("#")[2] if field.name == SUBSCRIBED else it for it in value]
+            kept = [_placed(it) for it in places if not judged.guarded or _may(_topic(it))]
+            value[:] = [f"{client}#{it}" if field.name == SUBSCRIBED else it for it in kept]
+        elif field.name in FILTERED and judged.guarded:
+            value[:] = [it for it in value if _may(it.partition("#")[0])]
         elif field.name in ("event", "subRepInfo"):
-            _change(value, added)
+            _change(value, judged, client)
+
+
+def _topic(place: str) -> str:
+    """Return the topic in `id:host:port#topic:partition`."""
+    return place.partition("#")[2].partition(":")[0]
+
+
+def _may(topic: str) -> bool:
+    """Return whether alice may consume from a topic, where rights are needed."""
+    return read_topic(topic) is not None and topic != SECRET
 
 
 def _placed(text: str) -> str:
-    """Return `...id:host:port#...` with the address that the broker has, if there is one."""
-    parts = text.split("#")
-    at = 1 if len(parts) > 2 and not _is_number(parts[0].split(":")[0]) else 0
-    id = parts[at].split(":")[0]
+    """Return `id:host:port#...` with the address that the broker has, if there is one."""
+    place, mark, rest = text.partition("#")
+    id = place.split(":")[0]
     if _is_number(id) and int(id) in REAL:
-        parts[at] = f"{id}:{REAL[int(id)]}"
-    return "#".join(parts)
+        place = f"{id}:{REAL[int(id)]}"
+    return f"{place}{mark}{rest}"
 
 
 def _is_number(text: str) -> bool:

@@ -18,11 +18,11 @@ from gateway.wire.subject import Caller, Subject
 from gateway.wire.tubemq.context import Client, Listener
 from gateway.wire.tubemq.envelopes import Request, parsed, read_request
 from gateway.wire.tubemq.frames import HEAD, Frame, whole
-from gateway.wire.tubemq.judging import Judge
+from gateway.wire.tubemq.judging import Judge, Outcome
 from gateway.wire.tubemq.methods import METHODS, REGISTER_PRODUCER
 from gateway.wire.tubemq.session import TubeSession
+from gateway.wire.tubemq.slices import Steps
 from gateway.wire.tubemq.to_broker import ToBrokerScanner
-from gateway.wire.tubemq.waiting import Overdrawn
 from tests.playbooks.services import FakeServices
 from tests.playbooks_kafka.script import Play
 from tests.playbooks_tubemq.script import REAL, ask, tell
@@ -34,6 +34,8 @@ MOST = 12
 """Requests of one connection."""
 
 NODES = (None, None, 1, 2)
+SECRET = "secret"
+"""The topic from which alice may not consume, where rights are needed."""
 _PIECES = (1, 7, 100, 1 << 20)
 _SERIALS = (0, -1, 1, (1 << 31) - 1, -(1 << 31))
 _BROKERS = [f"{id}:{address}" for id, address in REAL.items()]
@@ -41,13 +43,14 @@ _BROKERS = [f"{id}:{address}" for id, address in REAL.items()]
 
 class Judged(NamedTuple):
     """A request that was judged. `message`: as it was then, before addresses in it were changed.
-    `added`: what stamps of lists have more for clients. `account`, `counted`: of what it sends or
-    asks for, and the bytes that were counted for it."""
+    `added`: what stamps of lists have more for clients. `guarded`: rights are needed. `account`,
+    `counted`: of what it sends or asks for, and the bytes that were counted for it."""
 
     request: Request
     message: Message
     added: int
     signs: bool
+    guarded: bool
     account: Account | None
     counted: int
 
@@ -117,10 +120,12 @@ class Watched(TubeSession):
 
     def _request(
         self, frame: Frame, now: float, *, was_asked: bool = False, has_waited: bool = False
-    ) -> Effects:
+    ) -> Steps[Effects]:
         step = Step(frame)
         self.steps.append(step)
-        effects = super()._request(frame, now, was_asked=was_asked, has_waited=has_waited)
+        effects = yield from super()._request(
+            frame, now, was_asked=was_asked, has_waited=has_waited
+        )
         step.went_on = next((it.data for it in effects if isinstance(it, Replace)), None)
         return effects
 
@@ -137,13 +142,14 @@ class WatchedScanner(ToBrokerScanner):
 
     def scan(self, chunk: bytearray, start: int, end: int) -> int:
         before = {id(it): it.bytes for it in self._session._judge._accounts.values()}
+        said = bytes(chunk)
         behind = super().scan(chunk, start, end)
         if behind > start:
-            frame = whole(bytes(chunk[start:behind]))
-            self._session.steps.append(self._step(frame, before))
+            frame, went_on = whole(said[start:behind]), bytes(chunk[start:behind])
+            self._session.steps.append(self._step(frame, went_on, before))
         return behind
 
-    def _step(self, frame: Frame, before: dict[int, int]) -> Step:
+    def _step(self, frame: Frame, went_on: bytes, before: dict[int, int]) -> Step:
         """Return the step of a frame that passes, which comes alone here."""
         session = self._session
         request = read_request(frame.envelope)
@@ -152,8 +158,10 @@ class WatchedScanner(ToBrokerScanner):
         message = parsed(METHODS[request.body.method].request(), request.body.request)
         counted = account.bytes - before[id(account)]
         signs = session._callers is not None
-        judged = Judged(request, message, session._rewriting._added, signs, account, counted)
-        return Step(frame, judged, frame.data)
+        guarded = session._services.guarded
+        added = session._rewriting._added
+        judged = Judged(request, message, added, signs, guarded, account, counted)
+        return Step(frame, judged, went_on)
 
 
 class WatchedJudge(Judge):
@@ -167,11 +175,11 @@ class WatchedJudge(Judge):
 
     def judge(
         self, number: int, message: Any, client: Subject, *, has_waited: bool = False
-    ) -> Account | Overdrawn | bytes | None:
+    ) -> Steps[Outcome]:
         shown = type(message)()
         shown.CopyFrom(message)
         before = {it: it.bytes for it in self._accounts.values()}
-        found = super().judge(number, message, client, has_waited=has_waited)
+        found = yield from super().judge(number, message, client, has_waited=has_waited)
         account = found if isinstance(found, Account) else None
         counted = 0 if account is None else account.bytes - before.get(account, 0)
         step = self._session.steps[-1]
@@ -180,6 +188,7 @@ class WatchedJudge(Judge):
             shown,
             self._session._rewriting._added,
             self._session._callers is not None,
+            self._session._services.guarded,
             account,
             counted,
         )
@@ -192,7 +201,7 @@ def play(seed: int) -> Played:
     played = Played(seed, noise.choice(_PIECES))
     watched, services, node = _opened(played, noise)
     if noise.random() < 0.5:
-        services.forbidden = {(Right.CONSUME, "tubemq/default/secret")}
+        services.forbidden = {(Right.CONSUME, SECRET)}
     try:
         if node is None and noise.random() < 0.3:
             _tell_brokers(watched, played)

@@ -82,7 +82,8 @@ def test_blocks_are_joined_as_a_server_joins_them(tube_oracle: TubeOracle, size:
         (SEND, 1, "data", b"1234", "message"),
         (GET, 1, "groupName", "other", "group"),
         (REGISTER, None, "brokerCheckSum", 6, "message"),
-        (BEAT, None, "subscribeInfo", [f"c@other#{PLACE}"], "message"),
+        (BEAT, None, "subscribeInfo", [f"c@g#{PLACE}1"], "message"),
+        (BEAT, None, "clientId", "other", "client"),
     ],
 )
 def test_what_was_not_judged_is_found(
@@ -113,7 +114,7 @@ def test_an_address_of_the_gateway_is_found(tube_oracle: TubeOracle) -> None:
     played = play_these(BEAT)
     step = played.steps[0]
     step.went_on = played.sent = BEAT
-    assert _kinds(tube_oracle, played) == {"message", "address"}
+    assert _kinds(tube_oracle, played) == {"message", "address", "client"}
 
 
 def test_requests_that_pass_the_session_are_found(tube_oracle: TubeOracle) -> None:

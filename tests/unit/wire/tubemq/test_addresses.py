@@ -6,7 +6,7 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.address import Address
-from gateway.wire.tubemq.addresses import brokers, failure, partition, subscribed
+from gateway.wire.tubemq.addresses import brokers, failure, partition
 
 AT = {2: Address("gateway", 19002)}
 
@@ -26,8 +26,7 @@ def test_brokers_are_named_by_id_and_address() -> None:
 
 
 def test_the_id_alone_says_which_address_stands_there() -> None:
-    assert subscribed("c@g#2:10.0.0.6:8125#demo:1", at) == "c@g#2:gateway:19002#demo:1"
-    assert subscribed("c@g#2:gateway:19002#demo:1", at) == "c@g#2:gateway:19002#demo:1"
+    assert partition("2:gateway:19002#demo:1", at) == "2:gateway:19002#demo:1"
     assert partition("2:10.0.0.6:8125#demo:10000", at) == "2:gateway:19002#demo:10000"
     assert failure("410:2:10.0.0.6:8125#demo:1", at) == "410:2:gateway:19002#demo:1"
 
@@ -44,13 +43,7 @@ def test_what_names_no_broker_is_refused(text: str) -> None:
         list(brokers([text], tls=False))
 
 
-@pytest.mark.parametrize("text", ["", "c@g", "c@g#2:h:1", "c@g#x:h:1#demo:1", "c@g##demo:1"])
-def test_what_is_no_subscription_is_refused(text: str) -> None:
-    with pytest.raises(PeerError):
-        subscribed(text, at)
-
-
-@pytest.mark.parametrize("text", ["", "2:h:1", "x#demo:1"])
+@pytest.mark.parametrize("text", ["", "2:h:1", "x#demo:1", "x:h:1#demo:1", "#demo:1"])
 def test_what_is_no_partition_is_refused(text: str) -> None:
     with pytest.raises(PeerError):
         partition(text, at)
