@@ -7,7 +7,7 @@ from typing import Any
 from gateway.wire.account import Right
 from gateway.wire.address import Address
 from gateway.wire.budget import Budget, Quota
-from gateway.wire.contract import Denial, Direction, Effects, Sliced
+from gateway.wire.contract import Denial, Direction
 from gateway.wire.plugin import EntrySettings
 from gateway.wire.subject import Caller, Subject, TopicName
 from gateway.wire.tubemq._proto import tubemq_rpc_pb2 as rpc
@@ -25,7 +25,6 @@ from gateway.wire.tubemq.envelopes import (
 from gateway.wire.tubemq.frames import framed, head, length, whole
 from gateway.wire.tubemq.methods import METHODS, OF_BROKER, SEND_MESSAGE
 from gateway.wire.tubemq.session import TubeSession
-from gateway.wire.tubemq.slices import whole as done
 from tests.playbooks.services import BROKER_1, BROKER_2, FORBIDDEN
 from tests.playbooks_kafka.script import KafkaServices, Play
 
@@ -66,19 +65,8 @@ class Tube(Play):
         self.listener_of = listener or Listener(EntrySettings(services=services, **settings))
         subject = Subject(Caller(protocol="tubemq", principal=principal, connection=1))
         self.budget_of = Budget()
-        self.slices = 0  # decisions that were taken in slices
         client = Client(subject, Quota(self.budget_of, "client"), node, signs=signs)
         super().__init__(services, session=TubeSession(self.listener_of, client))
-
-    def _carry_out(self, effects: Effects, direction: Direction, frame: bytes = b"") -> None:
-        """Carry out effects; slices of a decision at once. As in the plane, the frame is offered
-        again behind them."""
-        match effects:
-            case (Sliced(steps),):
-                self.slices += 1
-                effects = done(steps)
-                self.session.scanners[direction].scan(bytearray(frame), 0, len(frame))
-        super()._carry_out(effects, direction, frame)
 
     def passes(self, frame: bytes, direction: Direction = Direction.TO_BROKER) -> bool:
         """Say a whole frame; return whether it passes the scanner, without a decision."""

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.account import Right
-from gateway.wire.contract import Direction, Effects, Replace, Sliced
+from gateway.wire.contract import Direction, Effects, Postpone, Replace, Sliced
 from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.judging import MOST_TOPICS
 
@@ -39,10 +39,6 @@ def steps_of(play: Tube, direction: Direction, frame: bytes) -> Any:
     assert scanner.stop == len(frame)
     (sliced,) = play.session.decide(direction, frame, play.now)
     assert isinstance(sliced, Sliced)
-    # The plane offers the frame again behind the last slice, from its beginning, and carries out
-    # the effects.
-    scanner.scan(bytearray(frame), 0, 100)
-    assert scanner.stop == len(frame)
     return sliced.steps
 
 
@@ -87,9 +83,9 @@ def test_the_last_blocks_of_a_frame_are_offered_again_as_they_were() -> None:
     rest = frame[first:]
     scanner.scan(bytearray(rest), 0, len(rest))
     assert scanner.stop == len(rest)
-    (sliced,) = play.session.decide(Direction.TO_BROKER, rest, play.now)
-    assert isinstance(sliced, Sliced)
-    effects_of(sliced.steps)
+    play.session.leave(play.now)
+    (postponed,) = play.session.decide(Direction.TO_BROKER, rest, play.now)
+    assert isinstance(postponed, Postpone)
     behind = rest + ask(m.END_CONSUMER, 2, **CONSUMER)
     for size in (10_000, len(behind)):
         scanner.scan(bytearray(behind), 0, size)
@@ -116,7 +112,7 @@ def test_partitions_of_who_signs_are_noted_in_slices(site: Site) -> None:
     play = site.broker()
     beat = {**BEAT, "partitionInfo": LONG[:1000], **shown(in_text())}
     assert play.client(ask(m.BEAT_PARTITIONS, 1, **beat))
-    assert play.slices == 1
+    assert play.slices > 1
     get = {**CONSUMER, "topicName": "t999", "partitionId": 0}
     assert play.client(ask(m.GET_MESSAGES, 2, **get))
 

@@ -49,6 +49,7 @@ ALLOWED = {
         "real/gateways.py": "gives nobody its URL but who puts a tap before it",
         "hostile/process.py": "its clients and its broker are bytes of the tests' own",
         "bench/proxies.py": "is no test: it measures without a tap",
+        "soak/hostile.py": "is measured without a tap",
         "soak/pods.py": "is measured without a tap",
         "unit/test_command.py": "no client: its broker is an echo",
         "docs/test_commands.py": "what pages show, among it the demo with its own clients",

@@ -212,12 +212,12 @@ class TubeSession:
         if complete is None:
             return DROP
         if direction is Direction.TO_CLIENT:
-            return self._begin(direction, complete, self._decide_reply(complete))
-        return self._begin(direction, complete, self._request(complete, now))
+            return self._begin(complete, self._decide_reply(complete))
+        return self._begin(complete, self._request(complete, now))
 
     # -- slices ------------------------------------------------------------------------------
 
-    def _begin(self, direction: Direction, frame: Frame, steps: Steps[Effects]) -> Effects:
+    def _begin(self, frame: Frame, steps: Steps[Effects]) -> Effects:
         """Return the effects for a frame, or slices of the decision if it takes long."""
         try:
             next(steps)
@@ -229,7 +229,6 @@ class TubeSession:
             raise ViolationError(EndReason.OUT_OF_MEMORY, "no room for a frame that takes long")
         self._client.quota.take(size)
         self._slicing += 1
-        (self._requests, self._replies)[direction].offer_again()
         return (Sliced(self._sliced(size, steps)),)
 
     def _sliced(self, size: int, steps: Steps[Effects]) -> Steps[Effects]:
