@@ -486,10 +486,15 @@ def test_a_list_loses_the_topics_that_may_not_be_looked_up(listing: Listing) -> 
     hiding().broker(listing(ALL)).replaces(listing(VISIBLE))
 
 
-@LISTED
+@pytest.mark.parametrize("listing", [of_namespace, watched, snapshot])
 def test_a_list_of_hidden_topics_is_empty(listing: Listing) -> None:
-    outcome = hiding().broker(listing(HIDDEN))
-    assert b"secret" not in outcome.replaced().SerializeToString()
+    hiding().broker(listing(HIDDEN)).replaces(listing([]))
+
+
+@pytest.mark.parametrize("listing", [appeared, disappeared, changed, diff])
+def test_an_update_about_hidden_topics_alone_is_dropped(listing: Listing) -> None:
+    """Its arrival would tell that a topic of the watch's pattern appeared or disappeared."""
+    hiding().broker(listing(HIDDEN)).drops()
 
 
 @LISTED

@@ -233,6 +233,17 @@ def filtered(kind: int, command: BaseCommand, may_see: Callable[[str], bool]) ->
     return changed
 
 
+def is_empty_update(kind: int, command: BaseCommand) -> bool:
+    """Return whether a broker's list is an update of a watch and names no topic."""
+    if kind == Kind.WATCH_TOPIC_UPDATE:
+        update = command.watchTopicUpdate
+        return not update.new_topics and not update.deleted_topics
+    if kind == Kind.WATCH_SCALABLE_TOPICS_UPDATE:
+        event = command.watchScalableTopicsUpdate
+        return event.HasField("diff") and not event.diff.added and not event.diff.removed
+    return False
+
+
 class _ListRequest(NamedTuple):
     """A type of request for a listing. `field`: its message; `hash`: the field for the hash of the
     list that the client has."""

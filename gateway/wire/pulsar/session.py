@@ -258,7 +258,8 @@ class PulsarSession:
 
     def listed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Return what to do with a broker's list of topics: forward it without the topics that the
-        client may not look up."""
+        client may not look up. An update of a watch of which nothing is left is dropped: that a
+        hidden topic matches the watch's pattern must not show."""
         services, rewriter = self._listener.services, self._listener.rewriter
         if services.guarded:
             may = services.which(Right.LOOKUP, self._client.subject)
@@ -267,7 +268,10 @@ class PulsarSession:
                 name = named(topic)
                 return name is not None and may(name)
 
-            if rights.filtered(kind_of(frame), command, may_see):
+            kind = kind_of(frame)
+            if rights.filtered(kind, command, may_see):
+                if rights.is_empty_update(kind, command):
+                    return DROP
                 return (Replace(rewriter.frame_for_client(command, encode(command))),)
         return rewriter.forwarded(command, frame)
 
