@@ -72,6 +72,7 @@ _TEXT = "rewrite its text"
 _VIOLATION = "violation"
 _CLOSED = "rewrite URLs; the incarnation has ended"
 _LISTS = "remove hashes, and topics that the client may not look up"
+_OWN = "authorize; refuse a transaction that is not the client's"
 _BY_MODE = "[by mode](pulsar.md#identity)"
 
 WHAT: Mapping[Direction, Mapping[int, str]] = {
@@ -88,7 +89,9 @@ WHAT: Mapping[Direction, Mapping[int, str]] = {
         Kind.LOOKUP: "keep a copy for redirects",
         Kind.PARTITIONED_METADATA: "authorize; delay above the rate limit of lookups",
         Kind.AUTH_RESPONSE: _BY_MODE,
-        Kind.END_TXN: "while the gateway stops: drop once no producer or consumer is left",
+        Kind.NEW_TXN: "the response says whose the transaction is",
+        **dict.fromkeys((Kind.ADD_PARTITION_TO_TXN, Kind.ADD_SUBSCRIPTION_TO_TXN), _OWN),
+        Kind.END_TXN: f"{_OWN}; drop once the gateway stops and has moved all incarnations",
         **dict.fromkeys(pulsar.LIST_REQUESTS, "remove hashes; refuse lists of tenant `pulsar`"),
     },
     TO_CLIENT: {
@@ -105,6 +108,7 @@ WHAT: Mapping[Direction, Mapping[int, str]] = {
         Kind.TOPIC_MIGRATED: "name the gateway of the new cluster; drop if none is configured",
         Kind.LOOKUP_RESPONSE: "Connect: rewrite URLs; Redirect: drop, start; Failed: rewrite text",
         Kind.AUTH_CHALLENGE: _BY_MODE,
+        Kind.NEW_TXN_RESPONSE: _TEXT,
         Kind.END_TXN_RESPONSE: _TEXT,
         **dict.fromkeys(pulsar.LISTINGS, _LISTS),
     },

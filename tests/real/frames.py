@@ -179,7 +179,10 @@ class Connection:
         self._stream = self._socket.makefile("rb")
 
     def send(self, kind: Kind, fields: dict[int, Value]) -> None:
-        self._socket.sendall(frame(kind, fields))
+        self.send_frame(frame(kind, fields))
+
+    def send_frame(self, data: bytes) -> None:
+        self._socket.sendall(data)
 
     def connect(self, token: str, method: str = "token", **others: str) -> Command | None:
         """Send CONNECT with a token (or what else belongs to the method); `others` are further
@@ -200,16 +203,20 @@ class Connection:
 
     def receive(self) -> Command | None:
         """Return the next command, or None at the end of the stream."""
-        size = self._stream.read(4)
-        if len(size) < 4:
+        body = self.receive_frame()[4:]
+        if not body:
             return None
-        body = self._stream.read(int.from_bytes(size))
         command = decode(body[4 : 4 + int.from_bytes(body[:4])])
         kind = command[1]
         assert isinstance(kind, int)
         inner = command.get(kind, b"")
         assert isinstance(inner, bytes)
         return Command(kind, decode(inner))
+
+    def receive_frame(self) -> bytes:
+        """Return the next whole frame; empty at the end of the stream."""
+        size = self._stream.read(4)
+        return size + self._stream.read(int.from_bytes(size)) if len(size) == 4 else b""
 
     def close(self) -> None:
         self._stream.close()

@@ -6,6 +6,8 @@ a required field with a value of a later version must not stop the frame.
 
 from __future__ import annotations
 
+from typing import Any
+
 from google.protobuf.message import DecodeError
 
 from gateway.errors import PeerError
@@ -62,6 +64,15 @@ REFRESH = b"PulsarAuthRefresh"
 
 BUSY = Denial(Refusal.TOO_MANY, "too many requests wait on this connection")
 MANY_TOPICS = Denial(Refusal.TOO_MANY, "too many topics in one command")
+
+
+_FIELDS = {field.number: field.name for field in BaseCommand.DESCRIPTOR.fields}
+"""The field of each command type. In Pulsar's schema both have the same number."""
+
+
+def message_of(kind: int, command: BaseCommand) -> Any:
+    """Return the message of a command's type, such as a CommandProducer."""
+    return getattr(command, _FIELDS[kind])
 
 
 def text(value: str | bytes) -> str:

@@ -16,6 +16,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConne
 from gateway.wire.pulsar.addresses import AddressRewriter
 from gateway.wire.pulsar.commands import encode
 from gateway.wire.pulsar.counts import Suspects
+from gateway.wire.pulsar.owners import TransactionOwners
 from gateway.wire.pulsar.rows import Commands
 from gateway.wire.pulsar.send_errors import CLIENTS
 from gateway.wire.pulsar.topics import named
@@ -57,13 +58,14 @@ class ListenerContext(EntrySettings):
 
     `commands`: the decision for each command; see `table`. `first_request`: draws the first id of
     a connection's requests to the broker. `suspects`: clients that have stated wrong counts; see
-    `counts`.
+    `counts`. `owners`: of transactions.
     """
 
     commands: Commands
     bounds: Bounds = Bounds()
     first_request: Callable[[], int] = draw_first_request
     suspects: Suspects = field(default_factory=Suspects)
+    owners: TransactionOwners = field(default_factory=TransactionOwners)
 
     @classmethod
     def of(cls, settings: EntrySettings, commands: Commands) -> Self:

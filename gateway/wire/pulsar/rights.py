@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from gateway.wire.account import Right
 from gateway.wire.contract import Denial, Direction, Drop, Effects, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.commands import BROKERS_OWN, CODES, encode, error, text
+from gateway.wire.pulsar.commands import BROKERS_OWN, CODES, encode, error, message_of, text
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.topics import is_brokers_own
 
@@ -130,7 +130,7 @@ FREE: Mapping[int, str] = {
     Kind.SCALABLE_TOPIC_CLOSE: "ends a session",
     Kind.TC_CLIENT_CONNECT_REQUEST: "names no topic",
     Kind.NEW_TXN: "names no topic; what is enlisted is checked",
-    Kind.END_TXN: "names no topic; what was enlisted was checked",
+    Kind.END_TXN: "of a transaction of the client's own",
     Kind.WATCH_TC_ASSIGNMENTS: "names no topic",
     Kind.WATCH_TC_ASSIGNMENTS_CLOSE: "ends a watch",
 }
@@ -147,6 +147,8 @@ class _Response(NamedTuple):
 
 
 _ANSWERS: Mapping[int, _Response] = {
+    Kind.NEW_TXN: _Response(Kind.NEW_TXN_RESPONSE, "newTxnResponse", "error", "message"),
+    Kind.END_TXN: _Response(Kind.END_TXN_RESPONSE, "endTxnResponse", "error", "message"),
     Kind.GET_SCHEMA: _Response(
         Kind.GET_SCHEMA_RESPONSE, "getSchemaResponse", "error_code", "error_message"
     ),
@@ -187,10 +189,11 @@ _COPIED = ("request_id", "session_id", "txnid_least_bits", "txnid_most_bits")
 """Fields of a request that its response repeats."""
 
 
-def response(kind: int, command: BaseCommand, denial: Denial) -> Effects:
+def response(kind: int, command: BaseCommand, denial: Denial, code: Any = None) -> Effects:
     """Return the effects that refuse a request: it is dropped, and the client gets the error
-    response that a broker would send. `kind`: the request's type, one of `NEEDS`."""
-    request = getattr(command, NEEDS[kind].field)
+    response that a broker would send. `kind`: the request's type. `code`: the error, if it is
+    another one than usual for the kind of denial."""
+    request = message_of(kind, command)
     own = _ANSWERS.get(kind)
     if own is None:
         frame = error(request.request_id, denial)
@@ -201,7 +204,7 @@ def response(kind: int, command: BaseCommand, denial: Denial) -> Effects:
         for field in _COPIED:
             if field in request.DESCRIPTOR.fields_by_name and request.HasField(field):
                 setattr(message, field, getattr(request, field))
-        setattr(message, own.code, CODES[denial.refusal])
+        setattr(message, own.code, CODES[denial.refusal] if code is None else code)
         setattr(message, own.text, denial.text)
         frame = encode(refusal)
     return (Drop(), Inject(Direction.TO_CLIENT, frame))

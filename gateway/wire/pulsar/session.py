@@ -32,7 +32,7 @@ from gateway.wire.contract import (
 from gateway.wire.counters import ENDLESS
 from gateway.wire.plugin import FRAME_PADDING, Mode
 from gateway.wire.pulsar import auth_refresh, rights, send_errors
-from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
 from gateway.wire.pulsar.commands import (
     MANY_TOPICS,
     NO_REQUEST,
@@ -42,6 +42,7 @@ from gateway.wire.pulsar.commands import (
     end,
     error,
     kind_of,
+    message_of,
 )
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.counts import CountChecks
@@ -54,6 +55,7 @@ from gateway.wire.pulsar.requests import REQUESTS, check_names, read_request, re
 from gateway.wire.pulsar.scanning import scanners
 from gateway.wire.pulsar.states import State
 from gateway.wire.pulsar.topics import is_coordinator, named
+from gateway.wire.pulsar.transactions import NOT_FOUND, TransactionRequests
 from gateway.wire.pulsar.undecided import UndecidedCommands
 from gateway.wire.services import Undecided
 from gateway.wire.stopwatch import Stopwatch
@@ -76,9 +78,9 @@ class PulsarSession:
         "_checks",
         "_client",
         "_delays",
-        "_ending",
         "_listener",
         "_lookups",
+        "_transactions",
         "_undecided",
         "collected_bound",
         "incarnations",
@@ -99,7 +101,7 @@ class PulsarSession:
         self._lookups = Lookups(listener, client)
         self._delays: Delays | None = None  # made when it is needed: idle pairs are many
         self._undecided: UndecidedCommands | None = None
-        self._ending = 0  # number of END_TXN requests without a response
+        self._transactions: TransactionRequests | None = None
         self.collected_bound = listener.bounds.collected_from(max_message_size + FRAME_PADDING)
         name = client.principal.name or client.subject.host or ""
         bounds = listener.bounds
@@ -390,7 +392,8 @@ class PulsarSession:
     def leave(self, now: float) -> Effects | None:
         """See `contract.Session`."""
         effects, here = self.incarnations.leave(now)
-        here = here or bool(self._lookups or self._ending or self._delays or self._undecided)
+        ending = self._transactions is not None and self._transactions.are_ending
+        here = here or ending or bool(self._lookups or self._delays or self._undecided)
         return effects if effects or here else None
 
     # -- lookups -----------------------------------------------------------------------------
@@ -405,18 +408,43 @@ class PulsarSession:
 
     # -- transactions ------------------------------------------------------------------------
 
+    @property
+    def _own_transactions(self) -> TransactionRequests:
+        if self._transactions is None:
+            self._transactions = TransactionRequests(self._listener, self._client)
+        return self._transactions
+
+    def begin_transaction(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Return what to do with the client's NEW_TXN; see `transactions`."""
+        return self._of_transaction(command, frame, self._own_transactions.begin(command.newTxn))
+
+    def transaction_began(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Forward the broker's NEW_TXN_RESPONSE; the client owns the transaction."""
+        self._own_transactions.began(command.newTxnResponse)
+        return self._listener.rewriter.forwarded(command, frame)
+
+    def extend_transaction(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+        """Return what to do with a client's request to add something to a transaction."""
+        request = message_of(kind_of(frame), command)
+        return self._of_transaction(command, frame, self._own_transactions.forbid(request))
+
     def end_transaction(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Forward the client's END_TXN, and do not let the client be moved to another gateway
         before the response: a client that lost the response would repeat the request, and be
         refused. When all producers and consumers have been moved, END_TXN is dropped."""
         if self.incarnations.have_left:
             return DROP
-        self._ending += 1
-        return FORWARD
+        return self._of_transaction(command, frame, self._own_transactions.end(command.endTxn))
+
+    def _of_transaction(self, command: BaseCommand, frame: bytes, denial: Denial | None) -> Effects:
+        if denial is None:
+            return FORWARD
+        code = ServerError.TransactionNotFound if denial is NOT_FOUND else None
+        return rights.response(kind_of(frame), command, denial, code)
 
     def transaction_ended(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
-        """Forward the broker's END_TXN_RESPONSE, and count one in-flight END_TXN fewer."""
-        self._ending = max(0, self._ending - 1)
+        """Forward the broker's END_TXN_RESPONSE; the transaction is over."""
+        self._own_transactions.ended(command.endTxnResponse)
         return self._listener.rewriter.forwarded(command, frame)
 
     # -- identity ----------------------------------------------------------------------------

@@ -36,7 +36,6 @@ BROKER, CLIENT = Direction.TO_BROKER, Direction.TO_CLIENT
 
 _ONLY_CHECKED = (
     *(Kind.GET_SCHEMA, Kind.GET_OR_CREATE_SCHEMA),
-    *(Kind.ADD_PARTITION_TO_TXN, Kind.ADD_SUBSCRIPTION_TO_TXN),
     *(Kind.END_TXN_ON_PARTITION, Kind.END_TXN_ON_SUBSCRIPTION),
     *(Kind.SCALABLE_TOPIC_LOOKUP, Kind.SCALABLE_TOPIC_SUBSCRIBE),
 )
@@ -84,6 +83,9 @@ ROWS = (
     Row(CLIENT, Kind.WATCH_TOPIC_UPDATE, LIMITED, PulsarSession.listed),
     # Identity, transactions.
     Row(BROKER, Kind.AUTH_RESPONSE, ALWAYS, PulsarSession.auth_response),
+    Row(BROKER, Kind.NEW_TXN, ALWAYS, PulsarSession.begin_transaction),
+    Row(BROKER, Kind.ADD_PARTITION_TO_TXN, ALWAYS, PulsarSession.extend_transaction),
+    Row(BROKER, Kind.ADD_SUBSCRIPTION_TO_TXN, ALWAYS, PulsarSession.extend_transaction),
     Row(BROKER, Kind.END_TXN, ALWAYS, PulsarSession.end_transaction),
     # A second CONNECTED, and a command that only clients send.
     Row(CLIENT, Kind.CONNECTED, ALWAYS, PulsarSession.second_connected),
@@ -148,7 +150,13 @@ ROWS = (
         text=("getOrCreateSchemaResponse", "error_message"),
     ),
     # Transactions.
-    Row(CLIENT, Kind.NEW_TXN_RESPONSE, ALWAYS, text=("newTxnResponse", "message")),
+    Row(
+        CLIENT,
+        Kind.NEW_TXN_RESPONSE,
+        ALWAYS,
+        PulsarSession.transaction_began,
+        text=("newTxnResponse", "message"),
+    ),
     Row(
         CLIENT,
         Kind.ADD_PARTITION_TO_TXN_RESPONSE,
