@@ -78,7 +78,8 @@ def closed(plans: Plans, namespace: str, tmp_path: Path) -> Plan:
         {"id": "mallory", "match": of_mallory, "allow": RIGHTS},
     ]
     rules.write_text(yaml.safe_dump({"version": 1, "rules": allowing}))
-    return replace(plans.of("verify"), credential=None, access="closed", rules=rules)
+    plan = replace(plans.of("verify"), credential=None, unknown="mask")
+    return replace(plan, access="closed", rules=rules)
 
 
 @pytest.fixture
