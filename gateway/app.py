@@ -33,7 +33,7 @@ from gateway.console.accounts import OpenAccounts
 from gateway.control.operating import Operating
 from gateway.control.services import ClusterParts, ListenerServices
 from gateway.control.slots import Slots
-from gateway.control.turns import Turns
+from gateway.control.turns import HashTurns
 from gateway.errors import ConfigurationError
 from gateway.front.connection import Connection
 from gateway.front.drain import drain
@@ -257,7 +257,7 @@ class Application:
         self._moving = Moving(self._reactor)
         self._jobs.reactor = self._reactor
         self._needs = assembly.make_needs(self._log_event, inherited)
-        self._turns = Turns(time.monotonic)
+        self._turns = HashTurns(time.monotonic)
         self._readiness, self._displaced = Readiness(), OpeningFigures()
         self._openings = Openings(configuration.limits.unauthenticated, self._displaced)
         self._budget = Budget(configuration.limits.all_remembered)

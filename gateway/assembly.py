@@ -31,7 +31,7 @@ from gateway.listening.proxied import Introduction
 from gateway.plane.state import PlaneSettings
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures
-from gateway.telemetry.witness import named
+from gateway.telemetry.witness import described
 from gateway.verifiers import Needs, explained, fresh_secret
 from gateway.wire.plugin import FrameBounds
 
@@ -450,7 +450,7 @@ def _tell_denied(witness: Witness | None, denied: Refused) -> None:
         client=subject.host,
         principal=subject.principal,
         right=denied.right.value,
-        **named(subject),
+        **described(subject),
         rule=denied.rule or None,
         **({"shadow": True} if denied.shadow else {}),
     )

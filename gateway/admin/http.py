@@ -1,4 +1,4 @@
-"""One connection of HTTP/1.1: its requests, one at a time, and the responses to them.
+"""Reads the requests of one HTTP/1.1 connection, one at a time, and sends the responses.
 
 h11 implements the protocol; this module adds deadlines and bounds. Anybody may connect, so requests
 are read in turn: one of each address between two polls of all sockets, and few of all addresses.
@@ -43,8 +43,8 @@ VERSIONS = (b"1.0", b"1.1")
 Headers = list[tuple[bytes, bytes]] | list[tuple[str, str]]
 
 
-class Turns:
-    """The turns of a server's connections to have a request read."""
+class RequestTurns:
+    """Lets the connections of one server take turns at having a request read."""
 
     def __init__(self) -> None:
         self._queues = Queues()
@@ -58,10 +58,12 @@ class Turns:
 
 
 class Talk:
-    """The requests and responses of one connection. `turns`: those of its server. `host`: the
-    client's address."""
+    """Reads requests from one connection, and encodes the responses. `turns`: those of its server.
+    `host`: the client's address."""
 
-    def __init__(self, stream: trio.abc.HalfCloseableStream, turns: Turns, host: str) -> None:
+    def __init__(
+        self, stream: trio.abc.HalfCloseableStream, turns: RequestTurns, host: str
+    ) -> None:
         self._stream = stream
         self._turns = turns
         self._host = host
@@ -116,16 +118,16 @@ class Talk:
         return body
 
     def head(self, status: int, headers: Headers) -> bytes:
-        """Return the bytes that begin a response."""
+        """Encode the status line and the headers of a response."""
         response = h11.Response(status_code=status, headers=headers)
         return self._http.send(response) or b""
 
     def data(self, chunk: bytes) -> bytes:
-        """Return the bytes of a part of a response's body."""
+        """Encode a chunk of a response's body."""
         return self._http.send(h11.Data(data=chunk)) or b""
 
     def end(self) -> bytes:
-        """Return the bytes that end a response."""
+        """Encode the end of a response's body."""
         return self._http.send(h11.EndOfMessage()) or b""
 
     async def send(self, data: bytes) -> None:

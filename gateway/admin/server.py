@@ -25,7 +25,7 @@ import h11
 import structlog
 import trio
 
-from gateway.admin.http import PATIENCE, Talk, Turns
+from gateway.admin.http import PATIENCE, RequestTurns, Talk
 from gateway.admin.slots import LifoSemaphore
 from gateway.listening.acceptor import Acceptor
 from gateway.listening.openings import Openings
@@ -144,7 +144,7 @@ class Site:
         self.actions = actions
         self.bounds = bounds
         self.openings = Openings(bounds.connections)
-        self.turns = Turns()
+        self.turns = RequestTurns()
         self.long_answers = LifoSemaphore(bounds.long)
 
 
@@ -167,7 +167,8 @@ async def attend(stream: trio.abc.HalfCloseableStream, site: Site, host: str) ->
 
 
 class _Visitor:
-    """One connection. `waiting`: makes the context in which it may be closed for another one."""
+    """Serves one connection. `waiting`: returns the context in which a newer connection may
+    displace this one."""
 
     def __init__(
         self, talk: Talk, site: Site, waiting: Callable[[], AbstractContextManager[object]]

@@ -30,7 +30,7 @@ class Exchange:
         self._begun = self._ended = self._is_gone = False
 
     async def run(self, app: ASGIApp) -> bool:
-        """Have the application respond; return whether it has, to the end."""
+        """Run the application; return whether it has sent a complete response."""
         if self._body is None:
             await self.refuse(413)
             return False
@@ -79,7 +79,7 @@ def _log() -> structlog.typing.FilteringBoundLogger:
 
 
 def scope_of(request: h11.Request, *, has_tls: bool) -> dict[str, Any]:
-    """Return a request as ASGI applications get it."""
+    """Return the ASGI scope of a request."""
     path, _, query = request.target.partition(b"?")
     return {
         "type": "http",

@@ -17,7 +17,7 @@ import h11
 import structlog
 import trio
 
-from gateway.admin.http import PATIENCE, Talk, Turns
+from gateway.admin.http import PATIENCE, RequestTurns, Talk
 from gateway.console.exchange import GONE, Exchange, scope_of
 from gateway.console.guard import LARGEST_BODY
 from gateway.listening.acceptor import Acceptor
@@ -88,7 +88,7 @@ class _Server:
         self.is_operator = is_operator
         self.openings = openings
         self.readiness = Readiness()
-        self.turns = Turns()
+        self.turns = RequestTurns()
         self.operators = 0
 
     async def attend(self, sock: socket.socket, host: str) -> None:
@@ -108,7 +108,8 @@ class _Server:
                 sock.close()
 
     async def _secured(self, sock: socket.socket, scope: trio.CancelScope) -> Stream | None:
-        """Return the stream to talk over; None if the peer speaks no proper TLS."""
+        """Return the connection's stream, after a TLS handshake if the console has TLS; None if the
+        handshake fails."""
         if self.settings.tls is None:
             return sock
         stream = self.settings.tls.stream(sock)

@@ -19,7 +19,7 @@ from gateway.brokers.names import Names
 from gateway.brokers.nodes import Nodes
 from gateway.brokers.resolver import Log, no_log
 from gateway.control.slots import Slot, Slots
-from gateway.control.turns import Turns
+from gateway.control.turns import HashTurns
 from gateway.identity.credential import OwnCredential
 from gateway.identity.each_principal import EachPrincipal
 from gateway.policy.access import Access
@@ -206,7 +206,7 @@ class ListenerServices:
         limits: RateLimits | None = None,
         access: Access | None = None,
         slots: Slots | None = None,
-        turns: Turns | None = None,
+        turns: HashTurns | None = None,
         latencies: ListenerLatencies | None = None,
         figures: ListenerFigures | None = None,
         spans: Spans | None = None,
@@ -222,7 +222,7 @@ class ListenerServices:
         self._naming = naming
         self._access = access
         self._slots = slots or Slots()
-        self._turns = Turns(clock) if turns is None else turns
+        self._turns = HashTurns(clock) if turns is None else turns
         self._limits = limits
         self._latencies = latencies
         self._figures = figures

@@ -1,4 +1,4 @@
-"""Turns of addresses, and of names at an address, to have slow password hashes computed.
+"""Lets addresses, and names at an address, take turns at having slow password hashes computed.
 
 Anybody can make the gateway compute hashes, so nobody waits for more than his share of them:
 
@@ -32,9 +32,9 @@ LONGEST_OF_ADDRESS = 1.0
 tries. The clients behind a balancer wait so long for one among them."""
 
 
-class Turns:
-    """The turns of a process. `clock`: monotonic seconds. `failures`: failed authentications of all
-    methods, by address."""
+class HashTurns:
+    """The turns of all logins of a process. `clock`: monotonic seconds. `failures`: failed
+    authentications of all methods, by address."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.failures = Failures(clock)

@@ -215,7 +215,8 @@ class TokenVerifier:
 
 
 def _not_accepted(cause: str, **stated: object) -> Denial:
-    """Return the denial of a token. `stated`: what the token says, and nothing may prove."""
+    """Return the denial of a token. `stated`: the token's claims that show the cause; they are not
+    verified."""
     return replace(NOT_ACCEPTED, cause=f"{cause} ({_quoted(**stated)})" if stated else cause)
 
 

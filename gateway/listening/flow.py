@@ -1,4 +1,4 @@
-"""An accepted stream as trio's streams are, and how tasks wait for streams of the data plane."""
+"""Adapts streams of the data plane to trio's interface of streams."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def writable(stream: Stream) -> None:
 
 
 class Flow(trio.abc.HalfCloseableStream):
-    """A stream of the data plane, as one of trio. `readiness`: wakes those that read, in turn."""
+    """Adapts one stream of the data plane. `readiness`: wakes the tasks that read, in turn."""
 
     def __init__(self, stream: Stream, readiness: Readiness) -> None:
         self._stream = stream

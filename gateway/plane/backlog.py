@@ -1,5 +1,5 @@
-"""Work that pairs put off until others were served: slices of long decisions, and received bytes
-that are not scanned yet."""
+"""Keeps work until other pairs were served: slices of long decisions, and received bytes that are
+not scanned yet."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Backlog:
         return bool(self._heap)
 
     def add(self, served: Served, work: Work) -> None:
-        """Add a piece of work. `served`: the account of the connection."""
+        """Add a piece of work. `served`: that of its connection."""
         heappush(self._heap, (_until(served), next(self._order), served, work))
 
     def take(self) -> tuple[Served, Work]:
-        """Remove the first piece of work, and return it with its connection's account."""
+        """Remove the first piece of work, and return it with its connection's `Served`."""
         while True:
             noted, _, served, work = self._heap[0]
             until = _until(served)

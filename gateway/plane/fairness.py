@@ -33,9 +33,9 @@ _AHEAD = AHEAD
 
 
 class Served:
-    """How much of the loop's time a connection, an address or a principal has had. `above`: the
-    member of the level above; None: the whole loop. `now`: the virtual time of this one's members.
-    `until`: the virtual time, of `above`, up to which this one was served."""
+    """How much of the loop's time one member has had: a connection, an address or a principal.
+    `above`: the member to which it belongs; None: this is the whole loop. `now`: the virtual time
+    of its own members. `until`: the virtual time of `above` up to which it was served."""
 
     __slots__ = ("__weakref__", "above", "now", "until")
 
@@ -49,7 +49,7 @@ class Served:
         self.until = 0.0 if above is None else above.now
 
     def is_due(self) -> bool:
-        """Return whether this one, and those above, may be served before others that wait."""
+        """Return whether this member, and those above it, may be served before others that wait."""
         one = self
         while one.above is not None:
             if one.until > one.above.now + _AHEAD:
@@ -58,7 +58,7 @@ class Served:
         return True
 
     def charge(self, seconds: float) -> None:
-        """Count the time for which the loop has served this one."""
+        """Count time for which the loop has served this member."""
         one = self
         while one.above is not None:
             above = one.above
@@ -68,7 +68,7 @@ class Served:
             one = above
 
     def precedes(self, other: Served) -> bool:
-        """Return whether this one is served before the other, of the same level, if none is due."""
+        """Return whether this member comes before another of the same level, if neither is due."""
         if self.above is None or other.above is None:
             return False
         if self.above is not other.above:
@@ -76,7 +76,7 @@ class Served:
         return self.until < other.until
 
     def admit(self) -> None:
-        """Make this one due, because it is the first of those that have work, and none is due."""
+        """Make this member due: no member with work is due, and this one is the first of them."""
         one = self
         while one.above is not None:
             above = one.above
@@ -86,15 +86,15 @@ class Served:
 
 
 class Fairness:
-    """What all open connections of a process, and their clients, were served."""
+    """Knows how much of the loop's time each open connection, and its client, has had."""
 
     def __init__(self) -> None:
         self._whole = Served()
         self._known: WeakValueDictionary[Hashable, Served] = WeakValueDictionary()
 
     def served(self, principal: str | None, host: str | None) -> Served:
-        """Return the account of a new connection. `principal`: the client's, if the gateway knows
-        it; `host`: its address. Those above live as long as one of their connections."""
+        """Return the member for a new connection. `principal`: the client's, if the gateway knows
+        it; `host`: its address. An address or principal is a member while it has a connection."""
         client = self._below(self._whole, host if principal is None else (principal,))
         return Served(self._below(client, (principal, host)))
 

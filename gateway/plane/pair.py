@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from gateway.plane.backlog import Work
     from gateway.plane.fairness import Served
     from gateway.plane.lane import Lane
-    from gateway.plane.slicing import Steps
+    from gateway.wire.slices import Slices
 
 ASK_AHEAD = 30.0
 """Seconds before its credential expires at which a client is asked for reauthentication; half of
@@ -308,7 +308,7 @@ class Pair:
         """Call `callback` as soon as other pairs have been served."""
         self._reactor.put_off(self.client.served, PairCallback(self, callback))
 
-    def _slice(self, pump: Pump, length: int, steps: Steps) -> None:
+    def _slice(self, pump: Pump, length: int, steps: Slices[Effects]) -> None:
         if self._slicing is None:
             self._slicing = Slicing(self)
         self._slicing.begin(pump, length, steps)
@@ -520,7 +520,7 @@ class PairOwner(PlaneState, ABC):
 
     @abstractmethod
     def put_off(self, served: Served, work: Work) -> None:
-        """Do a piece of work as soon as other pairs were served. `served`: the connection's."""
+        """Keep a piece of work until other pairs were served. `served`: that of its connection."""
 
     @abstractmethod
     def short_of_memory(self, now: float) -> None:

@@ -282,7 +282,7 @@ class Reactor(Rounds, PairOwner):
                 self.failed(lane, error)
 
     def put_off(self, served: Served, work: Work) -> None:
-        """Do a piece of work of the connection with this `served`, after other pairs."""
+        """Keep a piece of work until other pairs were served. `served`: that of its connection."""
         self._backlog.add(served, work)
         if not self._catches_up:
             self._catches_up = True

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import partial
 from typing import Protocol
 
 from gateway.errors import PeerError
 from gateway.wire.contract import Direction, Effects
-
-Steps = Generator[None, None, Effects]
+from gateway.wire.slices import Slices
 
 
 class SlicedPump(Protocol):
@@ -42,9 +41,9 @@ class Slicing:
 
     def __init__(self, pair: SlicingPair) -> None:
         self._pair = pair
-        self._under_way: dict[Direction, Steps] = {}
+        self._under_way: dict[Direction, Slices[Effects]] = {}
 
-    def begin(self, pump: SlicedPump, length: int, steps: Steps) -> None:
+    def begin(self, pump: SlicedPump, length: int, steps: Slices[Effects]) -> None:
         """Take the decision about a stop frame of `length` bytes in slices, of which the first
         comes after other pairs were served."""
         pump.detain()

@@ -18,7 +18,7 @@ import structlog
 from gateway.telemetry.figures import AuditFigures
 from gateway.telemetry.folding import Folding
 from gateway.telemetry.log import Style, notice_by, renderers
-from gateway.telemetry.witness import named
+from gateway.telemetry.witness import described
 from gateway.telemetry.writing import Queue, appending, writer_to
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Audit:
             principal=subject.principal,
             method=subject.caller.method,
             right=right,
-            **named(subject),
+            **described(subject),
             rule=rule,
             **({"shadow": True} if shadow else {}),
         )

@@ -64,7 +64,7 @@ class Witnesses:
             witness.denied(subject, right, rule, shadow=shadow)
 
 
-def named(subject: Subject) -> dict[str, str | None]:
+def described(subject: Subject) -> dict[str, str | None]:
     """Return what a denial is about, as fields of a line: the topic, and the subscription, consumer
     group or transactional id if there is one."""
     topic = None if subject.topic is None else subject.topic.name

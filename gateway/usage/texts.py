@@ -32,5 +32,5 @@ def harmless(text: str) -> str:
 
 
 def short_hash(name: str) -> str:
-    """Return a text that tells a name from others."""
+    """Return the first 12 hexadecimal digits of a name's SHA-256 digest."""
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:12]

@@ -23,6 +23,7 @@ from typing import NamedTuple, Protocol
 from gateway.errors import PeerError
 from gateway.wire.account import Account
 from gateway.wire.address import Address
+from gateway.wire.slices import Slices
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller
 
@@ -216,7 +217,7 @@ class Sliced:
     direction is decided, until the last slice. The generator is closed if the pair ends before.
     """
 
-    steps: Generator[None, None, Effects] = field(compare=False)
+    steps: Slices[Effects] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ time that the inner scanner cleared.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -29,6 +29,7 @@ from gateway.wire.contract import (
     Start,
     Trace,
 )
+from gateway.wire.slices import Slices
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller
 
@@ -131,8 +132,8 @@ class TracedSession:
         return self._decided(direction, frame, effects)
 
     def _slices(
-        self, direction: Direction, frame: bytes, steps: Generator[None, None, Effects]
-    ) -> Generator[None, None, Effects]:
+        self, direction: Direction, frame: bytes, steps: Slices[Effects]
+    ) -> Slices[Effects]:
         with self._violations(direction, frame):
             effects = yield from steps
         return self._decided(direction, frame, effects)

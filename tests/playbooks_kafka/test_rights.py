@@ -16,9 +16,9 @@ from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.fields import CLUSTER as OF_CLUSTER
 from gateway.wire.kafka.fields import RIGHTS, TO_BROKER, TO_CLIENT, Act, rules_of
 from gateway.wire.kafka.schema import Api, Field, of
-from gateway.wire.kafka.slicing import finished
 from gateway.wire.kafka.synthetic import ERRORS
 from gateway.wire.kafka.synthetic import refused as refusing
+from gateway.wire.slices import finished
 from tests.apache_kafka.encoding import body
 from tests.support.versions import by_version, case, versions
 

@@ -65,7 +65,8 @@ async def _examine(plan: Plan, secure: Secure | None, address: Address) -> Timed
 
 
 def _login(plan: Plan, offered: Collection[str]) -> Login | None:
-    """Return how the gateway authenticates at a broker by itself; None if it does not."""
+    """Return the gateway's own credential and the mechanism for it; None if brokers get none.
+    `offered`: the mechanisms that the broker supports."""
     if plan.own is None or Mode.VERIFY not in plan.modes:
         return None
     credential = plan.own.current()

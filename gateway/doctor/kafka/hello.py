@@ -75,7 +75,7 @@ class Broker:
 
 
 class Login(NamedTuple):
-    """How to show the gateway's credential to a broker."""
+    """The gateway's credential, and the SASL mechanism by which a broker gets it."""
 
     credential: Credential
     mechanism: str

@@ -23,11 +23,11 @@ from gateway.wire.kafka.names import read_topic
 from gateway.wire.kafka.records import counted
 from gateway.wire.kafka.rewriting import rewritten
 from gateway.wire.kafka.schema import Api, Schema, api
-from gateway.wire.kafka.slicing import Slices
 from gateway.wire.kafka.substitutes import Original, Substitutes
 from gateway.wire.kafka.throttle import Throttle, has_throttle, throttled
 from gateway.wire.kafka.versions import offered
 from gateway.wire.kafka.walk import Change, Place, plan, spliced, topic_at, unsigned
+from gateway.wire.slices import Slices
 from gateway.wire.subject import TopicName
 
 BY_IDS = 12

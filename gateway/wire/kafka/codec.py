@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 from gateway.errors import PeerError
 from gateway.wire.kafka.schema import of
-from gateway.wire.kafka.slicing import Slices, finished
 from gateway.wire.kafka.walk import SIZES, read_unsigned, unsigned
+from gateway.wire.slices import Slices, finished
 
 if TYPE_CHECKING:
     from gateway.wire.kafka.schema import Field, Schema

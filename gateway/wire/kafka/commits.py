@@ -13,8 +13,8 @@ from typing import NamedTuple
 from gateway.wire.kafka.frames import Head
 from gateway.wire.kafka.in_flight import Asked
 from gateway.wire.kafka.schema import Schema
-from gateway.wire.kafka.slicing import Slices
 from gateway.wire.kafka.walk import plan, text_at, topic_at
+from gateway.wire.slices import Slices
 
 COMMITS = {8: 10, 28: 32767}
 """The API keys of OffsetCommit and TxnOffsetCommit, each with its first version that names topics

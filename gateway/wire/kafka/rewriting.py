@@ -20,7 +20,7 @@ from gateway.wire.kafka.addresses import METADATA, NODES, Node, host_at
 from gateway.wire.kafka.fields import LISTING, TO_CLIENT, Act, Rule, path_of, rules_of
 from gateway.wire.kafka.memberships import CONSUMER, topics_of
 from gateway.wire.kafka.schema import Field, Schema, of
-from gateway.wire.kafka.slicing import CHEAP, Slices
+from gateway.wire.kafka.slicing import CHEAP
 from gateway.wire.kafka.substitutes import Original
 from gateway.wire.kafka.synthetic import ERRORS
 from gateway.wire.kafka.topics import NONE
@@ -36,6 +36,7 @@ from gateway.wire.kafka.walk import (
     unsigned,
 )
 from gateway.wire.kafka.walker import END, PAUSED, TAGGED, Walker
+from gateway.wire.slices import Slices
 
 SETTINGS = frozenset(
     {

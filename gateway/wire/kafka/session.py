@@ -61,7 +61,7 @@ from gateway.wire.kafka.sasl.handshake import (
     token_of,
 )
 from gateway.wire.kafka.schema import Api, api
-from gateway.wire.kafka.slicing import Slices, decided
+from gateway.wire.kafka.slicing import decided
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.synthetic import refused, responded
 from gateway.wire.kafka.throttle import Throttle
@@ -70,6 +70,7 @@ from gateway.wire.kafka.to_client import ToClientScanner
 from gateway.wire.kafka.versions import is_offered, unsupported
 from gateway.wire.plugin import Mode
 from gateway.wire.services import Again, LookupOutcome, LookupTimes
+from gateway.wire.slices import Slices
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller, Subject
 
@@ -240,7 +241,7 @@ class KafkaSession:
         return self._after(direction, effects, now)
 
     def _after(self, direction: Direction, effects: Effects, now: float) -> Effects:
-        """Return the effects of a decision, and of what it gives occasion to."""
+        """Return the effects of a decision, and those that ask questions and schedule the sweep."""
         asks = self._asking.ask() if direction is Direction.TO_CLIENT else ()
         return (*effects, *asks, *self._sweep_later(now))
 

@@ -1,16 +1,9 @@
-"""Work on frames that may be large, in slices: generators that yield after some 2 ms."""
+"""How much work on a large frame is one slice, and decisions that may take several."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TypeVar
-
 from gateway.wire.contract import Effects, Sliced
-
-Result = TypeVar("Result")
-
-Slices = Generator[None, None, Result]
-"""Work that yields after some 2 ms, and returns its result."""
+from gateway.wire.slices import Slices
 
 UNITS = 8
 """Units of work in one slice. A right that is looked up takes one: 10 µs with ten rules, 280 µs
@@ -24,16 +17,6 @@ CHEAP = 1000
 
 DRAWN = 250
 """Substitutes that are drawn in one slice, of up to 8 µs each."""
-
-
-def finished(slices: Slices[Result]) -> Result:
-    """Return the result of work that is done at once."""
-    while True:
-        try:
-            next(slices)
-        except StopIteration as end:
-            result: Result = end.value
-            return result
 
 
 def decided(slices: Slices[Effects]) -> Effects:

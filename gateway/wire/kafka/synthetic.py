@@ -15,7 +15,7 @@ from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import Head, response
 from gateway.wire.kafka.in_flight import InFlight
 from gateway.wire.kafka.schema import Api, Field, of
-from gateway.wire.kafka.slicing import Slices
+from gateway.wire.slices import Slices
 
 ERROR = "ErrorCode"
 

@@ -30,8 +30,9 @@ from typing import NamedTuple
 from gateway.errors import PeerError
 from gateway.wire.kafka import walker
 from gateway.wire.kafka.schema import Field, Schema, of
-from gateway.wire.kafka.slicing import CHEAP, Slices, finished
+from gateway.wire.kafka.slicing import CHEAP
 from gateway.wire.kafka.walker import END, INSTRUCTION, PAUSED, TAGGED, Walker
+from gateway.wire.slices import Slices, finished
 
 SIZES = {
     "bool": 1,

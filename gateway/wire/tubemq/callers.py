@@ -27,11 +27,12 @@ from typing import Any, NamedTuple
 
 from gateway.wire.contract import Credential, Denial, Principal, Refusal
 from gateway.wire.services import NUMBER_SHOWN, Services, Tokens
+from gateway.wire.slices import Slices
 from gateway.wire.subject import Subject
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq.addresses import topic_of
 from gateway.wire.tubemq.context import Client
-from gateway.wire.tubemq.slices import Steps, changed
+from gateway.wire.tubemq.slices import changed
 
 SIGNATURE = "signature"
 """The method of `identity` that verifies requests."""
@@ -102,7 +103,7 @@ class Callers:
             self._consumers[client] = Credential(SIGNATURE, tokens.text.encode())
         return tokens
 
-    def note(self, number: int, message: Any, subject: Subject) -> Steps[Denial | None]:
+    def note(self, number: int, message: Any, subject: Subject) -> Slices[Denial | None]:
         """Remember the partitions for which a consumer registers, or which it reports in a
         heartbeat. Return a denial if no memory is left for another registration; else None.
         `number`: the number of the method. Raises `PeerError` if a partition is malformed."""

@@ -13,9 +13,9 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
 from gateway.errors import PeerError
+from gateway.wire.slices import Slices, finished
 from gateway.wire.tubemq._proto import tubemq_rpc_pb2 as rpc
 from gateway.wire.tubemq.frames import framed
-from gateway.wire.tubemq.slices import Steps, whole
 
 M = TypeVar("M", bound=Message)
 
@@ -147,7 +147,7 @@ def _read(envelope: bytes, at: int, kind: type[M]) -> tuple[M, int]:
     if head in _HEADS and size <= _LONGEST_HEADS:
         return _head(head, data), end
     if size > LARGE:
-        whole(count_fields(kind(), data))
+        finished(count_fields(kind(), data))
     return parsed(kind(), data), end
 
 
@@ -159,13 +159,13 @@ def _head(kind: Any, data: bytes) -> Any:
     return parsed(kind(), data)
 
 
-def count_fields(message: Message, data: bytes) -> Steps[None]:
+def count_fields(message: Message, data: bytes) -> Slices[None]:
     """Raise `PeerError` if a large message, or the messages in it, have too many fields: protobuf
     takes 80 ms for a million. `message`: of its kind."""
     yield from _count_fields(message.DESCRIPTOR, data)
 
 
-def _count_fields(of: Any, data: bytes) -> Steps[None]:
+def _count_fields(of: Any, data: bytes) -> Slices[None]:
     nested = {field.number: field.message_type for field in of.fields if field.message_type}
     most = MOST_FIELDS + (MOST_TEXTS if _has_lists(of) else 0)
     at = count = 0

@@ -12,6 +12,7 @@ from gateway.wire.budget import Quota
 from gateway.wire.contract import Denial, Refusal
 from gateway.wire.first_use import Accounts
 from gateway.wire.services import Services, Undecided
+from gateway.wire.slices import Slices
 from gateway.wire.subject import Subject, TopicName
 from gateway.wire.tubemq import methods
 from gateway.wire.tubemq.answering import refused
@@ -19,7 +20,6 @@ from gateway.wire.tubemq.errors import ErrorCode
 from gateway.wire.tubemq.fields import Care, places
 from gateway.wire.tubemq.methods import Method
 from gateway.wire.tubemq.names import ANY_TOPIC, May, read_topic
-from gateway.wire.tubemq.slices import Steps
 from gateway.wire.tubemq.waiting import Overdrawn
 
 ACCOUNT_SIZE = 2_000
@@ -99,7 +99,7 @@ class Judge(Accounts[_Use]):
 
     def judge(
         self, number: int, message: Any, client: Subject, *, has_waited: bool = False
-    ) -> Steps[Outcome]:
+    ) -> Slices[Outcome]:
         """Return the outcome of a request. `has_waited`: a limit does not hold it any longer."""
         if number == methods.SEND_MESSAGE:
             return self._send(message, client, has_waited=has_waited)
@@ -161,7 +161,7 @@ class Judge(Accounts[_Use]):
             return refused(method, ErrorCode.TOO_FAST, text, minLimitTime=max(1, wait))
         return account
 
-    def _of_group(self, number: int, message: Any, client: Subject) -> Steps[Outcome]:
+    def _of_group(self, number: int, message: Any, client: Subject) -> Slices[Outcome]:
         """Judge the group of a request, and the topics to which it subscribes."""
         method = methods.METHODS[number]
         for _, name, care in places(message.DESCRIPTOR):
@@ -184,7 +184,7 @@ class Judge(Accounts[_Use]):
 
     def _topics(
         self, method: Method, topics: list[str], client: Subject, group: str
-    ) -> Steps[Outcome]:
+    ) -> Slices[Outcome]:
         """Judge topics until the first that is denied. All that have to be asked are asked
         together."""
         if len(topics) > MOST_TOPICS:

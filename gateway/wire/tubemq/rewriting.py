@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from gateway.wire.address import Address
 from gateway.wire.services import Services
+from gateway.wire.slices import Slices
 from gateway.wire.tubemq.addresses import (
     Towards,
     address_of,
@@ -31,7 +32,7 @@ from gateway.wire.tubemq.clients import Own, known_as
 from gateway.wire.tubemq.errors import about_others
 from gateway.wire.tubemq.fields import Care, places
 from gateway.wire.tubemq.names import May, read_topic
-from gateway.wire.tubemq.slices import MANY, Steps, changed
+from gateway.wire.tubemq.slices import MANY, changed
 
 LEAST_STAMP = 1
 """The least stamp of a list. Lower ones stand for none: -1 of producers, -2 of consumers."""
@@ -83,7 +84,7 @@ class Rewriting:
     tls: bool = False
     _added: int = 0  # to stamps; 0: no list was sent yet
 
-    def change_request(self, message: Any, scope: Scope) -> Steps[None]:
+    def change_request(self, message: Any, scope: Scope) -> Slices[None]:
         """Rewrite a client's message to a server, in place. Raises `PeerError` if an address in it
         is malformed."""
         for path, name, care in places(message.DESCRIPTOR):
@@ -96,7 +97,7 @@ class Rewriting:
             elif care in _LISTS:
                 yield from _change_list(getattr(part, name), care, scope, self._broker_address)
 
-    def change_reply(self, message: Any, scope: Scope) -> Steps[None]:
+    def change_reply(self, message: Any, scope: Scope) -> Slices[None]:
         """Rewrite a server's message to a client, in place. Raises `PeerError` if an address in it
         is malformed."""
         for path, name, care in places(message.DESCRIPTOR):
@@ -135,7 +136,7 @@ class Rewriting:
         if new != text:
             message.errMsg = new
 
-    def _tell_brokers(self, infos: Any) -> Steps[None]:
+    def _tell_brokers(self, infos: Any) -> Slices[None]:
         if infos:
             texts = yield from changed(list(infos), self._told)
             self._added = 1 + zlib.crc32("\n".join(texts).encode()) % (_ADDED - 1)
@@ -169,7 +170,7 @@ def _part(message: Any, path: tuple[str, ...]) -> Any:
     return message
 
 
-def _change_list(texts: Any, care: Care, scope: Scope, towards: Towards) -> Steps[None]:
+def _change_list(texts: Any, care: Care, scope: Scope, towards: Towards) -> Slices[None]:
     if texts and not (care in _ONLY_FILTERED and scope.may is None):
         results = yield from changed(list(texts), partial(_LISTS[care], scope, towards))
         if len(texts) > MANY:

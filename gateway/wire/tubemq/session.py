@@ -36,6 +36,7 @@ from gateway.wire.contract import (
 )
 from gateway.wire.questions import Questions
 from gateway.wire.services import Tokens
+from gateway.wire.slices import Slices, finished
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller
 from gateway.wire.tubemq import methods
@@ -66,7 +67,6 @@ from gateway.wire.tubemq.methods import HAVE_LISTS, METHODS
 from gateway.wire.tubemq.names import WHOLE
 from gateway.wire.tubemq.progress import TOLD_BY, Partition, note, partition_of
 from gateway.wire.tubemq.rewriting import Scope, own_of
-from gateway.wire.tubemq.slices import Steps, whole
 from gateway.wire.tubemq.to_broker import ToBrokerScanner, use_of
 from gateway.wire.tubemq.to_client import ToClientScanner, lead_of
 from gateway.wire.tubemq.waiting import LONGEST_WAIT, Overdrawn, Waiting
@@ -217,7 +217,7 @@ class TubeSession:
 
     # -- slices ------------------------------------------------------------------------------
 
-    def _begin(self, frame: Frame, steps: Steps[Effects]) -> Effects:
+    def _begin(self, frame: Frame, steps: Slices[Effects]) -> Effects:
         """Return the effects for a frame, or slices of the decision if it takes long."""
         try:
             next(steps)
@@ -231,7 +231,7 @@ class TubeSession:
         self._slicing += 1
         return (Sliced(self._sliced(size, steps)),)
 
-    def _sliced(self, size: int, steps: Steps[Effects]) -> Steps[Effects]:
+    def _sliced(self, size: int, steps: Slices[Effects]) -> Slices[Effects]:
         """Go on with a decision, at whose end `size` bytes of the quota are given back."""
         effects = yield from steps
         self._client.quota.give_back(size)
@@ -242,7 +242,7 @@ class TubeSession:
 
     def _request(
         self, frame: Frame, now: float, *, was_asked: bool = False, has_waited: bool = False
-    ) -> Steps[Effects]:
+    ) -> Slices[Effects]:
         request = read_request(frame.envelope)
         number = request.body.method
         method = METHODS.get(number)
@@ -281,7 +281,7 @@ class TubeSession:
         asking: Asking,
         account: Account | None,
         now: float,
-    ) -> Steps[Effects]:
+    ) -> Slices[Effects]:
         """Forward a request that may go on. `account`: of the topic that it uses, if it needs
         one."""
         number, subject = request.body.method, asking.subject
@@ -310,7 +310,7 @@ class TubeSession:
             self._learn(frame, data, request, message, entry)
         return (Replace(data), *self._sweep_later(now))
 
-    def _rewrite(self, message: Any, entry: Asked) -> Steps[None]:
+    def _rewrite(self, message: Any, entry: Asked) -> Slices[None]:
         """Rewrite a request for a server. Topics without the right leave its lists."""
         number, subject, own = entry.method, entry.client, entry.own
         allowed = self._judge.filter(number, subject, own.group)
@@ -350,7 +350,7 @@ class TubeSession:
             return (Later(now + LONGEST_PAUSE, partial(self._decided, frame, _result)),)
         return self._go_on(frame, self._request(frame, now, was_asked=True), now)
 
-    def _go_on(self, frame: Frame, steps: Steps[Effects], now: float) -> Effects:
+    def _go_on(self, frame: Frame, steps: Slices[Effects], now: float) -> Effects:
         """Take the next slice of the decision about a request that was kept."""
         try:
             next(steps)
@@ -385,7 +385,7 @@ class TubeSession:
             while (first := self._waiting.first(account)) is not None:
                 if not account.held or self._services.wants(account):
                     frame = self._waiting.take(account)
-                    effects += _later(whole(self._request(frame, now, has_waited=True)))
+                    effects += _later(finished(self._request(frame, now, has_waited=True)))
                 elif first.until <= now:
                     frame = self._waiting.take(account)
                     data = succeeded(frame.serial, methods.SEND_MESSAGE, overflowed())
@@ -475,7 +475,7 @@ class TubeSession:
 
     # -- replies -----------------------------------------------------------------------------
 
-    def _decide_reply(self, frame: Frame) -> Steps[Effects]:
+    def _decide_reply(self, frame: Frame) -> Slices[Effects]:
         request = self._in_flight.pop(frame.serial, None)
         if request is None:
             return DROP  # clients ignore it too
@@ -586,7 +586,7 @@ class TubeSession:
         waiting = self._waiting.take_all(account)
         self._judge.withdraw(account)
         effects = [
-            effect for frame in waiting for effect in _later(whole(self._request(frame, now)))
+            effect for frame in waiting for effect in _later(finished(self._request(frame, now)))
         ]
         return (Discard(account), *effects)
 

@@ -14,6 +14,7 @@ from gateway.wire.budget import Budget, Quota
 from gateway.wire.contract import Credential, Denial, Effects, Principal, Refusal, Replace
 from gateway.wire.plugin import EntrySettings
 from gateway.wire.services import Tokens
+from gateway.wire.slices import Slices
 from gateway.wire.subject import Caller, Subject
 from gateway.wire.tubemq.context import Client, Listener
 from gateway.wire.tubemq.envelopes import Request, parsed, read_request
@@ -21,7 +22,6 @@ from gateway.wire.tubemq.frames import HEAD, Frame, whole
 from gateway.wire.tubemq.judging import Judge, Outcome
 from gateway.wire.tubemq.methods import METHODS, REGISTER_PRODUCER
 from gateway.wire.tubemq.session import TubeSession
-from gateway.wire.tubemq.slices import Steps
 from gateway.wire.tubemq.to_broker import ToBrokerScanner
 from tests.playbooks.services import FakeServices
 from tests.playbooks_kafka.script import Play
@@ -120,7 +120,7 @@ class Watched(TubeSession):
 
     def _request(
         self, frame: Frame, now: float, *, was_asked: bool = False, has_waited: bool = False
-    ) -> Steps[Effects]:
+    ) -> Slices[Effects]:
         step = Step(frame)
         self.steps.append(step)
         effects = yield from super()._request(
@@ -175,7 +175,7 @@ class WatchedJudge(Judge):
 
     def judge(
         self, number: int, message: Any, client: Subject, *, has_waited: bool = False
-    ) -> Steps[Outcome]:
+    ) -> Slices[Outcome]:
         shown = type(message)()
         shown.CopyFrom(message)
         before = {it: it.bytes for it in self._accounts.values()}

@@ -14,7 +14,7 @@ from gateway.brokers.seal import SealKey
 from gateway.control.failures import FREE
 from gateway.control.services import MOST_ERRORS, ClusterParts, ListenerServices, Verifier
 from gateway.control.slots import ADDRESS_FULL, PRINCIPAL_FULL, Slot, Slots
-from gateway.control.turns import Turns
+from gateway.control.turns import HashTurns
 from gateway.identity.credential import NoCredential
 from gateway.identity.verified import Verified
 from gateway.policy.access import Access
@@ -52,7 +52,7 @@ class Setting:
         naming: Callable[[str], str | None] | None = None,
         wall_clock: Callable[[], float] = time.time,
         slots: Slots | None = None,
-        turns: Turns | None = None,
+        turns: HashTurns | None = None,
     ) -> None:
         self.accounts = AccountBook()
         self.figures = ClusterFigures()
@@ -123,7 +123,7 @@ def test_a_seat_is_of_the_address_and_the_principal() -> None:
 
 def test_failures_count_at_all_listeners_and_seats_at_each() -> None:
     """Who guesses at one listener goes on at the next."""
-    turns = Turns(lambda: 1000.0)
+    turns = HashTurns(lambda: 1000.0)
     one, other = (Setting(slots=Slots(1), turns=turns).services for _ in range(2))
     assert [one.setback("2001:db8::1") for _ in range(FREE)] == [0.0] * FREE
     assert other.setback("2001:db8::2") > 0

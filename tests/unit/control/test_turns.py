@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from gateway.control.failures import FREE, LONGEST_DELAY
-from gateway.control.turns import AT_ONCE, LONGEST_OF_ADDRESS, Turns
+from gateway.control.turns import AT_ONCE, LONGEST_OF_ADDRESS, HashTurns
 from gateway.wire.contract import Denial, Refusal
 
 STRANGER, BOBS = "192.0.2.66", "192.0.2.1"
@@ -23,7 +23,7 @@ class Flood:
     """Logins, and which of them got a hash: `computed`, by address and name."""
 
     def __init__(self) -> None:
-        self.turns = Turns(trio.current_time)
+        self.turns = HashTurns(trio.current_time)
         self.computed: list[tuple[str, str]] = []
         self.now = self.most = 0
 

@@ -13,10 +13,10 @@ from gateway.wire.kafka.addresses import DESCRIBE_QUORUM, FIND_COORDINATOR, Node
 from gateway.wire.kafka.fields import TO_CLIENT, Act, rules_of
 from gateway.wire.kafka.rewriting import rewritten
 from gateway.wire.kafka.schema import Api, Schema, api, apis
-from gateway.wire.kafka.slicing import finished
 from gateway.wire.kafka.substitutes import Original
 from gateway.wire.kafka.versions import is_offered
 from gateway.wire.kafka.walk import plan, unsigned
+from gateway.wire.slices import finished
 from tests.apache_kafka.encoding import body
 from tests.support.versions import case
 

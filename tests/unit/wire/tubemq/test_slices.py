@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import PeerError
+from gateway.wire.slices import Slices, finished
 from gateway.wire.tubemq.envelopes import LARGE, MOST_FIELDS, MOST_TEXTS, count_fields
 from gateway.wire.tubemq.methods import BEAT_BALANCED, BEAT_PARTITIONS, METHODS, SEND_MESSAGE
-from gateway.wire.tubemq.slices import AT_ONCE, Steps, changed, whole
+from gateway.wire.tubemq.slices import AT_ONCE, changed
 
 BEAT = METHODS[BEAT_PARTITIONS].request
 SEND = METHODS[SEND_MESSAGE].request
 
 
-def slices(steps: Steps[object]) -> int:
+def slices(steps: Slices[object]) -> int:
     """Return how many slices some work has."""
     return 1 + sum(1 for _ in steps)
 
@@ -25,7 +26,9 @@ def test_what_is_changed_at_once_has_one_slice() -> None:
 
 
 def test_a_list_keeps_what_is_not_none() -> None:
-    assert whole(changed(range(250), lambda it: it if it % 2 else None)) == list(range(1, 250, 2))
+    assert finished(changed(range(250), lambda it: it if it % 2 else None)) == list(
+        range(1, 250, 2)
+    )
 
 
 def encoded(count: int, size: int) -> bytes:
@@ -59,7 +62,7 @@ def test_more_fields_than_any_client_has_are_not_parsed(tail: bytes) -> None:
     assert len(data) > LARGE
     BEAT().ParseFromString(encoded(1, 1) + tail)  # it can be read
     with pytest.raises(PeerError, match=f"more than {MOST_TEXTS + MOST_FIELDS} fields"):
-        whole(count_fields(BEAT(), data))
+        finished(count_fields(BEAT(), data))
 
 
 def test_a_message_within_a_message_is_counted_too() -> None:
@@ -68,7 +71,7 @@ def test_a_message_within_a_message_is_counted_too() -> None:
         [len(inner) & 127 | 128, len(inner) >> 7 & 127 | 128, len(inner) >> 14]
     )
     with pytest.raises(PeerError, match="a ClientSubRepInfo with more than"):
-        whole(count_fields(METHODS[BEAT_BALANCED].request(), b"\x0a\x01c" + report + inner))
+        finished(count_fields(METHODS[BEAT_BALANCED].request(), b"\x0a\x01c" + report + inner))
 
 
 def test_a_large_message_without_lists_has_few_fields_and_no_slices() -> None:
@@ -77,7 +80,7 @@ def test_a_large_message_without_lists_has_few_fields_and_no_slices() -> None:
     data = SEND(**fields, sentAddr=1, data=bytes(1 << 20)).SerializeToString()
     assert slices(count_fields(SEND(), data)) == 1
     with pytest.raises(PeerError, match="more than 100 fields"):
-        whole(count_fields(SEND(), data + b"\x28\x01" * 200))
+        finished(count_fields(SEND(), data + b"\x28\x01" * 200))
 
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 13, 30_001])
