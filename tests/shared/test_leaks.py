@@ -136,6 +136,7 @@ CALLS = {
     ("session", "listed", "forwarded"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
     ("session", "listed", "frame_for_client"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
     ("session", "_decide", "forwarded"): "text of PARTITIONED_METADATA_RESPONSE",  # and others
+    ("session", "transaction_began", "forwarded"): "text of NEW_TXN_RESPONSE",
     ("session", "transaction_ended", "forwarded"): "text of END_TXN_RESPONSE",
     ("session", "migrated", "lead_to_other_cluster"): "migration",
 }

@@ -22,6 +22,7 @@ ALLOWED = {
         "support/balancer.py": "defines it",
         "real/fixtures.py": "puts a tap before it",
         "shared/rolled.py": "puts a tap before it, or knows a test that does",
+        "real/test_attacks.py": "opens connections of an attacker, which read every frame",
         "real/test_orders.py": "is compared with a record, which names no broker's address",
         "real/test_versions.py": "puts a tap before it",
         "faults/trial.py": "is measured beside a direct connection, which has no tap either",
