@@ -12,9 +12,10 @@ knows no principal), then among the addresses of a principal, then among the con
 address. At each level the members have a clock of *virtual time* in common. A member's `until` is
 the virtual time up to which it has had its part: serving it for a second moves its `until` on by a
 second. A member is due unless it is ahead of the clock by more than `AHEAD`. If no member that has
-work is due, the clock moves to the first of them. So members that always have work get equal parts,
-whatever each event costs, and a member that comes back is served at once, without credit for its
-absence.
+work is due, the clock moves to the `until` of the first of them, which may then be served for
+`AHEAD` in a row: each event that is left out costs a call of the kernel, so that must be rare. So
+members that always have work get equal parts, whatever each event costs, and a member that comes
+back is served at once, without credit for its absence.
 
 This is start-time fair queueing (Goyal, Vin, Cheng: SIGCOMM 1996), at each level. It costs a few
 comparisons for each event, as the loop reads the clock after each event in any case.
@@ -80,8 +81,8 @@ class Served:
         one = self
         while one.above is not None:
             above = one.above
-            if above.now < one.until - _AHEAD:
-                above.now = one.until - _AHEAD
+            if above.now < one.until:
+                above.now = one.until
             one = above
 
 

@@ -85,6 +85,20 @@ def test_a_host_and_a_principal_of_one_name_are_two_clients() -> None:
     assert fairness.served("a", "b").above is not fairness.served(None, "a").above
 
 
+def test_an_event_is_rarely_left_out_while_clients_have_equal_parts() -> None:
+    """Each costs another poll."""
+    fairness = Fairness()
+    busy = [fairness.served(None, "proxy") for _ in range(32)]
+    left_out, events = 0, 20_000
+    for number in range(events):
+        served = busy[number % len(busy)]
+        if not served.is_due():
+            left_out += 1
+            served.admit()
+        served.charge(AHEAD / 100)
+    assert left_out < events / 50
+
+
 def test_who_comes_back_is_served_at_once_and_has_no_credit() -> None:
     fairness = Fairness()
     busy = {"busy": fairness.served(None, "a"), "other": fairness.served(None, "b")}
