@@ -329,6 +329,17 @@ FORWARD: Effects = (Forward(),)
 DROP: Effects = (Drop(),)
 
 
+def decided(slices: Slices[Effects]) -> Effects:
+    """Return the effects of a decision: at once if it takes one slice, otherwise a `Sliced` for the
+    rest of it."""
+    try:
+        next(slices)
+    except StopIteration as end:
+        effects: Effects = end.value
+        return effects
+    return (Sliced(slices),)
+
+
 # -- conversations ---------------------------------------------------------------------------
 
 

@@ -8,6 +8,10 @@ from typing import TypeVar
 
 Result = TypeVar("Result")
 
+UNITS = 8
+"""Units of work in one slice. A right that is looked up takes one: 10 µs with ten rules, 280 µs
+with a thousand. So does a place of a request of Produce."""
+
 Slices = Generator[None, None, Result]
 """Work that yields between two slices, and returns its result."""
 

@@ -41,13 +41,13 @@ from gateway.wire.kafka.frames import Head
 from gateway.wire.kafka.names import read_topic, readable
 from gateway.wire.kafka.schema import Schema, api
 from gateway.wire.kafka.sessions import Sessions
-from gateway.wire.kafka.slicing import DRAWN, OPENED, UNITS
+from gateway.wire.kafka.slicing import DRAWN, OPENED
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.topics import NONE
 from gateway.wire.kafka.walk import Plan, plan, text_at
 from gateway.wire.kafka.walker import END, Walker
 from gateway.wire.services import Services, Undecided
-from gateway.wire.slices import Slices
+from gateway.wire.slices import UNITS, Slices
 from gateway.wire.subject import Subject
 
 OPENS = frozenset({FETCH, SHARE_FETCH})

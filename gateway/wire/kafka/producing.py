@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Action
-from gateway.wire.contract import FORWARD, Effects, End, EndReason, Postpone, Replace
+from gateway.wire.contract import FORWARD, Effects, End, EndReason, Postpone, Replace, decided
 from gateway.wire.kafka.addresses import PRODUCE
 from gateway.wire.kafka.asking import LONGEST_QUESTION, MOST_QUESTIONS, Asking
 from gateway.wire.kafka.book import STRAY, Book
@@ -21,14 +21,14 @@ from gateway.wire.kafka.frames import REQUEST, SIZE, Head
 from gateway.wire.kafka.in_flight import Asked, InFlight
 from gateway.wire.kafka.records import counted
 from gateway.wire.kafka.schema import Api, Schema
-from gateway.wire.kafka.slicing import CHEAP, DRAWN, OPENED, UNITS, decided
+from gateway.wire.kafka.slicing import CHEAP, DRAWN, OPENED
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.synthetic import refused, responded
 from gateway.wire.kafka.throttle import Throttle
 from gateway.wire.kafka.to_broker import BY_ID, ToBrokerScanner
 from gateway.wire.kafka.walk import Change, Place, plan, spliced, text_at
 from gateway.wire.kafka.walker import END
-from gateway.wire.slices import Slices
+from gateway.wire.slices import UNITS, Slices
 
 _TRANSACTION, _ACKS = "TransactionalId", "Acks"
 _NAME, _ID, _RECORDS = "TopicData/Name", "TopicData/TopicId", "TopicData/PartitionData/Records"

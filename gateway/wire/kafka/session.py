@@ -33,6 +33,7 @@ from gateway.wire.contract import (
     Scanner,
     Sliced,
     Start,
+    decided,
 )
 from gateway.wire.kafka.addresses import FETCH, METADATA, PRODUCE, SHARE_FETCH
 from gateway.wire.kafka.answering import Answering
@@ -61,7 +62,6 @@ from gateway.wire.kafka.sasl.handshake import (
     token_of,
 )
 from gateway.wire.kafka.schema import Api, api
-from gateway.wire.kafka.slicing import decided
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.synthetic import refused, responded
 from gateway.wire.kafka.throttle import Throttle

@@ -33,6 +33,7 @@ from gateway.wire.contract import (
     Sliced,
     Start,
     ViolationError,
+    decided,
 )
 from gateway.wire.questions import Questions
 from gateway.wire.services import Tokens
@@ -219,10 +220,8 @@ class TubeSession:
 
     def _begin(self, frame: Frame, steps: Slices[Effects]) -> Effects:
         """Return the effects for a frame, or slices of the decision if it takes long."""
-        try:
-            next(steps)
-        except StopIteration as end:
-            effects: Effects = end.value
+        effects = decided(steps)
+        if not (effects and isinstance(effects[0], Sliced)):
             return effects
         size = len(frame.data)
         if not self._client.quota.fits(size):
