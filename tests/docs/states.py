@@ -126,7 +126,8 @@ def _commands(direction: Direction) -> str:
 
 def _what(row: Row) -> str:
     """Return what the session does. Raises `KeyError` if nothing says that."""
-    if row.decide is not None or row.stops in (Stops.COUNTED, Stops.ASKING):
+    is_decided = row.decide is not None or row.decide_long is not None
+    if is_decided or row.stops in (Stops.COUNTED, Stops.ASKING):
         told = WHAT[row.direction][row.kind]
         return f"{told}; {_TEXT}" if row.text and "text" not in told else told
     if row.direction is TO_BROKER:

@@ -42,6 +42,7 @@ from gateway.wire.pulsar.trace import LONGEST
 from gateway.wire.traced import TracedSession
 from tests.fuzz.reading import is_in_place_of, shown, walk, whole
 from tests.playbooks.services import FakeServices
+from tests.support.effects import at_once
 from tests.support.scanners import scanners_of
 
 LATE = Denial(Refusal.TIMEOUT, "too late")
@@ -192,7 +193,7 @@ class Pair:
 
     def _decide(self, direction: Direction, frame: bytes) -> None:
         try:
-            effects = self._front.decide(direction, frame, self.now)
+            effects = at_once(self._front.decide(direction, frame, self.now))
         except PeerError as violation:
             self._violated(direction, violation)
             return

@@ -37,6 +37,7 @@ from gateway.wire.subject import Subject
 from tests.playbooks.frames import connect, read
 from tests.playbooks.script import listener
 from tests.playbooks.services import BROKER_1, FakeServices
+from tests.support.effects import at_once
 from tests.support.requests import from_session, to_session
 from tests.support.subjects import caller_of
 
@@ -173,7 +174,7 @@ class Gateway(Direct):
             self._attend()
             return
         try:
-            effects = self.session.decide(way, frame, now=self.now)
+            effects = at_once(self.session.decide(way, frame, now=self.now))
         except PeerError as error:
             if not self.finds_fault:
                 raise AssertionError(f"it finds fault with a good peer: {error}") from error

@@ -48,6 +48,7 @@ from gateway.wire.pulsar.session import PulsarSession
 from gateway.wire.pulsar.states import State
 from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.subject import Subject
+from tests.support.effects import at_once
 from tests.support.requests import FIRST_OWN, from_session, to_session
 from tests.support.subjects import caller_of
 
@@ -203,7 +204,7 @@ class Play:
             assert scanner.owed == 0
             return Outcome(None)
         assert (cleared, scanner.stop) == (0, len(frame))
-        effects = self._seen(self.session.decide(direction, frame, now=0.0), said)
+        effects = self._seen(at_once(self.session.decide(direction, frame, now=0.0)), said)
         for effect in effects:
             if isinstance(effect, Hold):
                 effect.account.queued += len(frame)

@@ -12,6 +12,7 @@ from gateway.wire.contract import Direction
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar.frames import KNOWN, Kind
 from tests.support.commands import STOPS
+from tests.support.effects import at_once
 
 from .frames import connect, connected, framed, lookup, raw, redirect_to, varint
 from .script import Play, Talk, opening
@@ -68,7 +69,7 @@ def test_of_an_open_pair(
     play = Play(mode, unknown_pass=unknown_pass)
     for direction, frame in said:
         with contextlib.suppress(PeerError):
-            play.session.decide(direction, frame, 0.0)
+            at_once(play.session.decide(direction, frame, 0.0))
     play.session.close()
     assert play.services.live == []
 

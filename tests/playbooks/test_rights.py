@@ -34,6 +34,7 @@ from .frames import (
     frame,
     lookup,
     message,
+    number_field,
     producer,
     producer_success,
     raw,
@@ -501,6 +502,13 @@ def test_an_update_about_hidden_topics_alone_is_dropped(listing: Listing) -> Non
 def test_a_list_without_hidden_topics_goes_on_as_it_came(listing: Listing) -> None:
     hiding().broker(listing(VISIBLE, unknown=LATER)).forwards()
     hiding().broker(listing([])).forwards()
+
+
+def test_a_name_that_is_not_utf_8_is_in_no_list() -> None:
+    names = [data(2, name) for name in (b"\xff", VISIBLE[0].encode())]
+    said = raw(Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE, number_field(1, 7) + b"".join(names))
+    seen = frame(Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE, request_id=7, topics=VISIBLE[:1])
+    hiding().broker(said).replaces(seen)
 
 
 @LISTED

@@ -40,6 +40,7 @@ from tests.soak.listeners import (
     tokens,
 )
 from tests.soak.runner import CHUNK, claim
+from tests.support.effects import at_once
 from tests.support.memory import peak
 
 BOUND = 5.0
@@ -201,7 +202,8 @@ def _receive(session: PulsarSession, direction: Direction, frame: bytes) -> Effe
         chunk = bytearray(carried + frame[begin : begin + CHUNK])
         cleared = scanner.scan(chunk, 0, len(chunk))
         if scanner.stop:
-            return session.decide(direction, _collected(chunk, frame[begin + CHUNK :]), now=0.0)
+            stopped = _collected(chunk, frame[begin + CHUNK :])
+            return at_once(session.decide(direction, stopped, now=0.0))
         carried = bytes(chunk[cleared:])
     return ()
 

@@ -20,6 +20,7 @@ from tests.playbooks import frames
 from tests.soak import report
 from tests.soak.listeners import Way, listener_of, session_of
 from tests.soak.runner import claim
+from tests.support.effects import at_once
 
 LINEAR = 8.0
 """The most that four times the work may take: between 4 and 16."""
@@ -50,7 +51,7 @@ class Work:
         scanner = self.session.scanners[direction]
         scanner.scan(bytearray(frame), 0, len(frame))
         if scanner.stop:
-            self.session.decide(direction, frame, now=0.0)
+            at_once(self.session.decide(direction, frame, now=0.0))
 
     def accounts(self, action: Action) -> list[Account]:
         table = self.session.incarnations.handles.table(action)

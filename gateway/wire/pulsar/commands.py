@@ -29,8 +29,9 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     CommandPartitionedTopicMetadataResponse,
     ServerError,
 )
-from gateway.wire.pulsar.fields import MOST_FIELDS, check_command
+from gateway.wire.pulsar.fields import CHECKED_FROM, MOST_FIELDS, check_command, check_long
 from gateway.wire.pulsar.frames import HEAD, LAST_TYPE_OF_ONE_BYTE, split
+from gateway.wire.slices import Slices
 
 NO_REQUEST = (1 << 64) - 1
 """The request id of an ERROR that responds to no request (-1 on the wire)."""
@@ -91,6 +92,19 @@ def decode(frame: bytes, most_fields: int = MOST_FIELDS) -> BaseCommand:
     """
     kind, begin, end = split(frame)
     check_command(frame, begin, end, kind, most_fields)
+    return _parsed(frame, end)
+
+
+def decode_long(frame: bytes, most_fields: int) -> Slices[BaseCommand]:
+    """Do the same as `decode` in slices. Protobuf decodes 50,000 names of topics in 1 ms."""
+    kind, begin, end = split(frame)
+    if end - begin > CHECKED_FROM:
+        yield from check_long(frame, begin, end, kind, most_fields)
+        yield
+    return _parsed(frame, end)
+
+
+def _parsed(frame: bytes, end: int) -> BaseCommand:
     try:
         return BaseCommand.FromString(frame[8:end])
     except (DecodeError, UnicodeDecodeError) as error:

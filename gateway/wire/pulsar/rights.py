@@ -15,6 +15,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import BROKERS_OWN, CODES, encode, error, message_of, text
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.topics import is_brokers_own
+from gateway.wire.slices import UNITS, Slices
 
 Named = tuple[str, str | None]
 """A topic's name, and the name of its subscription if the command is about one."""
@@ -210,9 +211,11 @@ def response(kind: int, command: BaseCommand, denial: Denial, code: Any = None) 
     return (Drop(), Inject(Direction.TO_CLIENT, frame))
 
 
-def filtered(kind: int, command: BaseCommand, may_see: Callable[[str], bool]) -> bool:
+def filtered(
+    kind: int, command: BaseCommand, may_see: Callable[[str | bytes], bool]
+) -> Slices[bool]:
     """Remove from a broker's list the topics that the client may not see, and the list's hash.
-    Return whether the command was changed.
+    Return whether the command was changed. `may_see`: gets the name; bytes if it is not UTF-8.
 
     The hash covers all topics, so a client could use it to confirm guessed topics. If only some
     lists had a hash, that would tell which lists were filtered; so none has. Without a hash,
@@ -228,12 +231,25 @@ def filtered(kind: int, command: BaseCommand, may_see: Callable[[str], bool]) ->
         for parent in parents:
             message = getattr(message, parent)
         topics = getattr(message, name)
-        kept = [topic for topic in topics if may_see(topic)]
-        if len(kept) < len(topics):
+        if (yield from _keep(topics, may_see)):
             changed = True
-            del topics[:]
-            topics.extend(kept)
     return changed
+
+
+def _keep(topics: Any, may_see: Callable[[str | bytes], bool]) -> Slices[bool]:
+    """Remove from a list the topics that the client may not see; return whether there were any.
+    Topics that stay move forward in the list: another list would take its memory."""
+    kept = 0
+    for start in range(0, len(topics), UNITS):
+        if start:
+            yield
+        seen = [topic for topic in topics[start : start + UNITS] if may_see(topic)]
+        if kept < start or len(seen) < UNITS:
+            topics[kept : kept + len(seen)] = seen
+        kept += len(seen)
+    has_hidden = kept < len(topics)
+    del topics[kept:]
+    return has_hidden
 
 
 def is_empty_update(kind: int, command: BaseCommand) -> bool:

@@ -9,9 +9,13 @@ from typing import Any, NamedTuple
 from gateway.wire.contract import Direction, Effects
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.frames import Kind, actions
+from gateway.wire.slices import Slices
 
 Decide = Callable[[Any, BaseCommand, bytes, float], Effects]
 """Decides a stop frame: called with the session, the command, the frame and the time."""
+
+DecideLong = Callable[[Any, bytes], Slices[Effects]]
+"""Decides a stop frame that may take long: called with the session and the frame."""
 
 Names = Callable[[BaseCommand], tuple[str, ...]]
 """Returns the names in a client's command, the topic's first."""
@@ -33,9 +37,10 @@ class Row(NamedTuple):
     """What the gateway does with one type of command in one direction.
 
     `decide`: returns what to do with the command; None: the command is forwarded, with broker
-    addresses rewritten. `names`: returns the names in the command that are checked. `addresses`:
-    rewrites the broker addresses in the command. `text`: message and field of the command's error
-    text, from which broker addresses are removed.
+    addresses rewritten. `decide_long`: takes the place of `decide` for a command that may be long;
+    it decodes the command, too. `names`: returns the names in the command that are checked.
+    `addresses`: rewrites the broker addresses in the command. `text`: message and field of the
+    command's error text, from which broker addresses are removed.
     """
 
     direction: Direction
@@ -45,6 +50,7 @@ class Row(NamedTuple):
     names: Names | None = None
     addresses: Rewrite | None = None
     text: tuple[str, str] | None = None
+    decide_long: DecideLong | None = None
 
 
 class Commands:

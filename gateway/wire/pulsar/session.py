@@ -28,6 +28,9 @@ from gateway.wire.contract import (
     Refusal,
     Refuse,
     Replace,
+    Sliced,
+    ViolationError,
+    decided,
 )
 from gateway.wire.counters import ENDLESS
 from gateway.wire.plugin import FRAME_PADDING, Mode
@@ -38,6 +41,7 @@ from gateway.wire.pulsar.commands import (
     NO_REQUEST,
     as_read,
     decode,
+    decode_long,
     encode,
     end,
     error,
@@ -47,7 +51,8 @@ from gateway.wire.pulsar.commands import (
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.delays import Delays
-from gateway.wire.pulsar.frames import HEAD, KNOWN, LISTS, Kind, kind_name, split
+from gateway.wire.pulsar.fields import CHECKED_FROM
+from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name, split
 from gateway.wire.pulsar.incarnations import Incarnations
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.metadata import metadata_of
@@ -58,6 +63,7 @@ from gateway.wire.pulsar.topics import is_coordinator, named
 from gateway.wire.pulsar.transactions import NOT_FOUND, TransactionRequests
 from gateway.wire.pulsar.undecided import UndecidedCommands
 from gateway.wire.services import Undecided
+from gateway.wire.slices import Slices
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller
 
@@ -164,9 +170,11 @@ class PulsarSession:
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """See `contract.Session`. A frame goes on as the gateway decoded it: see
         `commands.as_read`."""
-        command = decode(frame, self._most_fields(direction, frame))
-        if not self._listener.unknown_pass and kind_of(frame) in KNOWN:
-            command.DiscardUnknownFields()
+        row = self._listener.commands.rows[direction].get(split(frame)[0])
+        if row is not None and row.decide_long is not None:
+            return self._in_slices(frame, row.decide_long(self, frame))
+        command = decode(frame, self._listener.bounds.fields)
+        self._mask(command, frame)
         if direction is Direction.TO_BROKER and self._listener.services.guarded:
             rights.ask_for_all(kind_of(frame), command)
         read = as_read(command, frame)
@@ -175,9 +183,26 @@ class PulsarSession:
             return effects
         return tuple(Replace(read) if isinstance(effect, Forward) else effect for effect in effects)
 
-    def _most_fields(self, direction: Direction, frame: bytes) -> int:
-        lists = direction is Direction.TO_CLIENT and split(frame)[0] in LISTS
-        return MOST_LISTED if lists else self._listener.bounds.fields
+    def _mask(self, command: BaseCommand, frame: bytes) -> None:
+        if not self._listener.unknown_pass and kind_of(frame) in KNOWN:
+            command.DiscardUnknownFields()
+
+    def _in_slices(self, frame: bytes, slices: Slices[Effects]) -> Effects:
+        """Return the effects of a decision. If it takes more than one slice, the frame, and what is
+        decoded and changed of it, count in the memory budget until the last one."""
+        effects = decided(slices)
+        if not isinstance(effects[0], Sliced):
+            return effects
+        size = 3 * len(frame)
+        if not self._client.quota.fits(size):
+            raise ViolationError(EndReason.OUT_OF_MEMORY, "no room for a list that takes long")
+        self._client.quota.take(size)
+        return (Sliced(self._counted(size, slices)),)
+
+    def _counted(self, size: int, slices: Slices[Effects]) -> Slices[Effects]:
+        effects = yield from slices
+        self._client.quota.give_back(size)
+        return effects
 
     def _check(
         self, direction: Direction, command: BaseCommand, frame: bytes, now: float
@@ -258,24 +283,33 @@ class PulsarSession:
         if it asks for the brokers' own topics."""
         return rights.refuse_list(kind_of(frame), command) or FORWARD
 
-    def listed(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
+    def listed(self, frame: bytes) -> Slices[Effects]:
         """Return what to do with a broker's list of topics: forward it without the topics that the
         client may not look up. An update of a watch of which nothing is left is dropped: that a
-        hidden topic matches the watch's pattern must not show."""
+        hidden topic matches the watch's pattern must not show.
+
+        The rights are those of one moment: a list that takes long is not one of two sets of rules.
+        """
         services, rewriter = self._listener.services, self._listener.rewriter
+        kind, is_long = kind_of(frame), len(frame) > CHECKED_FROM
+        command = yield from decode_long(frame, MOST_LISTED)
+        self._mask(command, frame)
+        changed = False
         if services.guarded:
             may = services.which(Right.LOOKUP, self._client.subject)
 
-            def may_see(topic: str) -> bool:
-                name = named(topic)
+            def may_see(topic: str | bytes) -> bool:
+                name = named(topic) if isinstance(topic, str) else None
                 return name is not None and may(name)
 
-            kind = kind_of(frame)
-            if rights.filtered(kind, command, may_see):
-                if rights.is_empty_update(kind, command):
-                    return DROP
-                return (Replace(rewriter.frame_for_client(command, encode(command))),)
-        return rewriter.forwarded(command, frame)
+            changed = yield from rights.filtered(kind, command, may_see)
+            if changed and rights.is_empty_update(kind, command):
+                return DROP
+        if is_long:
+            yield
+        read = encode(command) if changed else as_read(command, frame)
+        shown = rewriter.frame_for_client(command, read)
+        return FORWARD if shown is frame else (Replace(shown),)
 
     def _decide(
         self, direction: Direction, command: BaseCommand, frame: bytes, now: float

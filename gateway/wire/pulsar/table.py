@@ -78,9 +78,14 @@ ROWS = (
     *(Row(BROKER, kind, LIMITED) for kind in _ONLY_CHECKED),
     # Requests for lists of topics, and the lists.
     *(Row(BROKER, kind, ALWAYS, PulsarSession.list_topics) for kind in map(Kind, LIST_REQUESTS)),
-    Row(CLIENT, Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE, LIMITED, PulsarSession.listed),
-    Row(CLIENT, Kind.WATCH_TOPIC_LIST_SUCCESS, LIMITED, PulsarSession.listed),
-    Row(CLIENT, Kind.WATCH_TOPIC_UPDATE, LIMITED, PulsarSession.listed),
+    *(
+        Row(CLIENT, kind, LIMITED, decide_long=PulsarSession.listed)
+        for kind in (
+            Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE,
+            Kind.WATCH_TOPIC_LIST_SUCCESS,
+            Kind.WATCH_TOPIC_UPDATE,
+        )
+    ),
     # Identity, transactions.
     Row(BROKER, Kind.AUTH_RESPONSE, ALWAYS, PulsarSession.auth_response),
     Row(BROKER, Kind.NEW_TXN, ALWAYS, PulsarSession.begin_transaction),
@@ -216,8 +221,8 @@ ROWS = (
         CLIENT,
         Kind.WATCH_SCALABLE_TOPICS_UPDATE,
         ALWAYS,
-        PulsarSession.listed,
         text=("watchScalableTopicsUpdate", "message"),
+        decide_long=PulsarSession.listed,
     ),
 )
 

@@ -17,6 +17,7 @@ from tests.fuzz.grammar import any_frame, metadata
 from tests.fuzz.source import Source
 from tests.playbooks.frames import connect_to, redirect_to
 from tests.playbooks.script import Play
+from tests.support.effects import at_once
 from tests.support.frames import data, frame, message, number, receipt, send, simple, tail
 from tests.support.scanners import scanners_of
 
@@ -145,7 +146,7 @@ def _is_harmless(session: PulsarSession, direction: Direction, frame: bytes) -> 
             return cleared == len(frame) and not scanner.owed
         if (cleared, scanner.stop) != (0, len(frame)):
             return False
-        return not any(isinstance(e, End) for e in session.decide(direction, frame, 0.0))
+        return not any(isinstance(e, End) for e in at_once(session.decide(direction, frame, 0.0)))
     except PeerError:
         return False
     finally:
