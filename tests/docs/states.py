@@ -9,24 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from google.protobuf.descriptor import Descriptor
-
 from gateway.front.side import JOBS_AT_ONCE, MAX_CONNECTIONS
 from gateway.wire.account import Right
 from gateway.wire.contract import Direction
 from gateway.wire.kafka import fields as kafka
 from gateway.wire.kafka.schema import apis
 from gateway.wire.kafka.versions import is_offered
-from gateway.wire.pulsar import rights as pulsar
-from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
+from gateway.wire.pulsar import fields as pulsar
 from gateway.wire.pulsar.addresses import MOST_ADDRESSES, MOST_BROKERS
 from gateway.wire.pulsar.chase import HOPS
 from gateway.wire.pulsar.chase import PATIENCE as LONGEST_CHASE
 from gateway.wire.pulsar.context import Bounds
 from gateway.wire.pulsar.counts import MOST_METADATA
-from gateway.wire.pulsar.fields import CHECKED_FROM
-from gateway.wire.pulsar.frames import COMMAND_BOUND, Kind
+from gateway.wire.pulsar.field_counts import CHECKED_FROM
+from gateway.wire.pulsar.fields import Act
+from gateway.wire.pulsar.frames import COMMAND_BOUND, LISTS, Kind
 from gateway.wire.pulsar.incarnations import UNANSWERED
+from gateway.wire.pulsar.rights import LIST_REQUESTS, MOST_NAMED
 from gateway.wire.pulsar.rows import Row, Stops
 from gateway.wire.pulsar.session import MOST_LISTED
 from gateway.wire.pulsar.table import COMMANDS
@@ -92,7 +91,7 @@ WHAT: Mapping[Direction, Mapping[int, str]] = {
         Kind.NEW_TXN: "the response says whose the transaction is",
         **dict.fromkeys((Kind.ADD_PARTITION_TO_TXN, Kind.ADD_SUBSCRIPTION_TO_TXN), _OWN),
         Kind.END_TXN: f"{_OWN}; drop once the gateway stops and has moved all incarnations",
-        **dict.fromkeys(pulsar.LIST_REQUESTS, "remove hashes; refuse lists of tenant `pulsar`"),
+        **dict.fromkeys(LIST_REQUESTS, "remove hashes; refuse lists of tenant `pulsar`"),
     },
     TO_CLIENT: {
         Kind.CONNECTED: _VIOLATION,
@@ -110,7 +109,7 @@ WHAT: Mapping[Direction, Mapping[int, str]] = {
         Kind.AUTH_CHALLENGE: _BY_MODE,
         Kind.NEW_TXN_RESPONSE: _TEXT,
         Kind.END_TXN_RESPONSE: _TEXT,
-        **dict.fromkeys(pulsar.LISTINGS, _LISTS),
+        **dict.fromkeys(LISTS, _LISTS),
     },
 }
 """What the session does with a command that has a function of its own."""
@@ -129,10 +128,12 @@ def _what(row: Row) -> str:
     is_decided = row.decide is not None or row.decide_long is not None
     if is_decided or row.stops in (Stops.COUNTED, Stops.ASKING):
         told = WHAT[row.direction][row.kind]
-        return f"{told}; {_TEXT}" if row.text and "text" not in told else told
+        has_text = pulsar.places(row.kind, TO_CLIENT, Act.TEXT) and "text" not in told
+        return f"{told}; {_TEXT}" if has_text and row.direction is TO_CLIENT else told
     if row.direction is TO_BROKER:
         return WHAT[TO_BROKER].get(row.kind, "authorize")
-    return "rewrite addresses and text" if row.addresses else _TEXT
+    has_addresses = pulsar.places(row.kind, TO_CLIENT, Act.ADDRESS, Act.REMOVED)
+    return "rewrite addresses and text" if has_addresses else _TEXT
 
 
 def _grid(grid: grids.Grid) -> str:
@@ -143,25 +144,28 @@ def _grid(grid: grids.Grid) -> str:
 
 
 def _rights_of_pulsar() -> str:
-    told = _grouped(
-        (Kind(kind).name, (need.right.value, _on(need.field)))
-        for kind, need in pulsar.NEEDS.items()
-    )
+    rights = pulsar.RIGHTS.items()
+    told = _grouped((Kind(kind).name, (right.value, _on(kind))) for kind, right in rights)
     return _table(("command", "right", "on"), ((names, *cells) for names, cells in told))
 
 
-def _on(field: str) -> str:
-    """Return what a right is on, as the schema of the command's message says it."""
-    message = BaseCommand.DESCRIPTOR.fields_by_name[field].message_type
-    assert message is not None
-    found = dict(_fields(message))
-    each = any(found.get(name) for name in ("partitions", "subscription"))
-    return f"{'each' if each else 'its'} topic{' and subscription' * ('subscription' in found)}"
+def _on(kind: int) -> str:
+    """Return what a right is on."""
+    (topic,) = pulsar.places(kind, TO_BROKER, Act.TOPIC)
+    each = any(field.is_repeated for field in (*topic.path, topic.field))
+    with_subscription = bool(pulsar.places(kind, TO_BROKER, Act.SUBSCRIPTION))
+    return f"{'each' if each else 'its'} topic{' and subscription' * with_subscription}"
 
 
-def _fields(message: Descriptor) -> Iterator[tuple[str, bool]]:
-    """Yield the names of a message's fields, and whether they are lists."""
-    return ((field.name, field.is_repeated) for field in message.fields)
+def _fields_of_pulsar() -> str:
+    rows = ((act.value, *(_fields(way, act) for way in Direction)) for act in Act)
+    named = (row for row in rows if row[0] != Act.PASSED.value)
+    return _table(("what happens", "in commands to brokers", "to clients"), named)
+
+
+def _fields(direction: Direction, act: Act) -> str:
+    fields = pulsar.FIELDS[direction].items()
+    return ", ".join(f"`{name}`" for name, field in fields if field.act is act)
 
 
 def _rights_of_kafka() -> str:
@@ -193,7 +197,7 @@ def _bounds() -> str:
         ("in-flight requests about one producer or consumer", f"{UNANSWERED}", too_many),
         ("in-flight lookups", f"{bounds.lookups:,}, {_size(bounds.lookup_bytes)}", too_many),
         ("delayed requests", delayed, waits),
-        ("topics of one command that need rights", f"{pulsar.MOST_NAMED}", too_many),
+        ("topics of one command that need rights", f"{MOST_NAMED}", too_many),
         ("redirects of a lookup", f"{HOPS}, within {LONGEST_CHASE:g} s", "ServiceNotReady"),
         ("redirected lookups at once", f"{JOBS_AT_ONCE}", "other lookups wait"),
         ("side connections", f"{MAX_CONNECTIONS}", "unused connections close"),
@@ -220,6 +224,7 @@ TABLES: Mapping[str, Callable[[], str]] = {
     "consumers": lambda: _grid(grids.CONSUMERS),
     "bounds": _bounds,
     "rights": _rights_of_pulsar,
+    "fields-of-pulsar": _fields_of_pulsar,
     "rights-of-kafka": _rights_of_kafka,
 }
 """By name, as pages have it where they begin."""

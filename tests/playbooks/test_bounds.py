@@ -15,7 +15,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.addresses import MOST_ADDRESSES, MOST_BROKERS
 from gateway.wire.pulsar.commands import decode
 from gateway.wire.pulsar.counts import MOST_METADATA, CountChecks, Suspects
-from gateway.wire.pulsar.fields import CHECKED_FROM
+from gateway.wire.pulsar.field_counts import CHECKED_FROM
 from gateway.wire.pulsar.frames import LISTS, WITH_PAYLOAD, Kind, kind_name
 from gateway.wire.pulsar.session import MOST_LISTED
 from gateway.wire.pulsar.to_client import HEADS, ToClientScanner

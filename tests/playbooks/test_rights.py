@@ -15,7 +15,9 @@ from gateway.wire.account import Action, Right
 from gateway.wire.contract import Denial, Direction, Drop, Effects, Inject, Replace
 from gateway.wire.pulsar import rights
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
+from gateway.wire.pulsar.commands import message_of
 from gateway.wire.pulsar.context import Bounds
+from gateway.wire.pulsar.fields import RIGHTS
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.states import State
 from gateway.wire.services import LookupOutcome, Undecided
@@ -146,7 +148,7 @@ EACH = pytest.mark.parametrize("kind", list(ASKS), ids=lambda kind: kind.name)
 
 
 def test_each_command_that_needs_a_right_is_tried_here() -> None:
-    assert ASKS.keys() == rights.NEEDS.keys()
+    assert ASKS.keys() == RIGHTS.keys()
 
 
 # -- commands ----------------------------------------------------------------------------------
@@ -160,7 +162,7 @@ def test_a_command_goes_on_with_the_right(kind: Kind) -> None:
 
 @EACH
 def test_a_command_without_the_right_is_refused_by_its_own_answer(kind: Kind) -> None:
-    play = guarded((rights.NEEDS[kind].right, SECRET))
+    play = guarded((RIGHTS[kind], SECRET))
     told = refusals(ServerError.AuthorizationError, FORBIDDEN.text)[kind]
     refused(play.client(ASKS[kind](SECRET)), *told)
     assert play.services.asked == []
@@ -169,13 +171,13 @@ def test_a_command_without_the_right_is_refused_by_its_own_answer(kind: Kind) ->
 
 @EACH
 def test_no_other_right_is_needed(kind: Kind) -> None:
-    others = set(Right) - {rights.NEEDS[kind].right}
+    others = set(Right) - {RIGHTS[kind]}
     guarded(*((right, SECRET) for right in others)).client(ASKS[kind](SECRET)).forwards()
 
 
 @EACH
 def test_a_partition_belongs_to_its_topic(kind: Kind) -> None:
-    play = guarded((rights.NEEDS[kind].right, SECRET))
+    play = guarded((RIGHTS[kind], SECRET))
     effects = play.client(ASKS[kind](f"{SECRET}-partition-3")).effects or ()
     assert effects[0] == Drop()
 
@@ -222,11 +224,10 @@ def test_where_no_rules_are_nothing_is_asked(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", [Kind.GET_SCHEMA, Kind.PRODUCER, Kind.LOOKUP])
 def test_of_two_topics_in_one_field_the_last_counts_and_alone_goes_on(kind: Kind) -> None:
     """Brokers merge repeated fields otherwise than we do, if they see them."""
-    need = rights.NEEDS[kind]
-    play = guarded((need.right, SECRET))
+    play = guarded((RIGHTS[kind], SECRET))
 
     def naming(first: str, second: str) -> bytes:
-        message = getattr(read(ASKS[kind](first)), need.field)
+        message = message_of(kind, read(ASKS[kind](first)))
         number = message.DESCRIPTOR.fields_by_name["topic"].number
         return raw(kind, message.SerializeToString() + data(number, second.encode()))
 
@@ -378,7 +379,7 @@ def test_a_command_that_waited_is_checked_once_more(kind: Kind) -> None:
     play = Paced()
     play.services.forbidden = set()
     then = play.later(play.client(ASKS[kind](TOPIC)))
-    play.services.forbidden = {(rights.NEEDS[kind].right, TOPIC)}
+    play.services.forbidden = {(RIGHTS[kind], TOPIC)}
     told = refusals(ServerError.AuthorizationError, FORBIDDEN.text)[kind]
     refused(play.due(then), *told)
     assert play.services.admitted == []

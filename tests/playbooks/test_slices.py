@@ -21,7 +21,7 @@ from gateway.wire.contract import (
     Sliced,
     ViolationError,
 )
-from gateway.wire.pulsar.fields import MOST_FIELDS
+from gateway.wire.pulsar.field_counts import MOST_FIELDS
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.slices import UNITS
 from tests.support.frames import data

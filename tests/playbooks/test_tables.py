@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from google.protobuf.descriptor import Descriptor
 
 from gateway.wire.contract import Direction
 from gateway.wire.plugin import Mode
 from gateway.wire.pulsar import frames, rights
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandConnect
+from gateway.wire.pulsar.fields import FREE, RIGHTS, Act, is_sent, kinds_with
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.states import State
 from gateway.wire.pulsar.table import COMMANDS
 from tests.docs import regions, states
+from tests.soak.largest import directions
 from tests.support.commands import LIMITS, STOPS
 
 from .frames import Fields, connect, read
@@ -69,91 +69,52 @@ def test_every_state_is_played() -> None:
 
 # -- rights ------------------------------------------------------------------------------------
 
-NAMING = re.compile("topic|(.*_)?topics|namespace|partitions|(.*_)?subscription(_name)?")
-"""The texts that name a topic, or what belongs to one."""
-
-FILTERED = {Kind.GET_TOPICS_OF_NAMESPACE, Kind.WATCH_TOPIC_LIST, Kind.WATCH_SCALABLE_TOPICS}
-"""Requests about a whole namespace, whose answers lose what the client may not know of."""
-
-OF_BROKERS = {
-    *(Kind.CONNECTED, Kind.SEND_RECEIPT, Kind.SEND_ERROR, Kind.MESSAGE, Kind.SUCCESS, Kind.ERROR),
-    *(Kind.PRODUCER_SUCCESS, Kind.REACHED_END_OF_TOPIC, Kind.ACTIVE_CONSUMER_CHANGE),
-    *(Kind.AUTH_CHALLENGE, Kind.TOPIC_MIGRATED),
-    *(Kind.WATCH_TOPIC_LIST_SUCCESS, Kind.WATCH_TOPIC_UPDATE, Kind.SCALABLE_TOPIC_UPDATE),
-    *(Kind.SCALABLE_TOPIC_ASSIGNMENT_UPDATE, Kind.WATCH_SCALABLE_TOPICS_UPDATE),
-    Kind.WATCH_TC_ASSIGNMENTS_UPDATE,
-    *(kind for kind in Kind if kind.name.endswith("_RESPONSE") and kind != Kind.AUTH_RESPONSE),
-}
-"""Commands that only brokers send."""
-
 TYPES = set(BaseCommand.Type.DESCRIPTOR.values_by_number)
-
-
-def texts(message: Descriptor | None, inside: tuple[str, ...] = ()) -> Iterator[str]:
-    """The names of all texts of a message, those of nested messages included."""
-    for field in () if message is None else message.fields:
-        if field.type == field.TYPE_STRING:
-            yield field.name
-        elif field.message_type is not None and field.message_type.full_name not in inside:
-            yield from texts(field.message_type, (*inside, field.message_type.full_name))
-
-
-def naming() -> set[int]:
-    """The commands in whose schema something names a topic, or what belongs to one."""
-    return {
-        field.number
-        for field in BaseCommand.DESCRIPTOR.fields
-        if any(map(NAMING.fullmatch, texts(field.message_type)))
-    }
 
 
 def test_the_page_has_what_is_needed_beside_and_which_lists_lose_topics() -> None:
     lines = section("Rights").splitlines()
     (beside,) = (line for line in lines if "initial_subscription_name" in line)
-    assert set(re.findall(r"\b[A-Z_]{5,}\b", beside)) == {Kind(kind).name for kind in rights.ALSO}
+    also = {kind.name for kind in kinds_with(Direction.TO_BROKER, Act.FIRST_SUBSCRIPTION)}
+    assert set(re.findall(r"\b[A-Z_]{5,}\b", beside)) == also
     (lists,) = (line for line in lines if line.startswith("- Lists of topics"))
-    asked = {Kind(kind).name for kind in rights.LIST_REQUESTS}
+    asked = {kind.name for kind in rights.LIST_REQUESTS}
     assert set(re.findall(r"`([A-Z_]+)`", lists)) == asked
 
 
 def test_each_command_of_clients_needs_a_right_or_is_known_to_need_none() -> None:
-    assert rights.NEEDS.keys() | rights.FREE.keys() == TYPES - OF_BROKERS
-    assert rights.NEEDS.keys() & rights.FREE.keys() == set()
+    """A new release that has one more fails here, until somebody has looked at it."""
+    of_clients = {kind for kind in Kind if Direction.TO_BROKER in directions(kind)}
+    assert RIGHTS.keys() | FREE.keys() == of_clients
+    assert RIGHTS.keys() & FREE.keys() == set()
     assert set(Kind) == TYPES
+    for direction in Direction:
+        assert all(is_sent(kind, direction) is (direction in directions(kind)) for kind in Kind)
 
 
-def test_each_command_that_names_a_topic_needs_a_right_or_is_filtered() -> None:
-    assert naming() - OF_BROKERS == rights.NEEDS.keys() | FILTERED
-    assert rights.FREE.keys() >= FILTERED
-    assert rights.ALSO.keys() <= rights.NEEDS.keys()
-
-
-def test_each_answer_that_lists_topics_is_filtered() -> None:
-    assert naming() & OF_BROKERS == rights.LISTINGS.keys()
-
-
-@pytest.mark.parametrize("kind", rights.LISTINGS, ids=lambda kind: Kind(kind).name)
-def test_each_list_of_names_in_an_answer_is_filtered(kind: int) -> None:
-    listing = rights.LISTINGS[kind]
-    message = getattr(BaseCommand(), listing.field).DESCRIPTOR
-    assert set(listing.lists) == set(lists_of_texts(message))
-
-
-def lists_of_texts(message: Descriptor) -> Iterator[str]:
-    for field in message.fields:
-        if field.message_type is not None:
-            yield from (f"{field.name}.{path}" for path in lists_of_texts(field.message_type))
-        elif field.is_repeated and field.type == field.TYPE_STRING:
-            yield field.name
+def test_each_command_that_names_a_topic_needs_a_right() -> None:
+    assert {*kinds_with(Direction.TO_BROKER, Act.TOPIC)} == RIGHTS.keys()
+    assert {*kinds_with(Direction.TO_BROKER, Act.SUBSCRIPTION)} <= RIGHTS.keys()
+    assert {*rights.LIST_REQUESTS} <= FREE.keys()
 
 
 def test_the_scanner_knows_the_lists_of_topics() -> None:
-    assert rights.LISTINGS.keys() == frames.LISTS
+    assert {*kinds_with(Direction.TO_CLIENT, Act.FILTERED)} == frames.LISTS
+    assert {*kinds_with(Direction.TO_CLIENT, Act.HASH)} <= frames.LISTS
 
 
-def test_what_needs_a_right_stops_where_there_are_rules() -> None:
-    assert rights.NEEDS.keys() <= STOPS[Direction.TO_BROKER] | LIMITS[Direction.TO_BROKER]
-    assert rights.LISTINGS.keys() <= STOPS[Direction.TO_CLIENT] | LIMITS[Direction.TO_CLIENT]
+def test_what_is_authorized_or_filtered_stops_where_there_are_rules() -> None:
+    stop = {way: STOPS[way] | LIMITS[way] for way in Direction}
+    ours = (Act.TOPIC, Act.NAMESPACE, Act.HASH, Act.CLAIM)
+    assert {*kinds_with(Direction.TO_BROKER, *ours)} <= stop[Direction.TO_BROKER]
+    assert stop[Direction.TO_CLIENT] >= frames.LISTS
+
+
+def test_what_changes_for_each_listener_stops_always() -> None:
+    ours = (Act.ADDRESS, Act.LEADS, Act.TEXT, Act.REMOVED, Act.IDENTITY)
+    assert {*kinds_with(Direction.TO_CLIENT, *ours)} <= STOPS[Direction.TO_CLIENT]
+    begun = (Act.ADDRESS, Act.IDENTITY)
+    assert {*kinds_with(Direction.TO_BROKER, *begun)} <= STOPS[Direction.TO_BROKER]
 
 
 # -- identity ----------------------------------------------------------------------------------

@@ -18,9 +18,9 @@ from gateway.wire.contract import (
     Settle,
     Start,
 )
-from gateway.wire.pulsar import rights
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.context import Bounds
+from gateway.wire.pulsar.fields import RIGHTS
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.states import State
 from gateway.wire.pulsar.undecided import MOST_QUESTIONS, UNKNOWN
@@ -84,7 +84,7 @@ def test_a_command_that_is_denied_is_refused_by_its_own_answer(kind: Kind) -> No
     play = asking(SECRET)
     _, then = play.client(ASKS[kind](SECRET)).asked()
     told = refusals(ServerError.AuthorizationError, FORBIDDEN.text)[kind]
-    refused(decided(play, then, rights.NEEDS[kind].right), *told)
+    refused(decided(play, then, RIGHTS[kind]), *told)
     assert play.services.admitted == []
 
 

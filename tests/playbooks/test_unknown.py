@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 
 from gateway.errors import PeerError
-from gateway.wire.contract import Direction, EndReason, Forward
-from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
+from gateway.wire.contract import Direction, EndReason, Forward, Replace
+from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, ServerError
+from gateway.wire.pulsar.fields import is_sent
 from gateway.wire.pulsar.frames import KNOWN, Kind
-from tests.support.commands import COUNTED, STOPS
+from tests.soak.largest import required
+from tests.support.commands import COUNTED, LIMITS, STOPS
 
 from .frames import (
     LATER,
@@ -24,6 +26,7 @@ from .frames import (
 )
 from .script import Play, opening
 from .services import FakeServices
+from .test_rights import guarded
 
 UNKNOWN = [1, 41, 49, 69, 82, 127]
 FAR = [128, 300, 1 << 20]
@@ -70,6 +73,44 @@ def test_fields_of_later_versions_stay_in_what_is_forwarded() -> None:
     play = Play()
     play.client(producer(1, unknown=LATER)).forwards()
     play.client(subscribe(1, request=2, unknown=LATER)).forwards()
+
+
+UNREAD = {
+    Direction.TO_BROKER: {
+        *(Kind.PING, Kind.PONG, Kind.SEND, Kind.ACK, Kind.REDELIVER_UNACKNOWLEDGED_MESSAGES),
+        *(Kind.SEEK, Kind.GET_LAST_MESSAGE_ID, Kind.CONSUMER_STATS),
+        *(Kind.TC_CLIENT_CONNECT_REQUEST, Kind.WATCH_TC_ASSIGNMENTS),
+        *(Kind.WATCH_TC_ASSIGNMENTS_CLOSE, Kind.WATCH_TOPIC_LIST_CLOSE),
+        *(Kind.WATCH_SCALABLE_TOPICS_CLOSE, Kind.SCALABLE_TOPIC_CLOSE),
+    },
+    Direction.TO_CLIENT: {
+        *(Kind.PING, Kind.PONG, Kind.SEND_RECEIPT, Kind.MESSAGE, Kind.REACHED_END_OF_TOPIC),
+        *(Kind.ACTIVE_CONSUMER_CHANGE, Kind.GET_LAST_MESSAGE_ID_RESPONSE),
+        Kind.SCALABLE_TOPIC_ASSIGNMENT_UPDATE,
+    },
+}
+"""What a closed edge does not decode. It concerns what is open already, or nothing."""
+
+
+BEGUN = {Kind.CONNECT, Kind.CONNECTED, Kind.AUTH_CHALLENGE, Kind.AUTH_RESPONSE}
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_at_a_closed_edge_unknown_fields_pass_only_in_what_is_not_decoded(
+    direction: Direction,
+) -> None:
+    read = STOPS[direction] | LIMITS[direction]
+    sent = {kind for kind in KNOWN if is_sent(kind, direction)}
+    assert sent - read == UNREAD[direction]
+    play = guarded(unknown_pass=False)
+    say = play.client if direction is Direction.TO_BROKER else play.broker
+    for kind in sorted(sent & read - BEGUN):
+        message = BaseCommand.DESCRIPTOR.fields_by_number[kind].message_type
+        effects = say(raw(kind, required(message) + LATER)).effects
+        assert effects is not None
+        assert not any(isinstance(effect, Forward) for effect in effects)
+        gone = [effect.data for effect in effects if isinstance(effect, Replace)]
+        assert not any(LATER in data for data in gone)
 
 
 def test_a_command_that_cannot_be_decoded_is_its_senders_fault() -> None:

@@ -10,12 +10,14 @@ from typing import Any
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from gateway.wire.contract import Direction
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand, CommandLookupTopicResponse
+from gateway.wire.pulsar.fields import Act, places
 from gateway.wire.pulsar.frames import Kind
 from tests.real.clients import fresh_topic
 from tests.real.gateways import Gateway
 from tests.sandbox.peer import Peer
-from tests.support.commands import TEXTS, TO_CLIENT
+from tests.support.commands import TEXTS
 from tests.support.frames import command, data, frame, number, send, simple
 from tests.support.sandbox import HOSTS, Sandbox
 
@@ -93,9 +95,8 @@ def said(kind: int, **fields: Any) -> bytes:
 
 
 def says_text(kind: int) -> Play:
-    place = TO_CLIENT[kind].text
-    assert place is not None
-    return lambda scene: scene.say(said(kind, **{place[1]: scene.text}))
+    (place,) = places(kind, Direction.TO_CLIENT, Act.TEXT)
+    return lambda scene: scene.say(said(kind, **{place.name: scene.text}))
 
 
 def assigned(scene: Scene) -> dict[str, str]:

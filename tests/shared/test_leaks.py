@@ -115,8 +115,8 @@ def test_a_broker_that_no_client_has_used_yet_is_hidden_too(
 # -- completeness ------------------------------------------------------------------------------
 
 CALLS = {
-    ("addresses", "_replace_all", "advertised_url"): "fields of CLOSE_PRODUCER",  # and others
-    ("addresses", "_replace_all", "of_broker"): "fields of CLOSE_PRODUCER",  # likewise
+    ("addresses", "_replace", "advertised_url"): "fields of CLOSE_PRODUCER",  # and others
+    ("addresses", "_replace", "of_broker"): "fields of CLOSE_PRODUCER",  # likewise
     ("chase", "_reply", "cleaned"): "text of a chased lookup",
     ("closing", "close_for_client", "alias_url"): "alias",
     ("lookups", "_response", "rewrite"): "text of LOOKUP_RESPONSE",
@@ -133,7 +133,6 @@ CALLS = {
         "producer_closed",
         "frame_for_client",
     ): "fields of CLOSE_PRODUCER",  # clients are told later
-    ("session", "listed", "forwarded"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
     ("session", "listed", "frame_for_client"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
     ("session", "_decide", "forwarded"): "text of PARTITIONED_METADATA_RESPONSE",  # and others
     ("session", "transaction_began", "forwarded"): "text of NEW_TXN_RESPONSE",

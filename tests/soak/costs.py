@@ -21,7 +21,7 @@ from typing import NamedTuple
 from gateway.errors import PeerError
 from gateway.wire.contract import Dialled, Direction, Effects, End, EndReason, Refused
 from gateway.wire.pulsar.context import ListenerContext
-from gateway.wire.pulsar.fields import CHECKED_FROM
+from gateway.wire.pulsar.field_counts import CHECKED_FROM
 from gateway.wire.pulsar.frames import KNOWN, Kind, kind_name
 from gateway.wire.pulsar.opening import open_pair
 from gateway.wire.pulsar.session import PulsarSession

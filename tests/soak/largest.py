@@ -16,7 +16,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from gateway.wire.contract import Direction
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
 from gateway.wire.pulsar.context import Bounds
-from gateway.wire.pulsar.fields import CHECKED_FROM
+from gateway.wire.pulsar.field_counts import CHECKED_FROM
 from gateway.wire.pulsar.frames import COMMAND_BOUND, WITH_PAYLOAD, Kind
 from tests.oracle.mutations import descriptor_of
 from tests.playbooks.frames import TOPIC, number_field, raw, varint

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config.model import ResourceLimits
-from gateway.wire.pulsar.fields import CHECKED_FROM
+from gateway.wire.pulsar.field_counts import CHECKED_FROM
 from gateway.wire.pulsar.frames import Kind
 from tests.bench.machine import descriptors
 from tests.soak import (

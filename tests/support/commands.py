@@ -1,6 +1,7 @@
 """Columns of the command table in the form that tests use."""
 
 from gateway.wire.contract import Direction
+from gateway.wire.pulsar.fields import Act, kinds_with
 from gateway.wire.pulsar.rows import Stops
 from gateway.wire.pulsar.table import COMMANDS
 
@@ -15,6 +16,5 @@ ACTIONS = {
     for unknown_pass in (False, True)
 }
 
-TO_CLIENT = COMMANDS.rows[Direction.TO_CLIENT]
-ADDRESSES = {kind for kind, row in TO_CLIENT.items() if row.addresses is not None}
-TEXTS = {kind for kind, row in TO_CLIENT.items() if row.text is not None}
+ADDRESSES = set(kinds_with(Direction.TO_CLIENT, Act.ADDRESS, Act.REMOVED))
+TEXTS = set(kinds_with(Direction.TO_CLIENT, Act.TEXT))

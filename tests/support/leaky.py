@@ -14,18 +14,21 @@ from unittest.mock import patch
 
 from gateway.__main__ import main
 from gateway.wire.address import Address
-from gateway.wire.contract import FORWARD, Denial, Effects, EndReason, Refused
+from gateway.wire.contract import FORWARD, Denial, Direction, Effects, EndReason, Refused
 from gateway.wire.pulsar import addresses, incarnations, opening, session
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.chase import Chase, is_redirect
 from gateway.wire.pulsar.commands import encode
+from gateway.wire.pulsar.fields import Act
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.rows import Row
+from gateway.wire.pulsar.table import COMMANDS
 from gateway.wire.pulsar.urls import write
 from gateway.wire.services import LookupOutcome
-from tests.support import commands
-from tests.support.commands import TO_CLIENT
+from tests.support.commands import ADDRESSES, TEXTS
+
+TO_CLIENT = COMMANDS.rows[Direction.TO_CLIENT]
 
 Leak = Callable[[], object]
 """Switches one way of hiding off in this process."""
@@ -71,16 +74,25 @@ def _alias_url(rewriter: addresses.AddressRewriter, broker: Address) -> str:
 ANSWERED, REPLY = Lookups.answered, Chase._reply
 
 
+def _without(kind: Kind, *acts: Act) -> Leak:
+    """Leave out what happens to some fields of a command."""
+
+    def leave_out() -> None:
+        if Act.ADDRESS in acts:
+            addresses._ADDRESSES.pop(kind, None)
+        left = (place for place in addresses._CLEANED.get(kind, ()) if place.act not in acts)
+        addresses._CLEANED[kind] = tuple(left)
+
+    return leave_out
+
+
 def _instead_of(row: Row) -> Leak:
     return partial(TO_CLIENT.__setitem__, row.kind, row)
 
 
-FIELDS = [TO_CLIENT[kind] for kind in commands.ADDRESSES]
-TEXTS = [TO_CLIENT[kind] for kind in commands.TEXTS]
-
 LEAKS: dict[str, Leak] = {
-    **{f"fields of {row.kind.name}": _instead_of(row._replace(addresses=None)) for row in FIELDS},
-    **{f"text of {row.kind.name}": _instead_of(row._replace(text=None)) for row in TEXTS},
+    **{f"fields of {it.name}": _without(it, Act.ADDRESS, Act.REMOVED) for it in ADDRESSES},
+    **{f"text of {it.name}": _without(it, Act.TEXT) for it in TEXTS},
     "lookup that connects": _instead(Lookups, "_connect", _connects_as_it_came),
     "lookup that redirects": _instead(Lookups, "answered", _answered),
     "lookup that fails": _instead(Lookups, "_no", _as_it_came),

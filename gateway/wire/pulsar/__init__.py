@@ -4,7 +4,8 @@
   producers and consumers (`handles`, `states`, `permits`, `closing`) and `lookups` for `chase`.
 - `scanning` makes the scanners of a connection: `to_broker` reads the client's frames, `to_client`
   the broker's.
-- `rights` lists the right that each command needs; `undecided` keeps commands that await
-  authorization, `delays` those above a rate limit; `throttle` pauses deliveries above a limit.
-- `addresses` rewrites every place of a broker's address.
+- `fields` says what happens to each field of a command: by it `rights` authorizes commands and
+  filters lists of topics, and `addresses` rewrites every place of a broker's address.
+- `undecided` keeps commands that await authorization, `delays` those above a rate limit; `throttle`
+  pauses deliveries above a limit.
 """

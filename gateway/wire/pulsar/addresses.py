@@ -1,4 +1,5 @@
-"""Address rewriting: replaces broker addresses in commands to clients, in every field for them.
+"""Address rewriting: replaces broker addresses in commands to clients, in every field for them that
+`fields` lists.
 
 Addresses become advertised names: the same one in both URL fields, in the client's own scheme.
 Texts lose the addresses of brokers that the gateway knows. Unknown fields stay as they are.
@@ -10,14 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from gateway.errors import PeerError
 from gateway.wire.address import Address
 from gateway.wire.contract import FORWARD, Denial, Direction, Effects, Refusal, Replace
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.commands import encode, kind_of
-from gateway.wire.pulsar.rows import Commands
+from gateway.wire.pulsar.commands import encode, kind_of, message_of
+from gateway.wire.pulsar.fields import Act, Place, places_by_kind
 from gateway.wire.pulsar.urls import choose, parse, write
 from gateway.wire.services import Services
 
@@ -37,14 +38,12 @@ _NOWHERE = Denial(Refusal.NOT_READY, "no broker was named")
 class AddressRewriter:
     """Rewrites broker addresses for the clients of one listener.
 
-    `longest_text`: most characters of a broker's text that clients get. `commands`: the table of
-    fields with addresses. `tls`: clients connect with TLS. `brokers_tls`: the gateway connects with
-    TLS to brokers that state a TLS URL.
+    `longest_text`: most characters of a broker's text that clients get. `tls`: clients connect with
+    TLS. `brokers_tls`: the gateway connects with TLS to brokers that state a TLS URL.
     """
 
     services: Services
     longest_text: int
-    commands: Commands
     tls: bool = False
     brokers_tls: bool = False
 
@@ -109,20 +108,33 @@ class AddressRewriter:
     def rewrite(self, command: BaseCommand, kind: int) -> bool:
         """Rewrite the addresses and the error text of a command in place. Return whether anything
         was changed. `kind`: the command's type."""
-        row = self.commands.rows[Direction.TO_CLIENT].get(kind)
-        if row is None:
-            return False
-        changed = row.addresses is not None and row.addresses(self, command)
-        return (row.text is not None and self._clean(command, row.text)) or changed
+        changed = False
+        for plain, tls in _ADDRESSES.get(kind, ()):
+            changed |= _replace(self, plain.parts(message_of(kind, command)), plain, tls)
+        for place in _CLEANED.get(kind, ()):
+            message = message_of(kind, command)
+            if place.act is Act.TEXT:
+                changed |= self._clean(message, place.name)
+            elif message.HasField(place.name):
+                message.ClearField(place.name)
+                changed = True
+        return changed
 
-    def _clean(self, command: BaseCommand, place: tuple[str, str]) -> bool:
-        message: Any = getattr(command, place[0])
-        text = getattr(message, place[1])
+    def _clean(self, message: Any, field: str) -> bool:
+        text = getattr(message, field)
         cleaned = self.cleaned(text) if text else text
         if cleaned == text:
             return False
-        setattr(message, place[1], cleaned)
+        setattr(message, field, cleaned)
         return True
+
+
+_CLEANED = places_by_kind(Direction.TO_CLIENT, Act.REMOVED, Act.TEXT)
+_ADDRESSES = {
+    kind: tuple(zip(found[::2], found[1::2], strict=True))
+    for kind, found in places_by_kind(Direction.TO_CLIENT, Act.ADDRESS).items()
+}
+"""The pairs of fields of a broker's address: without TLS, and with."""
 
 
 def _whole_words(text: str, most: int) -> str:
@@ -137,86 +149,30 @@ each segment of a topic, or each transaction coordinator: some dozens. The first
 costs 20 µs, and each further one 1 µs."""
 
 
-class _Urls(Protocol):
-    """A message with the fields of a broker's URL and its TLS URL."""
-
-    def HasField(self, field: Any) -> bool: ...  # noqa: N802
-
-    def ClearField(self, field: Any) -> None: ...  # noqa: N802
-
-
-def _replace(rewriter: AddressRewriter, message: _Urls, plain: str, tls: str) -> bool:
-    """Put the advertised URL into both URL fields of a message; clear them if there is none. Return
-    whether the message had an address."""
-    return _replace_all(rewriter, (message,), plain, tls)
-
-
-def _replace_all(
-    rewriter: AddressRewriter, messages: Sequence[_Urls], plain: str, tls: str
-) -> bool:
-    """Do the same as `_replace` in several messages. Raises `PeerError` if they are too many."""
+def _replace(rewriter: AddressRewriter, messages: Sequence[Any], plain: Place, tls: Place) -> bool:
+    """Put the advertised URL into both URL fields of messages; clear them if there is none. Return
+    whether a message had an address. Raises `PeerError` if they are too many."""
     if len(messages) > MOST_ADDRESSES:
         raise PeerError(f"a command with {len(messages)} addresses")
     advertised: dict[str | bytes, str | Denial] = {}
     changed = False
     for message in messages:
-        if message.HasField(plain) or message.HasField(tls):
-            url = rewriter.of_broker(getattr(message, plain), getattr(message, tls))
+        if message.HasField(plain.name) or message.HasField(tls.name):
+            url = rewriter.of_broker(getattr(message, plain.name), getattr(message, tls.name))
             if url not in advertised:
                 if len(advertised) >= MOST_BROKERS:
                     raise PeerError(f"a command with addresses of more than {MOST_BROKERS} brokers")
                 advertised[url] = rewriter.advertised_url(url)
-            _put(message, (plain, tls), advertised[url])
+            for place in (plain, tls):
+                _put(message, place, advertised[url])
             changed = True
     return changed
 
 
-def _put(message: _Urls, fields: tuple[str, str], advertised: str | Denial) -> None:
-    for field in fields:
-        if isinstance(advertised, Denial):
-            message.ClearField(field)
-        else:
-            setattr(message, field, advertised)
-
-
-def close_producer(rewriter: AddressRewriter, command: BaseCommand) -> bool:
-    """Rewrite the URL of the assigned broker in a CLOSE_PRODUCER. Return whether the command had
-    such a URL."""
-    message = command.close_producer
-    return _replace(rewriter, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
-
-
-def close_consumer(rewriter: AddressRewriter, command: BaseCommand) -> bool:
-    """Rewrite the URL of the assigned broker in a CLOSE_CONSUMER. Return whether the command had
-    such a URL."""
-    message = command.close_consumer
-    return _replace(rewriter, message, "assignedBrokerServiceUrl", "assignedBrokerServiceUrlTls")
-
-
-def scalable_topic(rewriter: AddressRewriter, command: BaseCommand) -> bool:
-    """Rewrite the brokers' URLs of the controller and the segments in a SCALABLE_TOPIC_UPDATE.
-    Return whether the command had such URLs."""
-    dag = command.scalableTopicUpdate.dag
-    changed = _replace(rewriter, dag, "controller_broker_url", "controller_broker_url_tls")
-    changed |= _replace_all(rewriter, dag.segment_brokers, "broker_url", "broker_url_tls")
-    for segment in dag.segment_brokers:
-        if not segment.HasField("broker_url"):
-            segment.broker_url = ""  # required by the schema; empty means none
-    return changed
-
-
-def coordinators(rewriter: AddressRewriter, command: BaseCommand) -> bool:
-    """Rewrite the URLs of the transaction coordinators' brokers in a WATCH_TC_ASSIGNMENTS_UPDATE.
-    Return whether the command had such URLs."""
-    assignments = command.watchTcAssignmentsUpdate.snapshot.assignments
-    return _replace_all(rewriter, assignments, "broker_service_url", "broker_service_url_tls")
-
-
-def consumer_stats(_rewriter: AddressRewriter, command: BaseCommand) -> bool:
-    """Clear the field `address` of a CONSUMER_STATS_RESPONSE: it is the gateway's own address, as
-    the broker sees it. Return whether the field was set."""
-    message = command.consumerStatsResponse
-    if not message.HasField("address"):
-        return False
-    message.ClearField("address")
-    return True
+def _put(message: Any, place: Place, advertised: str | Denial) -> None:
+    if not isinstance(advertised, Denial):
+        setattr(message, place.name, advertised)
+    elif place.field.is_required:
+        setattr(message, place.name, "")
+    else:
+        message.ClearField(place.name)

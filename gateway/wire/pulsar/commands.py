@@ -29,7 +29,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import (
     CommandPartitionedTopicMetadataResponse,
     ServerError,
 )
-from gateway.wire.pulsar.fields import CHECKED_FROM, MOST_FIELDS, check_command, check_long
+from gateway.wire.pulsar.field_counts import CHECKED_FROM, MOST_FIELDS, check_command, check_long
 from gateway.wire.pulsar.frames import HEAD, LAST_TYPE_OF_ONE_BYTE, split
 from gateway.wire.slices import Slices
 

@@ -78,9 +78,7 @@ class ListenerContext(EntrySettings):
     @property
     def rewriter(self) -> AddressRewriter:
         """Return the object that rewrites broker addresses for this listener's clients."""
-        return AddressRewriter(
-            self.services, self.bounds.text, self.commands, self.tls, self.brokers_tls
-        )
+        return AddressRewriter(self.services, self.bounds.text, self.tls, self.brokers_tls)
 
 
 class Client(BaseClient):

@@ -39,7 +39,7 @@ from gateway.errors import PeerError
 from gateway.wire.account import Account
 from gateway.wire.contract import EndReason, ViolationError
 from gateway.wire.pulsar._proto.pulsar_metadata_pb2 import MessageMetadata
-from gateway.wire.pulsar.fields import MOST_FIELDS, check_metadata
+from gateway.wire.pulsar.field_counts import MOST_FIELDS, check_metadata
 from gateway.wire.pulsar.metadata import entry_metadata_size
 
 FIRST = 64

@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 from gateway.wire.account import Action
 from gateway.wire.contract import Denial, Direction, Drop, Effects, Inject, Refusal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
-from gateway.wire.pulsar.commands import error, lookup_failed, partitions_failed, refused, text
+from gateway.wire.pulsar.commands import (
+    error,
+    lookup_failed,
+    message_of,
+    partitions_failed,
+    refused,
+    text,
+)
+from gateway.wire.pulsar.fields import TO_BROKER, Act, places_by_kind
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.pulsar.topics import named
 from gateway.wire.services import LookupOutcome, Services
@@ -49,6 +57,25 @@ _BAD_TOPIC = Denial(
     "<domain>://<tenant>/<namespace>/<topic>",
 )
 """The text does not repeat the name, which the client knows."""
+
+
+def names_in(kind: int, command: BaseCommand) -> tuple[str, ...]:
+    """Return the names that are checked in a command about one topic, the topic's first; none if
+    the command is of another type."""
+    fields = _NAMED.get(kind)
+    if fields is None:
+        return ()
+    message = message_of(kind, command)
+    return tuple([getattr(message, field) for field in fields])
+
+
+_NAMED = {
+    kind: tuple(place.name for place in found)
+    for kind, found in places_by_kind(
+        TO_BROKER, Act.TOPIC, Act.SUBSCRIPTION, Act.FIRST_SUBSCRIPTION, Act.NAME
+    ).items()
+    if not any(place.path or place.field.is_repeated for place in found)
+}
 
 
 def check_names(names: tuple[str, ...], longest: int) -> Denial | None:

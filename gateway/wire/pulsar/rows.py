@@ -17,12 +17,6 @@ Decide = Callable[[Any, BaseCommand, bytes, float], Effects]
 DecideLong = Callable[[Any, bytes], Slices[Effects]]
 """Decides a stop frame that may take long: called with the session and the frame."""
 
-Names = Callable[[BaseCommand], tuple[str, ...]]
-"""Returns the names in a client's command, the topic's first."""
-
-Rewrite = Callable[[Any, BaseCommand], bool]
-"""Rewrites the addresses in a command, with an `AddressRewriter`; returns whether it had any."""
-
 
 class Stops(Enum):
     """When a known command is a stop frame. A command without a row is forwarded unread."""
@@ -38,24 +32,19 @@ class Row(NamedTuple):
 
     `decide`: returns what to do with the command; None: the command is forwarded, with broker
     addresses rewritten. `decide_long`: takes the place of `decide` for a command that may be long;
-    it decodes the command, too. `names`: returns the names in the command that are checked.
-    `addresses`: rewrites the broker addresses in the command. `text`: message and field of the
-    command's error text, from which broker addresses are removed.
+    it decodes the command, too.
     """
 
     direction: Direction
     kind: Kind
     stops: Stops
     decide: Decide | None = None
-    names: Names | None = None
-    addresses: Rewrite | None = None
-    text: tuple[str, str] | None = None
     decide_long: DecideLong | None = None
 
 
 class Commands:
-    """The table of what the gateway does with each command. `rows`: by direction and command
-    type."""
+    """The table of what the gateway does with each command. `rows`: by direction and command type;
+    the last of several."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows: dict[Direction, dict[int, Row]] = {direction: {} for direction in Direction}

@@ -51,12 +51,12 @@ from gateway.wire.pulsar.commands import (
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.counts import CountChecks
 from gateway.wire.pulsar.delays import Delays
-from gateway.wire.pulsar.fields import CHECKED_FROM
+from gateway.wire.pulsar.field_counts import CHECKED_FROM
 from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name, split
 from gateway.wire.pulsar.incarnations import Incarnations
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.metadata import metadata_of
-from gateway.wire.pulsar.requests import REQUESTS, check_names, read_request, refuse
+from gateway.wire.pulsar.requests import REQUESTS, check_names, names_in, read_request, refuse
 from gateway.wire.pulsar.scanning import scanners
 from gateway.wire.pulsar.states import State
 from gateway.wire.pulsar.topics import is_coordinator, named
@@ -170,13 +170,14 @@ class PulsarSession:
     def decide(self, direction: Direction, frame: bytes, now: float) -> Effects:
         """See `contract.Session`. A frame goes on as the gateway decoded it: see
         `commands.as_read`."""
-        row = self._listener.commands.rows[direction].get(split(frame)[0])
-        if row is not None and row.decide_long is not None:
-            return self._in_slices(frame, row.decide_long(self, frame))
+        if direction is Direction.TO_CLIENT:
+            row = self._listener.commands.rows[direction].get(split(frame)[0])
+            if row is not None and row.decide_long is not None:
+                return self._in_slices(frame, row.decide_long(self, frame))
         command = decode(frame, self._listener.bounds.fields)
         self._mask(command, frame)
         if direction is Direction.TO_BROKER and self._listener.services.guarded:
-            rights.ask_for_all(kind_of(frame), command)
+            rights.remove_claims(kind_of(frame), command)
         read = as_read(command, frame)
         effects = self._check(direction, command, read, now)
         if read is frame:
@@ -211,9 +212,8 @@ class PulsarSession:
         if direction is Direction.TO_CLIENT:
             return self._decide(direction, command, frame, now)
         kind = kind_of(frame)
-        row = self._listener.commands.rows[direction].get(kind)
-        names = None if row is None or row.names is None else row.names(command)
-        denial = None if names is None else check_names(names, self._listener.bounds.names)
+        names = names_in(kind, command)
+        denial = check_names(names, self._listener.bounds.names) if names else None
         if denial is not None:
             return self._refuse(kind, command, denial)
         put_off = self._put_off(kind, command, frame)
@@ -255,7 +255,7 @@ class PulsarSession:
     def _without_right(self, kind: int, command: BaseCommand) -> Denial | Undecided | None:
         """Authorize a command: None if the client may send it, else a denial or `Undecided`."""
         for need in rights.needs(kind):
-            named_topics = need.topics(getattr(command, need.field))
+            named_topics = need.topics(message_of(kind, command))
             for number, (topic, subscription) in enumerate(named_topics):
                 if number >= rights.MOST_NAMED:
                     return MANY_TOPICS
