@@ -68,11 +68,6 @@ class Accounts(Generic[Key]):
             for key in [key for key, other in table.items() if other is account]:
                 self._close(table, key)
 
-    def close(self) -> None:
-        """Close all accounts."""
-        while self.close_some():
-            pass
-
     def close_some(self) -> bool:
         """Close some accounts; return whether there are more."""
         self._seen = _NONE

@@ -10,6 +10,7 @@ import pytest
 from gateway.errors import PeerError
 from gateway.wire.account import Account, Action, Patience, Right
 from gateway.wire.contract import EndReason, ViolationError
+from gateway.wire.first_use import CLOSED_AT_ONCE
 from gateway.wire.plugin import FrameBounds
 from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.envelopes import MOST_TEXTS
@@ -549,6 +550,19 @@ def test_an_account_that_nobody_uses_is_closed_unless_a_reply_is_awaited() -> No
     assert not play.services.live
     play.client(send(3))
     assert [it.messages for it in play.services.live] == [1]
+
+
+def test_a_pair_that_is_over_gives_its_accounts_back_some_at_a_time() -> None:
+    play = Tube(node=1)
+    for number in range(2 * CLOSED_AT_ONCE + 1):
+        play.client(send(number, topic=f"t{number}"))
+    steps = 0
+    while play.session.close():
+        steps += 1
+        assert len(play.services.released) == steps * CLOSED_AT_ONCE
+    assert steps == 2
+    assert play.services.live == []
+    assert play.budget_of.taken == 0
 
 
 # -- names that servers read otherwise -------------------------------------------------------------

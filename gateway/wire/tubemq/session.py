@@ -615,12 +615,13 @@ class TubeSession:
         return b""
 
     def close(self) -> bool:
-        """Release all accounts of the pair and its memory quota; return False, because no account
-        is left. See `contract.Session`."""
+        """Release some of the pair's accounts, and the pair's memory quota after the last account;
+        return whether accounts are left. See `contract.Session`."""
         self._requests.finish()
         self._replies.finish()
         self._waiting.clear()
-        self._judge.close()
+        if self._judge.close_some():
+            return True
         self._client.leave()
         return False
 
