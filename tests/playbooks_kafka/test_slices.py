@@ -10,8 +10,12 @@ import pytest
 from gateway.errors import PeerError
 from gateway.wire.account import Right
 from gateway.wire.contract import Direction, Sliced
+from gateway.wire.kafka.codec import AT_ONCE
 from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.frames import SIZE
 from gateway.wire.kafka.session import SWEPT
+from gateway.wire.kafka.walk import unsigned
+from tests.apache_kafka.encoding import UNKNOWN_TAG
 
 from .frames import (
     DESCRIBE_CONFIGS,
@@ -35,7 +39,7 @@ from .script import CLUSTER, KafkaServices, Play
 
 MANY = 3000
 NAMES = [f"topic-{number}" for number in range(MANY)]
-CREATE_ACLS, DESCRIBE_GROUPS = 30, 15
+CREATE_ACLS, DESCRIBE_GROUPS, LIST_GROUPS = 30, 15, 16
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
@@ -116,6 +120,17 @@ def test_errors_are_counted_by_what_the_client_gets() -> None:
     ]
     play.broker(tell(LIST_OFFSETS, 7, 2, Topics=said))
     assert play.services.errors == {("ListOffsets", 6): 1, ("ListOffsets", DENIED): 1}
+
+
+def test_tagged_fields_of_a_refused_request_are_read_in_slices() -> None:
+    """Each that nobody knows takes 1 µs."""
+    play = Play(guarded((Right.ADMINISTER, CLUSTER)))
+    tags = unsigned(MANY) + (unsigned(UNKNOWN_TAG) + unsigned(0)) * MANY
+    data = ask(LIST_GROUPS, 5)[SIZE.size : -1] + tags
+    play.client(SIZE.pack(len(data)) + data)
+    refused = told(LIST_GROUPS, 5, play.client_got())
+    assert refused["ErrorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert play.slices >= MANY / AT_ONCE - 1
 
 
 @pytest.mark.parametrize("hidden", [NAMES[:-1], NAMES[1:], NAMES[::2], NAMES, []])

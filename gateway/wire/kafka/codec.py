@@ -139,6 +139,8 @@ class _Reader:
     def _tags(self, known: dict[int, Field], values: Struct) -> Slices[None]:
         for _ in range(self._unsigned()):
             self._count()
+            if self._left % AT_ONCE == 0:
+                yield
             tag, size = self._unsigned(), self._unsigned()
             outer, until = self.end, self.at + size
             if until > outer:
