@@ -434,13 +434,14 @@ def test_a_fetch_of_a_denied_topic_is_denied_by_itself(version: int) -> None:
 OF_REPLICAS = [it for it in EVERY_VERSION if it[0] in {FETCH, 2} or (it[0] == 23 and it[1] >= 3)]
 
 
+@pytest.mark.parametrize("replica", [0, -3])
 @pytest.mark.parametrize(("key", "version"), by_version(OF_REPLICAS))
-def test_a_client_is_no_replica(key: int, version: int) -> None:
-    """A broker would judge it by the principal of the gateway."""
+def test_a_client_is_no_replica(key: int, version: int, replica: int) -> None:
+    """A broker would judge it by the principal of the gateway. It takes -3 for one of its own."""
     play = Play()
     is_tagged = key == FETCH and version >= 15
     as_replica: dict[str, Any] = (
-        {"ReplicaState": {"ReplicaId": 0}} if is_tagged else {"ReplicaId": 0}
+        {"ReplicaState": {"ReplicaId": replica}} if is_tagged else {"ReplicaId": replica}
     )
     with pytest.raises(PeerError, match="replica"):
         play.client(ask(key, version, 1, Topics=[], **as_replica))

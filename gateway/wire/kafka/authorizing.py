@@ -63,6 +63,10 @@ _WHOLE = (0, -1)
 """Epochs of Fetch requests that name all their topics. The broker closes the session that such a
 request names, and begins a new one for epoch 0."""
 
+_CONSUMERS = (-1, -2)
+"""Replica ids of consumers, and of tools for debugging. Brokers take -3 for a replica of their own,
+and respond with messages beyond the high watermark."""
+
 _NO_SESSION = bytes(4)
 
 
@@ -257,8 +261,8 @@ class _Request:
     # -- replicas and sessions ---------------------------------------------------------------
 
     def replica(self, at: Walker) -> None:
-        """Refuse a request of a replica. Consumers send a negative id."""
-        if self._number(at) >= 0:
+        """Refuse a request of a replica."""
+        if self._number(at) not in _CONSUMERS:
             raise PeerError("a request of a replica")
 
     def session(self, at: Walker) -> None:

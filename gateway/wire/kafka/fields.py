@@ -67,7 +67,7 @@ class Act(Enum):
     GROUP = "the client needs the right to consume as this group"
     TRANSACTION = "the client needs the right to produce with this transactional id"
     EXPRESSION = "the client needs the API's right on all topics, unless it is empty"
-    REPLICA = "ends the connection, unless it is negative: the request is a replica's"
+    REPLICA = "ends the connection, unless it is -1 or -2: the request is a replica's"
     FETCH_SESSION = "must be a session of this connection, else error 70"
     SHARE_SESSION = "names a share session, which must be one of this connection, else error 122"
     ASKED = "the request named it; a substitute becomes the denied topic, with its error"
