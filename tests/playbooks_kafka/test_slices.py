@@ -24,6 +24,7 @@ from .frames import (
     METADATA,
     ask,
     asked,
+    assignment,
     batch,
     correlations,
     described,
@@ -32,6 +33,7 @@ from .frames import (
     id_of,
     metadata,
     produce,
+    subscription,
     tell,
     told,
 )
@@ -39,7 +41,7 @@ from .script import CLUSTER, KafkaServices, Play
 
 MANY = 3000
 NAMES = [f"topic-{number}" for number in range(MANY)]
-CREATE_ACLS, DESCRIBE_GROUPS, LIST_GROUPS = 30, 15, 16
+CREATE_ACLS, DESCRIBE_GROUPS, LIST_GROUPS, GROUP_DESCRIBE = 30, 15, 16, 69
 DENIED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
@@ -131,6 +133,29 @@ def test_tagged_fields_of_a_refused_request_are_read_in_slices() -> None:
     refused = told(LIST_GROUPS, 5, play.client_got())
     assert refused["ErrorCode"] == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert play.slices >= MANY / AT_ONCE - 1
+
+
+@pytest.mark.parametrize("hidden", [(), ("topic-2999",)])
+def test_what_members_say_to_each_other_is_read_in_slices(hidden: tuple[str, ...]) -> None:
+    """A member names as many topics as it wants, in one block of bytes."""
+    play = Play(guarded(*((Right.LOOKUP, name) for name in hidden)))
+    play.client(ask(DESCRIBE_GROUPS, 5, 1, Groups=["g"]))
+    said = {"MemberMetadata": subscription(*NAMES), "MemberAssignment": assignment(*NAMES)}
+    groups = [{"GroupId": "g", "ProtocolType": "consumer", "Members": [said]}]
+    heard = told(DESCRIBE_GROUPS, 5, play.broker(tell(DESCRIBE_GROUPS, 5, 1, Groups=groups)))
+    (member,) = heard["Groups"][0]["Members"]
+    shown = {key: member[key] for key in said}
+    assert shown == (dict.fromkeys(said, b"") if hidden else said)
+    assert play.slices >= 2 * MANY / 100
+
+
+def test_few_long_texts_are_cleaned_at_once() -> None:
+    """To look for addresses in 4 KB takes up to 2 ms, and clients choose what is in them."""
+    play = Play()
+    play.client(ask(GROUP_DESCRIBE, 0, 1, GroupIds=["g"]))
+    groups = [{"GroupId": "g", "ErrorMessage": "1:2:" * 1000}] * 100
+    play.broker(tell(GROUP_DESCRIBE, 0, 1, Groups=groups))
+    assert play.slices >= 99
 
 
 @pytest.mark.parametrize("hidden", [NAMES[:-1], NAMES[1:], NAMES[::2], NAMES, []])

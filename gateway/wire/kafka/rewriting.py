@@ -58,9 +58,9 @@ UNCOUNTED = frozenset({METADATA, 75})
 """APIs whose errors are not counted: while leaders move, their responses have an error for each
 topic of the cluster."""
 
-HIDING, CLEANING = 100, 50
+HIDING, CLEANING, CLEANED = 100, 50, 4
 """Simple operations that take as long as to look up a right (3 to 320 µs, by the number and form of
-rules), and to clean a text."""
+rules), and to clean a text; bytes of a long text that take as long as one more."""
 
 
 class View(Protocol):
@@ -236,20 +236,23 @@ class Pass:
         """Read the protocol type of a group."""
         self._kind = text_at(self._frame, at, flexible=self._flexible) or b""
 
-    def subscription(self, at: Walker) -> None:
+    def subscription(self, at: Walker) -> Slices[None]:
         """Empty a member's subscription if it names a topic that the client may not look up."""
-        self._membership(at, assigned=False)
+        return self._membership(at, assigned=False)
 
-    def assignment(self, at: Walker) -> None:
+    def assignment(self, at: Walker) -> Slices[None]:
         """Empty a member's assignment if it names a topic that the client may not look up."""
-        self._membership(at, assigned=True)
+        return self._membership(at, assigned=True)
 
-    def _membership(self, at: Walker, *, assigned: bool) -> None:
+    def _membership(self, at: Walker, *, assigned: bool) -> Slices[None]:
         data = bytes_at(self._frame, at, flexible=self._flexible)
         if self._kind != CONSUMER or not data:
             return
         for topic in topics_of(data, assigned=assigned):
             self.cost += HIDING
+            if self.cost >= CHEAP:
+                self.cost = 0
+                yield
             if topic is None or self._view.hides(topic, by_id=False):
                 self.changes.append((at.start, at.end, b"\1" if self._flexible else bytes(4)))
                 return
@@ -284,7 +287,7 @@ class Pass:
         text = text_at(self._frame, at, flexible=self._flexible)
         if not text:
             return
-        self.cost += CLEANING
+        self.cost += CLEANING + len(text) // CLEANED
         other = self._view.clean(text, whole=whole)
         if other != text:
             if not self._flexible:
@@ -315,7 +318,7 @@ class Pass:
         self.changes.append((at.start, at.end, unsigned(1) if self._flexible else bytes(4)))
 
 
-Handler = Callable[[Pass, Walker], None]
+Handler = Callable[[Pass, Walker], Slices[None] | None]
 
 
 class Reading(NamedTuple):
@@ -351,7 +354,9 @@ def rewritten(
     tagged: list[Tagged] = []
     while (label := steps.advance()) != END:
         if label >= 0:
-            read.handlers[label](over, steps)
+            slices = read.handlers[label](over, steps)
+            if slices is not None:
+                yield from slices
             over.cost += 1
         elif label == TAGGED:
             tagged.append(Tagged(steps.start, steps.end, steps.until))
