@@ -32,6 +32,7 @@ from .frames import (
     fetched,
     id_of,
     metadata,
+    old,
     produce,
     subscription,
     tell,
@@ -147,6 +148,14 @@ def test_what_members_say_to_each_other_is_read_in_slices(hidden: tuple[str, ...
     shown = {key: member[key] for key in said}
     assert shown == (dict.fromkeys(said, b"") if hidden else said)
     assert play.slices >= 2 * MANY / 100
+
+
+def test_the_batches_of_one_partition_are_counted_in_slices() -> None:
+    """A message takes 17 bytes at least."""
+    play = Play(guarded((Right.PRODUCE, "denied")))
+    play.client(produce(8, a=old(0) * MANY, denied=batch(1)))
+    assert [it.messages for it in play.services.admitted] == [MANY]
+    assert play.slices >= MANY / 1000
 
 
 def test_few_long_texts_are_cleaned_at_once() -> None:

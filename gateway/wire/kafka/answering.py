@@ -196,14 +196,14 @@ class Answering:
                 code = ErrorCode.UNKNOWN_TOPIC_ID if isinstance(account, Account) else account
                 changes.append((error.start, error.end, code.to_bytes(2)))
                 changes.append((place.start, place.end, _NO_RECORDS))
-            elif self._counted(account, frame, place):
+            elif (yield from self._counted(account, frame, place)):
                 held.append(account)
         frame = yield from spliced(frame, [], changes)
         return frame, tuple(held)
 
-    def _counted(self, account: Account, frame: bytes, place: Place) -> bool:
+    def _counted(self, account: Account, frame: bytes, place: Place) -> Slices[bool]:
         """Count the messages of one partition; return whether the account has no allowance left."""
-        size, messages = counted(frame, place, flexible=True, whole=False)
+        size, messages = yield from counted(frame, place, flexible=True, whole=False)
         if messages:
             account.count(messages)
             account.bytes += size

@@ -88,7 +88,7 @@ def authorize(schema: Schema, head: Head, frame: bytes, book: Book) -> Slices[Re
         elif place.name == _ACKS:
             acks = int.from_bytes(frame[place.start : place.end], signed=True)
         elif place.name == _RECORDS:
-            size, messages = counted(frame, place, flexible=flexible, whole=True)
+            size, messages = yield from counted(frame, place, flexible=flexible, whole=True)
             last = sent[-1]
             last.records.append(place)
             sent[-1] = last._replace(messages=last.messages + messages, size=last.size + size)
