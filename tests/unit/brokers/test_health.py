@@ -340,11 +340,11 @@ async def test_a_silence_on_a_closed_connection_is_ignored(broker: FakeBroker) -
 
 def first_bytes(broker: FakeBroker) -> bytes:
     """Accept the next connection, and return what came on it until its end."""
-    broker.socket.settimeout(5)
+    broker.socket.settimeout(60)
     accepted, _ = broker.socket.accept()
     with accepted:
-        accepted.settimeout(5)
-        return b"".join(iter(lambda: accepted.recv(100), b""))
+        accepted.settimeout(60)
+        return b"".join(iter(lambda: accepted.recv(65_536), b""))
 
 
 async def test_a_connection_begins_with_the_header_of_its_client(broker: FakeBroker) -> None:
@@ -389,7 +389,8 @@ async def test_a_pending_connection_begins_with_its_header_too(
 
 
 async def test_a_header_larger_than_the_kernels_buffers_is_sent_whole(broker: FakeBroker) -> None:
-    setting, header = Setting(broker.address), bytes(range(256)) * 40_000
+    patient = Timing(dial_timeout=60.0, attempt_timeout=60.0)
+    setting, header = Setting(broker.address, timing=patient), bytes(range(256)) * 40_000
     async with trio.open_nursery() as nursery:
 
         async def dial() -> None:

@@ -148,7 +148,7 @@ async def test_an_impossible_name_is_a_failure() -> None:
 
 
 async def test_names_that_never_resolved_are_bounded_and_evict_no_others(
-    resolver: Resolver, names: FakeNames
+    resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
 ) -> None:
     await resolver.resolve("a")
     for number in range(MOST_NAMES + 1):
@@ -158,7 +158,9 @@ async def test_names_that_never_resolved_are_bounded_and_evict_no_others(
     assert resolver.cached("a") == ("10.0.0.1", "10.0.0.2")
 
 
-async def test_names_that_resolved_are_bounded(resolver: Resolver, names: FakeNames) -> None:
+async def test_names_that_resolved_are_bounded(
+    resolver: Resolver, names: FakeNames, autojump_clock: trio.testing.MockClock
+) -> None:
     for number in range(MOST_NAMES + 1):
         names.ips[f"host-{number}"] = ["10.0.0.1"]
         await resolver.resolve(f"host-{number}")
