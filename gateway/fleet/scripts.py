@@ -14,7 +14,6 @@ from __future__ import annotations
 from hashlib import sha1
 from typing import NamedTuple
 
-from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.reservations import ACTIVE, RESERVATION_SECONDS
 
 PRESENT = 3.0
@@ -32,7 +31,7 @@ class Script(NamedTuple):
 def _script(text: str) -> Script:
     constants = f"""
 local ACTIVE, PRESENT = {ACTIVE * 1e6:.0f}, {PRESENT * 1e6:.0f}
-local RESERVATION_SECONDS, MOST_DEBT = {RESERVATION_SECONDS!r}, {MOST_DEBT!r}
+local RESERVATION_SECONDS = {RESERVATION_SECONDS!r}
 """
     text = constants + _COMMON + text
     return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
@@ -90,11 +89,7 @@ if last then
 end
 
 local before = behind
-if owed < 0 then
-    behind = math.max(0, behind + owed / rate)
-elseif owed > 0 then
-    behind = math.max(behind, math.min(behind + owed / rate, burst / rate + MOST_DEBT))
-end
+behind = math.max(0, behind + owed / rate)
 
 local units = 0
 if wanted > 0 then

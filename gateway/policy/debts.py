@@ -3,14 +3,14 @@
 An account that used far more than its share of a limit waits until the other accounts have used as
 much: its *tag* is far ahead of the limit's *clock* (see `limits`). Its client could avoid the wait
 by closing the account and opening another, or by having many accounts at the same time. So the
-limit remembers a *debt* for each client, which is the tag from which all its accounts continue. It
+limit remembers a *debt* for each client, which is the tag from which its new accounts continue. It
 forgets the debt when the limit's clock has passed this tag.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
@@ -23,23 +23,10 @@ MOST = 10_000
 """Clients of all limits together: 3 MB with usual names, 30 MB with the longest."""
 
 
-class Debt(NamedTuple):
-    """The least tags (see `limits`) that the accounts of one client have. `new_accounts`: the least
-    tag of accounts that the client opens from now on. `all_accounts`: the least tag of all its
-    accounts. The latter grows by the part of each frame that the limit's meter forgave, so that a
-    client with many accounts is forgiven no more than a client with one."""
-
-    new_accounts: float
-    all_accounts: float
-
-
-NO_DEBT = Debt(float("-inf"), float("-inf"))
-
-
 class LimitWithDebts(Protocol):
     """The attributes of `limits.Limit` that `Debts` uses."""
 
-    debtors: OrderedDict[Hashable, Debt] | None
+    debtors: OrderedDict[Hashable, float] | None
 
     @property
     def clock(self) -> float: ...
@@ -60,7 +47,7 @@ class Debts:
     def __len__(self) -> int:
         return self._count
 
-    def record(self, limit: LimitWithDebts, client: Hashable, debt: Debt) -> None:
+    def record(self, limit: LimitWithDebts, client: Hashable, debt: float) -> None:
         """Set the debt of a client under a limit. Also drop the oldest debts: those whose tags the
         limit's clock has passed, and those beyond the bounds."""
         self._limits[limit] = None
@@ -72,7 +59,7 @@ class Debts:
         debtors[client] = debt
         debtors.move_to_end(client)
         while len(debtors) > self._most_of_one or (
-            len(debtors) > 1 and next(iter(debtors.values())).new_accounts <= limit.clock
+            len(debtors) > 1 and next(iter(debtors.values())) <= limit.clock
         ):
             self._drop_first(debtors)
         while self._count > self._most:

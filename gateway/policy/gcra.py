@@ -8,11 +8,6 @@ meter costs nothing.
 
 from __future__ import annotations
 
-MOST_DEBT = 10.0
-"""Seconds of the rate that may be owed; more is forgiven, and counted. A frame larger than the
-available units passes, so there is debt; but clients that wait for it to be earned give up after
-30 s, and their queues need time as well."""
-
 WHOLE_UNIT = 0.999
 """Units that count as one whole unit: a rounded moment must not cost a message."""
 
@@ -22,20 +17,15 @@ _MARGIN = 1e-6
 
 class Meter:
     """A GCRA meter. `rate`: units earned per second. `burst`: the most unused units that are saved
-    up. Times are seconds of one monotonic clock.
+    up. Times are seconds of one monotonic clock."""
 
-    `forgiven`: units that were taken beyond the largest debt, `MOST_DEBT`, and are not counted as
-    debt.
-    """
-
-    __slots__ = ("_arrival", "burst", "forgiven", "rate")
+    __slots__ = ("_arrival", "burst", "rate")
 
     def __init__(self, rate: float, burst: float) -> None:
         if not (rate > 0 and burst > 0):
             raise ValueError(f"a meter needs a rate and a burst above zero, not {rate} and {burst}")
         self.rate = rate
         self.burst = burst
-        self.forgiven = 0.0
         self._arrival = float("-inf")
 
     def available(self, now: float) -> float:
@@ -48,11 +38,9 @@ class Meter:
         return self.available(now) < WHOLE_UNIT
 
     def take(self, units: float, now: float) -> None:
-        """Take units from the meter. If more are taken than are available, the meter is in debt."""
-        arrival = max(self._arrival, now) + units / self.rate
-        latest = now + self.burst / self.rate + MOST_DEBT
-        self.forgiven += max(0.0, arrival - latest) * self.rate
-        self._arrival = min(arrival, latest)
+        """Take units from the meter. If more are taken than are available, the meter is in debt
+        until all of it is earned."""
+        self._arrival = max(self._arrival, now) + units / self.rate
 
     def give_back(self, units: float, now: float) -> None:
         """Give back units that were taken in advance and not used. The meter still saves up no more

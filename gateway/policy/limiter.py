@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from gateway.policy.debts import Debts
 from gateway.policy.dimensions import Unit
-from gateway.policy.gcra import MOST_DEBT, Meter
+from gateway.policy.gcra import Meter
 from gateway.policy.keys import FORGOTTEN_AT_ONCE, LIMIT_SIZE, MOST_RESTING, Key
 from gateway.policy.limits import LEASE_SECONDS, Grant, Limit, LimitSpec, Member, grant_all
 from gateway.wire.account import Burst
@@ -43,6 +43,10 @@ AT_ONCE = 100
 
 OBSERVED_AT_ONCE = 500
 """Accounts, or limits, under shadow rules to look at in one go: half a turn."""
+
+MOST_AHEAD = 10.0
+"""Seconds of a limit's rate that all its accounts together may be sent at once before any of it is
+charged; see `burst`. It is debt then, and clients give up after 30 s."""
 
 PAUSE = 0.001
 """Seconds after a round that did not come to an end: others have their turn meanwhile."""
@@ -157,8 +161,8 @@ class Limiter:
         """Return whether the account's frame at which the scanner halted may pass now. If not, the
         account waits, and a later round grants it units."""
         member = self._members.get(account)
-        if member is None or not account.held or self._is_busy(member):
-            return not account.held
+        if member is None or not account.is_short or self._is_busy(member):
+            return not account.is_short
         if self._last_leased is not None and self._last_leased is not member:
             self._last_leased.settle(now)
         member.settle(now)
@@ -173,7 +177,7 @@ class Limiter:
         granted = member.lease(now)
         self._last_leased = member
         account.grant(granted.messages, granted.bytes)
-        return not account.held
+        return not account.is_short
 
     def is_in_debt(self, account: Account, now: float) -> bool:
         """Return whether one of the account's limits, or the account's own share of a limit, is in
@@ -185,21 +189,21 @@ class Limiter:
         """Return the seconds until the account's limits will have units for it, if no other account
         takes them; 0 if they have some now."""
         member = self._members.get(account)
-        if member is None or not account.held:
+        if member is None or not account.is_short:
             return 0.0
         member.settle(now)
         return max((limit.due_in(now) for limit in member.limits), default=0.0)
 
     def burst(self, account: Account) -> Burst:
         """Return the most messages and bytes that may arrive at once while the account's limits are
-        unused: the burst of the strictest limit, but at most the account's part of the largest
-        debt. All accounts of a limit have equal parts of its largest debt, because the limit
-        forgives any further debt."""
+        unused: the burst of the strictest limit, but at most the account's part of what
+        all accounts of the limit may have at once (`MOST_AHEAD`), of which they have equal
+        parts."""
         member = self._members.get(account)
         least = {Unit.MESSAGES: ENDLESS, Unit.BYTES: ENDLESS}
         for limit in () if member is None else member.limits:
             spec = limit.spec
-            part = spec.rate * MOST_DEBT / limit.accounts
+            part = spec.rate * MOST_AHEAD / limit.accounts
             least[spec.unit] = min(least[spec.unit], int(min(spec.metered_burst, part)))
         return Burst(least[Unit.MESSAGES], least[Unit.BYTES])
 
@@ -298,7 +302,7 @@ class Limiter:
             member.settle(now)
             if member.is_mid_frame:
                 self._review_later(member, limit)
-            elif member.account.held:
+            elif member.account.is_short:
                 short = (own for own in member.limits if not member.has_units(own.spec.unit))
                 at = next(short)
                 self._wait(member, at, now)

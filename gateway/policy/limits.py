@@ -8,7 +8,9 @@ are a *lease*: at most the units of `LEASE_SECONDS` at the limit's rate, divided
 active members. The lease raises the ceilings of the account's counters, so frames below the
 ceilings pass without a call of this code. `Member._paid` is the count up to which the meter was
 charged. A frame passes whole, so it may exceed the lease. The excess is charged as soon as it is
-seen, and the meter may then be in debt.
+seen, and the meter may then be in debt. If the size of the frame that waits is known
+(`Account.needs`), the lease covers all of it, so the meter is in debt before the frame passes, and
+nobody else gets a lease until the debt is earned.
 
 Fair queue (start-time fair queueing, in rounds). Members without units wait in a queue ordered by
 *tag*: a virtual time, to which each unit that the member uses adds 1/rate seconds. A round serves
@@ -28,11 +30,10 @@ New accounts of the same client start from the client's debt (`debts`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush, heapreplace
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.policy.debts import NO_DEBT, Debt
 from gateway.policy.dimensions import Unit
 from gateway.policy.gcra import WHOLE_UNIT
 from gateway.policy.keys import Key
@@ -160,7 +161,7 @@ class Limit:
     def __init__(self, spec: LimitSpec, meter: Metered, debts: Debts, now: float) -> None:
         self.spec = spec
         self.debts = debts
-        self.debtors: OrderedDict[Hashable, Debt] | None = None
+        self.debtors: OrderedDict[Hashable, float] | None = None
         self.meter = meter
         self.accounts = self.waiting = self.turns = self.waits = self.unmetered = 0
         self.held = self.waited = self.clock = 0.0
@@ -213,23 +214,14 @@ class Limit:
             self.waiting + len(self.leased) or 1
         )
         if unpaid:
-            forgiven = self.meter.forgiven
             self.meter.take(unpaid, now)
-            if tag > self.clock + LARGE_DEBT:
-                self._record_debt(member, cost if self.meter.forgiven > forgiven else 0.0)
+        if tag > self.clock + LARGE_DEBT and member.client is not None:
+            self.debts.record(self, member.client, max(tag, self.debt_of(member.client)))
 
-    def _record_debt(self, member: Member, forgiven: float) -> None:
-        """Record the client's debt: that of its account with the largest tag. `forgiven`: seconds
-        of a frame that the meter forgave in part; these add up over all accounts of the client."""
-        if member.client is not None:
-            before = self.debt_of(member.client)
-            floor = min(max(before.all_accounts, self.clock) + forgiven, self.clock + MOST_AHEAD)
-            start = max(before.new_accounts, member.tags[self], floor)
-            self.debts.record(self, member.client, Debt(start, floor))
-
-    def debt_of(self, client: Hashable) -> Debt:
-        """Return the debt of a client under this limit."""
-        return self.debtors.get(client, NO_DEBT) if self.debtors else NO_DEBT
+    def debt_of(self, client: Hashable) -> float:
+        """Return the debt of a client under this limit: the tag of its account with the largest
+        one, from which its new accounts continue; 0 without a debt."""
+        return self.debtors.get(client, 0.0) if self.debtors else 0.0
 
     def is_in_debt(self, member: Member, now: float) -> bool:
         """Return whether the limit, or this member under it, is in debt by more than `LARGE_DEBT`
@@ -242,7 +234,7 @@ class Limit:
     def enrol(self, member: Member) -> None:
         """Set the tag of a new member (its virtual time in the fair queue) to the limit's clock, or
         to the debt of its client if the debt is later."""
-        member.tags[self] = max(self.clock, self.debt_of(member.client).new_accounts)
+        member.tags[self] = max(self.clock, self.debt_of(member.client))
 
     def serve_at_once(self, member: Member, now: float) -> None:
         """Advance the limit's clock to the tag (virtual time) of a member that is served without
@@ -263,8 +255,6 @@ class Limit:
         tag = member.tags[self]
         if tag < self.clock:
             tag = member.tags[self] = self.clock
-        if self.debtors:
-            tag = member.tags[self] = max(tag, self.debt_of(member.client).all_accounts)
         return tag
 
     def enqueue(self, member: Member, now: float) -> None:
@@ -316,22 +306,12 @@ class Limit:
         self.turns = self._count_tags(least + LEASE_SECONDS)
         try:
             while self.turns and self.has_units(now) and (member := self.head()) is not None:
-                if not (self.debtors and self._requeue_debtor(member)):
-                    if self.clock < least:
-                        self.clock = least
-                    yield member
+                if self.clock < least:
+                    self.clock = least
+                yield member
                 self.turns -= 1
         finally:
             self.turns = 0
-
-    def _requeue_debtor(self, member: Member) -> bool:
-        """Return whether another account's debt of the same client moved the head back."""
-        floor = self.debt_of(member.client).all_accounts
-        if floor <= member.tags[self]:
-            return False
-        member.tags[self] = floor
-        heapreplace(self._queue, (floor, member.ticket, member))
-        return True
 
     def _count_tags(self, until: float) -> int:
         """Return the number of waiting members with tags up to `until`; in a long queue, among the
@@ -484,15 +464,21 @@ class Member:
         passed = (self.account.messages, self.account.bytes)[unit]
         return max(0, passed - self._paid[unit])
 
+    def missing(self, unit: Unit) -> int:
+        """Return how many units the lease lacked for the account's next frame at the last `settle`:
+        one at least if none was left."""
+        needs = max(1, self.account.needs) if unit is Unit.BYTES else 1
+        return max(0, needs - (self._paid[unit] - self._seen[unit]))
+
     def has_units(self, unit: Unit) -> bool:
-        """Return whether the lease had units left at the last `settle`."""
-        return self._paid[unit] > self._seen[unit]
+        """Return whether the lease covered the account's next frame at the last `settle`."""
+        return not self.missing(unit)
 
     @property
     def is_mid_frame(self) -> bool:
-        """Return whether the account is held although its lease has units left: only a part of a
+        """Return whether the account waits although its lease has units left: only a part of a
         frame has arrived, and the grant takes effect when the rest arrives."""
-        return self.account.held and all(self.has_units(limit.spec.unit) for limit in self.limits)
+        return self.account.is_short and all(self.has_units(limit.spec.unit) for limit in self.limits)
 
     def blocking_limit(self, now: float) -> Limit | None:
         """Return a limit from which this member needs a lease but cannot get one now; None if there
@@ -511,6 +497,9 @@ class Member:
             if not self.has_units(unit):
                 size = limit.lease_size(self, now)
                 sizes[unit] = min(size, sizes[unit] or size)
+        for unit in Unit:
+            if sizes[unit]:
+                sizes[unit] = max(sizes[unit], self.missing(unit))
         for limit in self.limits:
             limit.meter.take(sizes[limit.spec.unit], now)
             limit.leased.add(self)

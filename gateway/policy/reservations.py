@@ -19,8 +19,6 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
-from gateway.policy.gcra import MOST_DEBT
-
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -79,11 +77,8 @@ class _Limit:
         self.requested_at.pop(process, None)
 
     def settle(self, ask: UnitRequest, now: float) -> None:
-        """Charge the debt that a request states, up to `MOST_DEBT`, or take back the unused units
-        that it states."""
-        arrival = max(self.arrival, now) + ask.owed / ask.rate
-        latest = now + ask.burst / ask.rate + MOST_DEBT
-        self.arrival = arrival if ask.owed < 0 else max(self.arrival, min(arrival, latest))
+        """Charge the debt that a request states, or take back the unused units that it states."""
+        self.arrival = max(self.arrival, now) + ask.owed / ask.rate
 
     def take(self, ask: UnitRequest, active: int, now: float) -> float:
         """Reserve units, and return how many: at most one of `active` equal parts of the units of

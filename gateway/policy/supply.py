@@ -21,7 +21,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from gateway.policy.gcra import MOST_DEBT, WHOLE_UNIT, Meter
+from gateway.policy.gcra import WHOLE_UNIT, Meter
 from gateway.policy.reservations import RESERVATION_SECONDS, Reserved, UnitRequest
 
 if TYPE_CHECKING:
@@ -61,7 +61,6 @@ class Metered(Protocol):
 
     rate: float
     burst: float
-    forgiven: float
 
     def available(self, now: float) -> float: ...
 
@@ -108,7 +107,6 @@ class SharedMeter:
         "_taken",
         "asking",
         "burst",
-        "forgiven",
         "key",
         "lost",
         "on_loss",
@@ -129,7 +127,6 @@ class SharedMeter:
     ) -> None:
         self.key, self.owner = key, owner
         self.rate, self.burst, self.on_loss = rate, burst, on_loss
-        self.forgiven = 0.0
         self.used_at = float("-inf")
         self.asking = self.watched = False
         self._supply = supply
@@ -173,9 +170,6 @@ class SharedMeter:
             return
         self._update(now)
         self._stock -= units
-        least = -MOST_DEBT * self.rate
-        self.forgiven += max(0.0, least - self._stock)
-        self._stock = max(least, self._stock)
         is_busy = self._last > 1 or now - self._requested_at < KEPT
         if self._stock < 0 or (is_busy and self._stock < self._last / 2):
             self.want()

@@ -101,7 +101,9 @@ class Account(Counters):
     `asked`: messages that a consumer has requested in advance.
     `id`: id of the producer or consumer in its session, which sets it. `messages` counts each
     message of a batch, `surplus` the messages beyond the first of each frame. `queued`: bytes that
-    wait for allowance. `damaged`: frames with a wrong checksum, if checksums are verified.
+    wait for allowance. `needs`: bytes of the frame that waits unread for allowance,
+    which the account's next lease covers; 0: none waits, or its size is not known.
+    `damaged`: frames with a wrong checksum, if checksums are verified.
     `ends`: end offsets of the topic's partitions, see `Services.ends`; None where they have none.
     `errors`: frames to which the broker responded with an error; `receipts` counts them too.
     `redelivered`: frames that the broker marked as delivered before. `generation`: generation of
@@ -120,6 +122,7 @@ class Account(Counters):
         "errors",
         "generation",
         "id",
+        "needs",
         "patience",
         "queued",
         "refused",
@@ -132,7 +135,7 @@ class Account(Counters):
         self.action = action
         self.generation = generation
         super().__init__()
-        self.id = self.queued = self.damaged = self.asked = self.errors = self.refused = 0
+        self.id = self.queued = self.needs = self.damaged = self.asked = self.errors = self.refused = 0
         self.patience: Patience | None = None
         self.waits: Waits | None = None
         self.ends: dict[int, int] | None = None
@@ -159,6 +162,11 @@ class Account(Counters):
     def is_waiting(self) -> bool:
         """Return whether frames of this account are queued because its allowance is used up."""
         return self.held and self.queued > 0
+
+    @property
+    def is_short(self) -> bool:
+        """Return whether the account's next frame has to wait for allowance."""
+        return self.lacks(self.needs)
 
     @property
     def outstanding(self) -> int:

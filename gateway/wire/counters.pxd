@@ -12,4 +12,5 @@ cdef class Counters:
     cdef public int64_t messages_ceiling
     cdef public int64_t bytes_ceiling
     cdef bint is_held(self) noexcept
+    cpdef bint lacks(self, int64_t size) noexcept
     cpdef void add(self, int64_t messages, int64_t size) noexcept

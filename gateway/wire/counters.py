@@ -43,6 +43,14 @@ class Counters:
         """Return what `held` returns: a call that compiled readers make without the interpreter."""
         return self.messages >= self.messages_ceiling or self.bytes >= self.bytes_ceiling
 
+    def lacks(self, size: int) -> bool:
+        """Return whether a frame of `size` bytes has to wait: the allowance is used up, or has
+        fewer bytes. 0: the size is not known."""
+        return (
+            self.messages >= self.messages_ceiling
+            or self.bytes + (size if size > 0 else 1) > self.bytes_ceiling
+        )
+
     def add(self, messages: int, size: int) -> None:
         """Count one frame of so many messages and bytes. Messages that a peer only claims, 2³¹ in
         each frame, make no counter overflow: beyond `ENDLESS` they are not counted."""

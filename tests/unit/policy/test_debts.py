@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pytest
 
-from gateway.policy.debts import Debt, Debts
-from gateway.policy.gcra import MOST_DEBT, Meter
-from gateway.policy.limits import LARGE_DEBT, MOST_AHEAD, Limit
+from gateway.policy.debts import Debts
+from gateway.policy.gcra import Meter
+from gateway.policy.limits import LARGE_DEBT, Limit
 from tests.unit.policy.world import Frame, Producer, World, jain, messages, size
 
 RATE = 1000
@@ -84,19 +84,18 @@ def test_a_client_with_batches_leaves_half_to_the_other(batch: int, how: str) ->
     assert passed.total <= 1.3 * RATE
 
 
-@pytest.mark.parametrize("batch", [100_000, 1_000_000])
 @pytest.mark.parametrize("how", ["stays", "closes", "leaves"])
-def test_a_client_with_a_huge_batch_waits_until_the_other_had_as_much(batch: int, how: str) -> None:
-    passed = Street(batch, closes=how == "closes", leaves=how == "leaves").plays(60)
-    assert passed.victim >= 0.8 * RATE
-    assert round(passed.neighbour * 60) == batch
-
-
-@pytest.mark.parametrize("how", ["stays", "closes", "leaves"])
-def test_many_producers_of_a_client_are_forgiven_no_more_than_one(how: str) -> None:
-    passed = Street(20_000, 5, closes=how == "closes", leaves=how == "leaves").plays(120)
+def test_a_client_with_a_huge_batch_waits_until_the_other_had_as_much(how: str) -> None:
+    """The other one waits until the batch is earned, and nothing is forgiven."""
+    passed = Street(20_000, closes=how == "closes", leaves=how == "leaves").plays(200)
     assert passed.victim >= 0.4 * RATE
-    assert passed.total <= 1.4 * RATE
+    assert passed.total <= 1.1 * RATE
+
+
+@pytest.mark.parametrize("how", ["stays", "closes", "leaves"])
+def test_many_producers_of_a_client_pass_no_more_than_the_rate(how: str) -> None:
+    passed = Street(20_000, 5, closes=how == "closes", leaves=how == "leaves").plays(200)
+    assert passed.total <= 1.1 * RATE
 
 
 def test_each_producer_has_its_share_though_others_are_opened_again() -> None:
@@ -124,19 +123,19 @@ def test_idle_producers_save_up_no_turns() -> None:
     world.floods(ONE, victim)
     for producer in idle:
         if not producer.queue:
-            world.sends(producer, 1_000_000)
+            world.sends(producer, 1_000)
     before = victim.total.messages
     world.runs(60)
-    assert victim.total.messages - before >= 0.8 * 60 * RATE
+    assert victim.total.messages - before >= 0.5 * 60 * RATE
 
 
 def test_a_client_without_debt_starts_at_the_clock() -> None:
-    street = Street(1_000_000)
-    street.plays(20)
+    street = Street(20_000)
+    street.plays(21)
     newcomer = street.world.opens(LIMIT, client="somebody else")
     street.world.floods(ONE, newcomer)
     before = newcomer.total.messages, street.victim.total.messages
-    street.plays(20)
+    street.plays(10)
     passed = newcomer.total.messages - before[0], street.victim.total.messages - before[1]
     assert jain(passed) >= 0.99
 
@@ -162,7 +161,7 @@ def test_a_client_alone_under_a_limit_waits_only_for_the_meter(closes: bool) -> 
     passed = 0
     for _ in range(5):
         world.sends(producer, 100 * RATE)
-        world.runs(MOST_DEBT + 1)
+        world.runs(101)
         assert not producer.queue
         passed += 1
         if closes:
@@ -176,21 +175,12 @@ def test_time_in_which_nobody_waits_pays_debts() -> None:
     sender, other = world.opens(LIMIT, client=NEIGHBOUR), world.opens(LIMIT, client=VICTIM)
     world.sends(sender, 100 * RATE)
     world.sends(other)
-    world.runs(MOST_DEBT + 100)
+    world.runs(200)
     world.floods(ONE, other, sender)
     before = sender.total.messages, other.total.messages
     world.runs(10)
     passed = sender.total.messages - before[0], other.total.messages - before[1]
     assert jain(passed) >= 0.99
-
-
-def test_a_debt_ends_after_a_while_though_others_always_wait() -> None:
-    street = Street(10_000_000)
-    street.plays(MOST_AHEAD)
-    before = street.count
-    street.plays(2 * MOST_DEBT)
-    assert before == 10_000_000
-    assert street.count == 2 * before
 
 
 @pytest.mark.parametrize("burst", [1, 10_000_000])
@@ -225,8 +215,8 @@ def test_a_limit_with_more_than_a_second_of_debt_is_in_debt() -> None:
 
 
 def test_an_account_is_in_debt_though_its_limit_is_not() -> None:
-    street = Street(1_000_000)
-    street.plays(MOST_DEBT + 1)
+    street = Street(20_000)
+    street.plays(21)
     again = street.world.opens(LIMIT, client=NEIGHBOUR)
     other = street.world.opens(LIMIT, client="somebody else")
     assert in_debt(street.world, again)
@@ -241,8 +231,8 @@ def test_an_account_without_limits_is_never_in_debt() -> None:
 
 
 def test_a_first_message_without_allowance_does_not_starve_others() -> None:
-    """Consumers may ask for one. A neighbour opens a consumer every five seconds, for an entry of a
-    million messages."""
+    """Consumers may ask for one. A neighbour opens a consumer every five seconds, for an entry of
+    twenty thousand messages."""
     world = World()
     victim = world.opens(LIMIT, client=VICTIM)
     world.floods(ONE, victim)
@@ -250,12 +240,13 @@ def test_a_first_message_without_allowance_does_not_starve_others() -> None:
     for _ in range(24):
         taker = world.opens(LIMIT, client=NEIGHBOUR)
         if not in_debt(world, taker):
-            taker.account.count(1_000_000)
+            taker.account.count(20_000)
             free += 1
         world.runs(5)
         world.closes(taker)
-    assert free == 1
-    assert victim.total.messages >= 0.8 * 120 * RATE
+    assert free <= 3
+    assert victim.total.messages + 20_000 * free <= 1.2 * 120 * RATE
+    assert victim.total.messages >= 0.4 * 120 * RATE
 
 
 # -- what happens during a round -------------------------------------------------------------
@@ -317,26 +308,22 @@ def limited(debts: Debts) -> Limit:
     return Limit(LIMIT, Meter(RATE, RATE), debts, 0.0)
 
 
-def owing(tag: float) -> Debt:
-    return Debt(tag, tag)
-
-
 def test_a_limit_drops_the_oldest_client_beyond_its_bound() -> None:
     debts = Debts(most_of_one=3)
     limit = limited(debts)
     for client in range(5):
-        debts.record(limit, client, owing(10))
-    debts.record(limit, 2, owing(11))
-    debts.record(limit, 5, owing(12))
+        debts.record(limit, client, 10)
+    debts.record(limit, 2, 11)
+    debts.record(limit, 5, 12)
     assert len(debts) == 3
-    assert [limit.debt_of(it).new_accounts for it in (2, 4, 5)] == [11, 10, 12]
+    assert [limit.debt_of(it) for it in (2, 4, 5)] == [11, 10, 12]
 
 
 def test_all_limits_together_drop_the_oldest_client_beyond_the_bound() -> None:
     debts = Debts(most=3)
     limits = [limited(debts) for _ in range(5)]
     for limit in limits:
-        debts.record(limit, "client", owing(10))
+        debts.record(limit, "client", 10)
     assert len(debts) == 3
     assert [bool(it.debtors) for it in limits] == [False, False, True, True, True]
 
@@ -344,9 +331,9 @@ def test_all_limits_together_drop_the_oldest_client_beyond_the_bound() -> None:
 def test_a_debt_that_the_clock_has_passed_is_dropped() -> None:
     debts = Debts()
     limit = limited(debts)
-    debts.record(limit, "a", owing(10))
+    debts.record(limit, "a", 10)
     limit.clock = 20
-    debts.record(limit, "b", owing(30))
+    debts.record(limit, "b", 30)
     assert len(debts) == 1
 
 
@@ -356,6 +343,6 @@ def test_a_forgotten_limit_leaves_no_debts() -> None:
     world.sends(producer, 1_000_000)
     world.closes(producer)
     assert len(world.limiter._debts) == 1
-    world.runs(100)
+    world.runs(1001)
     world.opens(messages(1, key="other"))
     assert len(world.limiter._debts) == 0

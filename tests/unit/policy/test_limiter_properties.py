@@ -48,11 +48,11 @@ EVENTS = events_of(most_sends=40)
 
 def exceeds(world: World, spec: LimitSpec) -> float:
     """Return by how much the worst interval exceeds rate × time, the burst, the leases when it
-    began, one frame of each account that passed any, and forgiven debt."""
+    began, and one frame of each account that passed any."""
     entries = world.passed.get(spec, [])
     worst = 0.0
     for first, begin in enumerate(entries):
-        start = spec.metered_burst + begin.lent[spec.unit] + world.forgiven(spec)
+        start = spec.metered_burst + begin.lent[spec.unit]
         largest: dict[Account, int] = {}
         total = 0
         for entry in entries[first:]:
@@ -148,7 +148,7 @@ def test_units_left_leased_and_used_add_up_to_the_burst(
             max(0, it.total[unit] - world.limiter._members[it.account]._paid[unit])
             for it in world.producers
         )
-        burst = left + used - unseen - limit.meter.forgiven
+        burst = left + used - unseen
         assert burst == pytest.approx(limit.spec.metered_burst)
 
 

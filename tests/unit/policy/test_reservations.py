@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.policy.gcra import MOST_DEBT
 from gateway.policy.reservations import (
     ACTIVE,
     RESERVATION_SECONDS,
@@ -135,10 +134,12 @@ def test_a_reservation_has_one_unit_at_least_and_no_more_than_wanted(
 
 
 @given(owed=st.lists(st.floats(0, 1e9), min_size=1, max_size=20))
-def test_a_debt_delays_by_no_more_than_its_bound(owed: list[float]) -> None:
-    book = Reservations()
+def test_a_debt_delays_until_all_of_it_is_earned(owed: list[float]) -> None:
+    book, total = Reservations(), 0.0
     for amount in owed:
-        assert _one(book, "a", _ask(0, owed=amount), 0).delay <= MOST_DEBT + ROUNDING
+        total += amount
+        delay = _one(book, "a", _ask(0, owed=amount), 0).delay
+        assert delay == pytest.approx(max(0.0, total - 10) / 100)
 
 
 def test_a_busy_process_gets_what_others_leave() -> None:

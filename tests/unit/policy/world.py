@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gateway.policy.dimensions import Unit
 from gateway.policy.limiter import Limiter
-from gateway.policy.limits import Limit, LimitSpec
+from gateway.policy.limits import LimitSpec
 from gateway.wire.account import Account, Action
 from tests.support.subjects import subject_of
 
@@ -77,7 +77,6 @@ class World:
         self.now = 1000.0
         self._records = records
         self.passed: dict[LimitSpec, list[Passed]] = {}
-        self.met: set[Limit] = set()
         self.rounds = 0
         self._late = late
 
@@ -85,7 +84,6 @@ class World:
         producer = Producer(Account(Action.PRODUCE, subject_of("t")), specs)
         self.limiter.admit(producer.account, specs, self.now, client)
         self.producers.append(producer)
-        self.met.update(self.limiter.limits() if self._records else ())
         return producer
 
     def reloads(self, producer: Producer, *specs: LimitSpec) -> None:
@@ -139,9 +137,6 @@ class World:
             grant.account.grant(grant.messages, grant.bytes)
             self._releases(producer)
         producer.granted.clear()
-
-    def forgiven(self, spec: LimitSpec) -> float:
-        return sum(it.meter.forgiven for it in self.met if it.spec == spec)
 
     def lent(self, spec: LimitSpec) -> Frame:
         members = self.limiter._members
