@@ -478,7 +478,9 @@ class Member:
     def is_mid_frame(self) -> bool:
         """Return whether the account waits although its lease has units left: only a part of a
         frame has arrived, and the grant takes effect when the rest arrives."""
-        return self.account.is_short and all(self.has_units(limit.spec.unit) for limit in self.limits)
+        return self.account.is_short and all(
+            self.has_units(limit.spec.unit) for limit in self.limits
+        )
 
     def blocking_limit(self, now: float) -> Limit | None:
         """Return a limit from which this member needs a lease but cannot get one now; None if there

@@ -135,7 +135,9 @@ class Account(Counters):
         self.action = action
         self.generation = generation
         super().__init__()
-        self.id = self.queued = self.needs = self.damaged = self.asked = self.errors = self.refused = 0
+        self.id = self.queued = self.needs = self.damaged = self.asked = self.errors = (
+            self.refused
+        ) = 0
         self.patience: Patience | None = None
         self.waits: Waits | None = None
         self.ends: dict[int, int] | None = None

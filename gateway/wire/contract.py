@@ -66,6 +66,7 @@ class EndReason(StrEnum):
     BROKER_REFUSED = "broker_refused"  # the broker answered the gateway's CONNECT with an error
     TOO_MANY_CONNECTIONS = "too_many_connections"
     TOO_MANY_CONNECTS = "too_many_connects"  # above the rate limit of a rule
+    OVER_LIMIT = "over_limit"  # a frame waited too long for allowance
     UNKNOWN_COMMAND = "unknown_command"  # under `unknown: mask`
     OUT_OF_MEMORY = "out_of_memory"  # the process-wide bound on buffered bytes
     DRAINED = "drained"  # the gateway shuts down

@@ -193,7 +193,7 @@ class FakeServices:
     def wants(self, account: Account) -> bool:
         if account in self.lending:
             account.grant(1)
-        return not account.held
+        return not account.is_short
 
     def due_in(self, account: Account) -> float:
         return self.due.get(account, 0.0)

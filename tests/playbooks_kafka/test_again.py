@@ -204,8 +204,8 @@ def test_one_that_takes_too_long_is_refused(told_: bool) -> None:
 def test_a_grant_meanwhile_does_not_have_it_refused() -> None:
     play = settling()
     play.services.lease = 1
-    play.client(produce(9, 1, 0, b=batch(2)), produce(9, 2, 0, b=batch(2)))
-    play.after(30)
+    play.client(fetch(12, 1, "b"), fetch(12, 2, "b"))
+    play.broker(fetched(12, 1, b=batch(2)), fetched(12, 2, b=batch(2)))
     play.client(choose(), show(RIGHT))
     play.grant(play.account("b"), 100)
     assert play.ended is None

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.telemetry.latency import ListenerLatencies, SlowSends
 from gateway.wire.account import Account, Action
-from gateway.wire.contract import Denial, Refusal
+from gateway.wire.contract import Denial, EndReason, Refusal
 from gateway.wire.kafka.asking import LONGEST_QUESTION
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.fields import DEAR
@@ -51,7 +51,7 @@ def test_the_request_above_a_limit_passes_and_the_next_one_waits_for_the_grant(
     version: int,
 ) -> None:
     play = limited(known=("a", "b"))
-    first, second = produce(version, 1, a=batch(5)), produce(version, 2, b=batch(1))
+    first, second = produce(version, 1, a=batch(5)), produce(version, 2, a=batch(1))
     behind = metadata(12, 3)
     assert play.client(first, second, behind) == first
     assert play.waits == LONGEST_WAIT
@@ -73,16 +73,36 @@ def test_what_is_fetched_above_a_limit_keeps_the_next_fetch_waiting_alone() -> N
 
 def test_a_grant_that_is_not_enough_has_the_request_wait_on() -> None:
     play = limited()
-    play.client(produce(9, 1, a=batch(5), b=batch(5)), produce(9, 2, a=batch(1)))
+    both = produce(9, 2, a=batch(1), b=batch(1))
+    play.client(produce(9, 1, a=batch(5), b=batch(5)), both)
     play.grant(play.account("a"), 10)
     assert play.broker_got() == b""
     assert play.awaited == {play.account("b")}
     play.grant(play.account("b"), 10)
-    assert play.broker_got() == produce(9, 2, a=batch(1))
+    assert play.broker_got() == both
+
+
+def test_a_topic_that_had_its_turn_does_not_wait_again_while_another_one_waits() -> None:
+    """Units that are not used for a moment are taken back."""
+    play = limited()
+    both = produce(9, 2, a=batch(1), b=batch(1))
+    play.client(produce(9, 1, a=batch(5), b=batch(5)), both)
+    play.grant(play.account("a"), 10)
+    play.account("a").hold()
+    play.grant(play.account("b"), 10)
+    assert play.broker_got() == both
+
+
+def test_a_request_to_another_topic_does_not_wait() -> None:
+    play = limited()
+    other = produce(9, 2, b=batch(1))
+    assert play.client(produce(9, 1, a=batch(5)), other)[-len(other) :] == other
 
 
 @pytest.mark.parametrize("in_group", [False, True])
-def test_who_has_waited_for_long_goes_on_in_debt(in_group: bool) -> None:
+def test_a_request_that_waits_too_long_ends_the_connection_and_does_not_pass(
+    in_group: bool,
+) -> None:
     play = limited()
     longest = LONGEST_WAIT_IN_GROUP if in_group else LONGEST_WAIT
     if in_group:
@@ -91,10 +111,36 @@ def test_who_has_waited_for_long_goes_on_in_debt(in_group: bool) -> None:
     play.client(produce(9, 1, a=batch(5)), produce(9, 2, a=batch(1)), produce(9, 3, a=batch(1)))
     assert play.waits == longest
     play.after(longest - 0.1)
-    assert play.broker_got() == b""
+    assert play.end is None
     play.after(0.1)
-    assert play.broker_got() == produce(9, 2, a=batch(1))
-    assert play.waits == longest, "the next one waits as long again"
+    assert play.broker_got() == b""
+    assert play.ended is EndReason.OVER_LIMIT
+
+
+def test_the_first_request_to_a_topic_waits_too() -> None:
+    """Whoever opens connections, or uses topics, without end has a new account each time."""
+    play = limited()
+    play.services.lease = 0
+    assert play.client(produce(9, 1, a=batch(1))) == b""
+    assert play.waits == LONGEST_WAIT
+    play.grant(play.account("a"))
+    assert play.broker_got() == produce(9, 1, a=batch(1))
+
+
+@pytest.mark.parametrize("topics", ["a", "ab"])
+def test_a_request_waits_until_its_account_has_allowance_for_all_of_it(topics: str) -> None:
+    play = limited()
+    play.services.lease = 100
+    frame = produce(9, 1, **{topic: batch(1) for topic in topics})
+    play.client(frame)
+    for topic in topics:
+        play.account(topic).bytes_ceiling = play.account(topic).bytes + len(batch(1)) - 1
+    assert play.client(frame) == b""
+    for topic in topics:
+        assert play.account(topic).needs >= len(batch(1))
+        play.grant(play.account(topic), 0)
+    assert play.broker_got() == frame
+    assert not any(play.account(topic).needs for topic in topics)
 
 
 def test_a_topic_that_may_be_lent_a_message_does_not_wait() -> None:
@@ -107,10 +153,50 @@ def test_a_topic_that_may_be_lent_a_message_does_not_wait() -> None:
 
 def test_a_request_whose_topic_is_revoked_waits_no_longer() -> None:
     play = limited()
-    play.client(produce(9, 1, a=batch(5)), produce(9, 2, b=batch(1)))
-    play.revoke(play.account("a"))
-    assert play.broker_got() == produce(9, 2, b=batch(1))
+    play.client(produce(9, 1, a=batch(5)), produce(9, 2, a=batch(1)))
+    before = play.account("a")
+    play.revoke(before)
+    assert play.broker_got() == produce(9, 2, a=batch(1))
     assert play.awaited == set()
+    assert play.account("a") is not before
+
+
+def test_what_is_fetched_waits_within_its_response_until_its_account_has_had_its_turn() -> None:
+    play = limited()
+    play.client(fetch(12, 1, "a"), fetch(12, 2, "a"))
+    first, second = fetched(12, 1, a=batch(5)), fetched(12, 2, a=batch(5))
+    assert play.broker(first, second)[: len(first)] == first
+    assert play.account("a").needs == len(batch(5)) + 3, "and tagged fields"
+    assert play.awaited == {play.account("a")}
+    play.grant(play.account("a"), 10)
+    assert play.account("a").messages == 10
+    assert not play.account("a").needs
+
+
+def test_what_is_fetched_ends_the_connection_if_it_waits_too_long() -> None:
+    play = limited()
+    play.client(fetch(12, 1, "a"), fetch(12, 2, "a"))
+    play.broker(fetched(12, 1, a=batch(5)), fetched(12, 2, a=batch(5)))
+    play.after(LONGEST_WAIT)
+    assert play.ended is EndReason.OVER_LIMIT
+    assert play.account("a").messages == 5
+
+
+@pytest.mark.parametrize("version", versions(known(FETCH).response, 1))
+def test_a_fetch_that_waits_too_long_brings_nothing(version: int) -> None:
+    play = limited(known=("a",))
+    play.client(fetch(version, 1, "a"))
+    play.broker(fetched(version, 1, a=batch(5)))
+    play.services.due[play.account("a")] = 900.0
+    for number in (2, 3):
+        play.client(fetch(version, number, "a"))
+        play.after(LONGEST_WAIT)
+        assert play.broker_got() == b""
+        heard = told(FETCH, version, play.client_got())
+        assert (heard["ThrottleTimeMs"], heard["Responses"]) == (1000 * LONGEST_WAIT, [])
+        assert not heard.get("ErrorCode")
+    play.grant(play.account("a"), 10)
+    assert play.client(fetch(version, 4, "a")) == fetch(version, 4, "a")
 
 
 # -- what answers say ------------------------------------------------------------------------------
@@ -173,6 +259,9 @@ def test_a_fetched_answer_that_is_cut_says_what_is_owed_of_those_before(version:
     for number, expected in ((1, 0), (2, 3000)):
         said = fetched(version, number, a=batch(5))
         heard = play.broker(said[:40]) + play.broker(said[40:])
+        if len(heard) < len(said):
+            play.grant(play.account("a"), 10)
+            heard += play.client_got()
         assert told(FETCH, version, heard)["ThrottleTimeMs"] == expected
         play.services.due[play.account("a")] = 3.0
 
@@ -247,11 +336,10 @@ def test_the_answer_to_a_lookup_is_timed() -> None:
 
 
 def _owing(play: Play) -> Account:
-    """Have the client go on in debt; return the account, whose grant is still awaited."""
+    """Have a response wait; return the account, whose grant is awaited."""
     play.services.lease = 1
-    play.client(produce(9, 1, b=batch(2)), produce(9, 2, b=batch(2)))
-    play.after(LONGEST_WAIT)
-    play.broker_got()
+    play.client(fetch(12, 1, "b"), fetch(12, 2, "b"))
+    play.broker(fetched(12, 1, b=batch(2)), fetched(12, 2, b=batch(2)))
     return play.account("b")
 
 

@@ -24,7 +24,7 @@ from gateway.wire.kafka.schema import Api, Schema
 from gateway.wire.kafka.slicing import CHEAP, DRAWN, OPENED
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.synthetic import refused, responded
-from gateway.wire.kafka.throttle import Throttle
+from gateway.wire.kafka.throttle import OVERDUE, Throttle
 from gateway.wire.kafka.to_broker import BY_ID, ToBrokerScanner
 from gateway.wire.kafka.walk import Change, Place, plan, spliced, text_at
 from gateway.wire.kafka.walker import END
@@ -145,6 +145,11 @@ def is_head(frame: bytes) -> bool:
     return bool(key == PRODUCE and size + SIZE.size > len(frame))
 
 
+_OVER_LIMIT: Effects = (
+    End(EndReason.OVER_LIMIT, detail="a request of Produce that waited too long for a limit"),
+)
+
+
 class Producing:
     """Decides the requests of Produce of one connection."""
 
@@ -178,12 +183,21 @@ class Producing:
     def begin(self, now: float, *, stops: bool) -> Effects:
         """Return the effects for the head of a request. `stops`: the heads of the next ones stop as
         well."""
-        waits = self._throttle.wait(self._throttle.produced, now)
+        waits = self._wait(now)
         if waits is not None:
             return waits
         self._requests.stops = stops
         self._requests.passes = True
         return (Postpone(now),)
+
+    def _wait(self, now: float) -> Effects | None:
+        """Return the effects that make a request wait until its accounts have had their turn; None
+        if it may go on. Clients try again after the connection's end, but not all of them after
+        an error."""
+        waits = self._throttle.wait(self._throttle.produced, now)
+        if waits == OVERDUE:
+            return _OVER_LIMIT
+        return waits
 
     def decide(self, known: Api, head: Head, frame: bytes, now: float) -> Effects:
         """Return the effects for a whole request, some topic of which may be denied. Raises
@@ -198,7 +212,10 @@ class Producing:
         waits = self._asking.wait(now)
         if waits is not None:
             return waits
-        self._requests.passes = False
+        waits = self._take_turn(request, now)
+        if waits is not None:
+            return waits
+        self._requests.passes = self._requests.overdrawn = False
         self._requests.collects |= bool(request.denied)
         if request.error is not None and not request.acks:  # as brokers do
             detail = "a refused request of Produce that awaits no response"
@@ -221,9 +238,23 @@ class Producing:
             self._in_flight.ask(Asked(PRODUCE, head.version, head.correlation))
         return FORWARD if data is frame else (Replace(data),)
 
+    def _take_turn(self, request: Request, now: float) -> Effects | None:
+        """Return the effects that make a whole request wait until its accounts have had their turn;
+        None if it may go on."""
+        if not self._requests.overdrawn:
+            self._requests.overdrawn = True
+            for sent in request.sent:
+                if isinstance(sent.used, Account) and sent.used.lacks(sent.size):
+                    self._throttle.lacks(sent.used, sent.size)
+                    self._requests.collects = True
+        return self._wait(now)
+
     def within(self, now: float) -> Effects:
-        """Return the effects for a topic without an account, within a request whose begin has
-        passed. The pair ends if the client may not use the topic."""
+        """Return the effects for a topic without an account, or without allowance, within a request
+        whose begin has passed. The pair ends if the client may not use the topic."""
+        account = self._requests.account
+        if account is not None:
+            return (Postpone(now),) if self._throttle.wants(account) else _OVER_LIMIT
         asking = self._asking
         if self._requests.halts == 1:
             self._within_until = now + MOST_QUESTIONS * LONGEST_QUESTION

@@ -41,6 +41,7 @@ from gateway.wire.kafka.asking import LONGEST_QUESTION, OWN, Asking
 from gateway.wire.kafka.authenticating import credential_of
 from gateway.wire.kafka.authorizing import Authorizing
 from gateway.wire.kafka.book import Book
+from gateway.wire.kafka.codec import encoded
 from gateway.wire.kafka.commits import COMMITS
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.errors import ErrorCode
@@ -63,8 +64,8 @@ from gateway.wire.kafka.sasl.handshake import (
 )
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.substitutes import Substitutes
-from gateway.wire.kafka.synthetic import refused, responded
-from gateway.wire.kafka.throttle import Throttle
+from gateway.wire.kafka.synthetic import ERROR, refused, responded
+from gateway.wire.kafka.throttle import OVERDUE, Throttle
 from gateway.wire.kafka.to_broker import ToBrokerScanner
 from gateway.wire.kafka.to_client import ToClientScanner
 from gateway.wire.kafka.versions import is_offered, unsupported
@@ -288,10 +289,22 @@ class KafkaSession:
         """Return the effects that make a request wait for a limit; None if it may go on."""
         self._throttle.in_group |= head.key in OF_GROUPS
         if head.key in (FETCH, SHARE_FETCH):
-            return self._throttle.wait(self._throttle.consumed, now)
+            waits = self._throttle.wait(self._throttle.consumed, now)
+            return decided(self._throttled(known, head)) if waits == OVERDUE else waits
         if head.key in DEAR and Action.LOOKUP in self._services.paced:
             return self._pace(known, head, frame, now)
         return None
+
+    def _throttled(self, known: Api, head: Head) -> Slices[Effects]:
+        """Respond to a fetch without messages, as brokers above a quota do (KIP-219): its client
+        waits for the stated time, without which some take it for a fault. It has no session any
+        more, since the broker does not know of this fetch."""
+        milliseconds = self._throttle.milliseconds(self._throttle.consumed)
+        body = {"ThrottleTimeMs": max(1, milliseconds)}
+        if head.key == SHARE_FETCH:
+            body[ERROR] = ErrorCode.SHARE_SESSION_NOT_FOUND
+        data = yield from encoded(known.response, head.version, body)
+        return self._respond(response(known, head.version, head.correlation, data))
 
     def _authorize(self, known: Api, head: Head, frame: bytes, now: float) -> Effects:
         """Forward a request, with substitutes for what the client has no right to; or refuse it."""
@@ -387,9 +400,9 @@ class KafkaSession:
         return start
 
     def delivered(self, now: float) -> Effects | None:
-        """Return the effect that offers the postponed request to `decide` again, because an account
-        has allowance now. See `contract.Holding`."""
-        return (Resume(Direction.TO_BROKER),)
+        """Return the effects that offer the postponed request, and the rest of a postponed
+        response, to `decide` again, because an account has allowance now. See `contract.Holding`."""
+        return (Resume(Direction.TO_BROKER), Resume(Direction.TO_CLIENT))
 
     def reset(self, account: Account) -> Effects | None:
         """Return None: this session queues no frame, so no producer has to be reset. See
@@ -399,6 +412,8 @@ class KafkaSession:
     # -- responses ---------------------------------------------------------------------------
 
     def _decide_response(self, frame: bytes, now: float) -> Effects:
+        if self._responses.within:
+            return self._within(now)
         if self._responses.raw:
             return self._bare_response(frame)
         _, correlation = RESPONSE.unpack_from(frame)
@@ -413,6 +428,15 @@ class KafkaSession:
         if request.key == METADATA and not request.is_own:
             self._looked_up(request.since, now)
         return decided(self._answered(request, frame, now))
+
+    def _within(self, now: float) -> Effects:
+        """Return the effects that make the rest of a response to Fetch wait for allowance."""
+        waits = self._throttle.wait(self._throttle.received, now)
+        if waits == OVERDUE:
+            detail = "a response to Fetch that waited too long for a limit"
+            return (End(EndReason.OVER_LIMIT, detail=detail),)
+        self._responses.passes = waits is None
+        return waits or (Postpone(now),)
 
     def _answered(self, request: Asked, frame: bytes, now: float) -> Slices[Effects]:
         changed = yield from self._answering.response(request, frame)

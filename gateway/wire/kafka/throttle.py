@@ -8,9 +8,9 @@ response keeps its size, so the time can be written into a frame that is being f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from itertools import islice
 from struct import Struct
-from types import MappingProxyType
 
 from gateway.wire.account import Account, Action
 from gateway.wire.contract import Await, Effects, Postpone
@@ -19,12 +19,18 @@ from gateway.wire.kafka.walk import plan
 from gateway.wire.services import Services
 
 LONGEST_WAIT = 20.0
-"""The most seconds for which a request waits for allowance; then it goes on in debt. Clients expect
-a response within 30, or send the request again on another connection."""
+"""The most seconds for which a request or a response waits for allowance; then it is refused. Clients
+expect a response within 30, or send the request again on another connection."""
 
 LONGEST_WAIT_IN_GROUP = 2.0
 """The same on a connection that carries a group's heartbeats: a member that is silent for ten
 seconds may lose its place, and some clients use one connection for everything."""
+
+AT_ONCE = 64
+"""Accounts that are asked about in one step, up to 10 µs each. A request may have thousands."""
+
+OVERDUE: Effects = ()
+"""Returned for a request or a response that has waited for as long as it may."""
 
 _NAME = "ThrottleTimeMs"
 _WANTED = frozenset({_NAME})
@@ -34,63 +40,75 @@ LONGEST_MS = 2**31 - 1
 _TIME = Struct(">i")
 
 
-_NONE: Mapping[Account, None] = MappingProxyType({})
-"""Stands for no accounts. Most connections never use up an allowance, so they share it."""
+_NONE: dict[Account, None] = {}
+"""Stands for no accounts, and nobody adds to it: most connections never use up an allowance."""
 
 
 class Throttle:
-    """Computes how long the client of one connection waits for allowance. `in_group`: the
-    connection carries a group's heartbeats. `produced`, `consumed`: the accounts that have used up
-    their allowance."""
+    """Makes requests and responses of one connection wait for allowance, and computes for how long.
 
-    __slots__ = ("_services", "_waits_since", "consumed", "in_group", "produced")
+    `in_group`: the connection carries a group's heartbeats. `produced`: the accounts whose
+    allowance the request of Produce at which the scanner stopped lacks. `consumed`: those that have
+    used up their allowance, so that the next request of Fetch waits. `received`: those whose
+    allowance the response of Fetch lacks that passes."""
+
+    __slots__ = ("_services", "_since", "consumed", "in_group", "produced", "received")
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._waits_since = math.inf  # when the next request began to wait
+        self._since = [math.inf, math.inf]  # when the next request, or response, began to wait
         self.in_group = False
-        self.produced = self.consumed = _NONE
+        self.produced = self.consumed = self.received = _NONE
 
-    def used_up(self, account: Account) -> None:
-        """Remember that an account has used up its allowance, so that responses about its topic
-        state a throttle time."""
+    def lacks(self, account: Account, size: int) -> None:
+        """Have a request of Produce, or a response of Fetch, wait until the account has allowance
+        for `size` bytes of it."""
+        account.needs = size
         if account.action is Action.PRODUCE:
-            if not isinstance(self.produced, dict):
+            if self.produced is _NONE:
                 self.produced = {}
             self.produced[account] = None
         else:
-            if not isinstance(self.consumed, dict):
-                self.consumed = {}
-            self.consumed[account] = None
+            if self.received is _NONE:
+                self.received = {}
+            self.received[account] = None
+
+    def used_up(self, account: Account) -> None:
+        """Have the next request of Fetch wait, because a consumer's account has used up its
+        allowance."""
+        if self.consumed is _NONE:
+            self.consumed = {}
+        self.consumed[account] = None
 
     def forget(self, account: Account) -> None:
-        """Forget an account that has allowance again, or is closed."""
-        noted = self.produced if account.action is Action.PRODUCE else self.consumed
-        if isinstance(noted, dict):
+        """Forget an account that is closed."""
+        for noted in (self.produced, self.consumed, self.received):
             noted.pop(account, None)
 
-    def waiting(self, noted: Mapping[Account, None]) -> list[Account]:
-        """Return those of the `noted` accounts that still have no allowance, and forget the others.
-        `noted`: this object's `produced` or `consumed`."""
-        waiting: list[Account] = []
-        for account in list(noted):
-            if account.held and not self._services.wants(account):
-                waiting.append(account)
-            else:
-                self.forget(account)
-        return waiting
+    def wants(self, account: Account) -> bool:
+        """Return whether an account has allowance for what waits; ask for it if not."""
+        return not account.is_short or self._services.wants(account)
 
-    def wait(self, noted: Mapping[Account, None], now: float) -> Effects | None:
-        """Return the effects that make a request wait until these accounts have allowance; None if
-        it may go on. A request that has waited as long as it may goes on in debt. `noted`: this
-        object's `produced` or `consumed`."""
-        self._waits_since = min(self._waits_since, now)
-        until = self._waits_since + self.longest
-        waiting = self.waiting(noted)
-        if not waiting or now >= until:
-            self._waits_since = math.inf
-            return None
-        return (*(Await(account) for account in waiting), Postpone(until))
+    def wait(self, noted: dict[Account, None], now: float) -> Effects | None:
+        """Return the effects that make a request or a response wait until the `noted` accounts have
+        had their turn; None if it may go on, and `OVERDUE` if it must be refused. `noted`: this
+        object's `produced`, `consumed` or `received`."""
+        side = noted is self.received
+        self._since[side] = min(self._since[side], now)
+        until = self._since[side] + self.longest
+        waiting: list[Account] = []
+        for account in tuple(islice(noted, AT_ONCE)):
+            if self.wants(account):
+                account.needs = 0
+                del noted[account]
+            else:
+                waiting.append(account)
+        if waiting and now < until:
+            return (*map(Await, waiting), Postpone(until))
+        if noted and not waiting:
+            return (Postpone(now),)
+        self._since[side] = math.inf
+        return OVERDUE if waiting else None
 
     @property
     def longest(self) -> float:
@@ -100,7 +118,7 @@ class Throttle:
     def milliseconds(self, accounts: Iterable[Account]) -> int:
         """Return the throttle time, in milliseconds, for a response to a client that has used these
         accounts; 0: the client need not wait."""
-        held = [account for account in accounts if account.held]
+        held = [account for account in islice(accounts, AT_ONCE) if account.held]
         due = max(map(self._services.due_in, held), default=0.0)
         return math.ceil(1000 * min(self.longest, due))
 

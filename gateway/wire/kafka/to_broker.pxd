@@ -16,6 +16,7 @@ cdef int _LAST_PRODUCE, _LAST_FETCH, _FLEXIBLE_PRODUCE, _FLEXIBLE_FETCH, _BY_ID,
 cdef class ToBrokerScanner(BaseScanner):
     cdef public bint collects
     cdef public int halts
+    cdef public bint overdrawn
     cdef public bint passes
     cdef public bint raw
     cdef public bint stops
@@ -29,6 +30,7 @@ cdef class ToBrokerScanner(BaseScanner):
     cdef InFlight _in_flight
     cdef bint _has_any
     cdef bint _is_closed
+    cdef bint _is_cut
     cdef bint _is_id
     cdef Counters _known
     cdef int64_t _messages
@@ -76,7 +78,7 @@ cdef class ToBrokerScanner(BaseScanner):
     cdef Py_ssize_t _find(self, bytearray chunk, Py_ssize_t at, Py_ssize_t end) except -1
     @cython.locals(
         data="const uint8_t *", flexible=bint, size=int, tag=int, partitions=int64_t,
-        records=int64_t,
+        records=int64_t, topic_size=int64_t,
     )
     cdef bint _may_use_all(
         self, bytearray chunk, Py_ssize_t at, Py_ssize_t end, int64_t topics

@@ -27,6 +27,9 @@ A topic without an account within a frame that passes already stops alone, by it
 session knows the client's right to it. If there is none, the connection ends: the broker does
 nothing with a part of a frame.
 
+A frame whose accounts lack allowance for it stops at its head, and passes once they had their turn.
+So where limits apply a frame of several topics is read whole, as only then their sizes are known.
+
 Sources: the schemas of Produce and Fetch; KIP-482 (tagged fields), KIP-516 (topic ids).
 """
 
@@ -109,7 +112,9 @@ class ToBrokerScanner(BaseScanner):
     each of them. `stops`: each request of Produce (at its head) or Fetch stops, so that the session
     decides when it goes on. `passes`: the next request of Produce does not stop for that. `within`:
     the scanner stopped at a topic within a request, and did so `halts` times. `collects`: cut
-    requests of several topics are collected, because the client was denied a topic.
+    requests of several topics are collected, because the client was denied a topic, or a limit
+    applies. `overdrawn`: the request at which the scanner stopped waits, or has waited, until its
+    accounts have had their turn.
     `collected_bound`: bytes of the largest request that the session collects.
     """
 
@@ -122,6 +127,7 @@ class ToBrokerScanner(BaseScanner):
         "_has_any",
         "_in_flight",
         "_is_closed",
+        "_is_cut",
         "_is_id",
         "_known",
         "_messages",
@@ -138,6 +144,7 @@ class ToBrokerScanner(BaseScanner):
         "account",
         "collects",
         "halts",
+        "overdrawn",
         "passes",
         "raw",
         "stops",
@@ -146,6 +153,7 @@ class ToBrokerScanner(BaseScanner):
 
     collects: bool
     halts: int
+    overdrawn: bool
     passes: bool
     raw: bool
     stops: bool
@@ -159,6 +167,7 @@ class ToBrokerScanner(BaseScanner):
     _has_any: bool
     _in_flight: InFlight
     _is_closed: bool
+    _is_cut: bool
     _is_id: bool
     _known: Account | None
     _messages: int
@@ -182,6 +191,7 @@ class ToBrokerScanner(BaseScanner):
         self._in_flight = in_flight
         self._throttle = throttle
         self.stops = self.passes = self.raw = self.within = self.collects = False
+        self.overdrawn = False
         self.halts = 0
         # Of the request that passes: its version and acks; topics, partitions and tagged fields
         # that follow, and the piece behind these fields; bytes of the partition's batches; what was
@@ -195,6 +205,7 @@ class ToBrokerScanner(BaseScanner):
         self._is_id = False
         self._known = None
         self._is_closed = False  # the account of the topic that passes was closed
+        self._is_cut = False  # the request that passes came in parts
         self._has_any = False  # the topic that passes has partitions
         self._seen = set()  # accounts of the request that passes, if it has several topics
         self._refused = False  # the client may not use the request's transaction
@@ -279,7 +290,7 @@ class ToBrokerScanner(BaseScanner):
                     break
                 if behind < 0:
                     raise PeerError(_TORN)
-                if self.account is None:
+                if self.account is None or (self._is_cut and self.account.is_held()):
                     self.within = True
                     self.halts += 1
                     self.stop = behind - at
@@ -384,6 +395,8 @@ class ToBrokerScanner(BaseScanner):
             self._has_any = partitions > 0
             self._part = _PARTITION
             passes = self.account is not None
+            if passes and not self.overdrawn and self.account.lacks(frame_end - behind):
+                self._throttle.lacks(self.account, frame_end - behind)
         elif frame_end <= end:
             passes = self._may_use_all(chunk, behind, frame_end, topics)
         else:
@@ -397,8 +410,14 @@ class ToBrokerScanner(BaseScanner):
         if not passes:
             self._part = _BORDER
             return self._halt(begin, frame_end)
+        if not self.overdrawn and self._throttle.produced:
+            self._part = _BORDER
+            self.overdrawn = self.stops = self.collects = True
+            self.stop = _REQUEST
+            return 0
         self._acks = octets.i16(chunk, at)
-        self.passes = False
+        self.passes = self.overdrawn = False
+        self._is_cut = frame_end > end
         if self._part == _TOPIC:
             self._seen = set()
         if self._acks != 0:
@@ -487,6 +506,7 @@ class ToBrokerScanner(BaseScanner):
     def forget(self, account: Account) -> None:
         """Forget the account of the last topic: `account` was closed."""
         self._known = None
+        self.overdrawn = False  # a new account has to have its turn
         if account is self.account:
             self._is_closed = True
 
@@ -514,16 +534,20 @@ class ToBrokerScanner(BaseScanner):
             if self.account is None:
                 return False
             partitions, at = pieces.length(data, at, end, size)
+            topic_size = 0
             while partitions > 0:
                 partitions -= 1
                 records, at = pieces.length(data, at + 4, end, size)
                 if at > 0 and records > 0:
                     at += records
+                    topic_size += records
                 if at <= 0 or at + tag > end:
                     raise PeerError(_TORN)
                 if flexible and data[at] != 0:
                     return False
                 at += tag
+            if not self.overdrawn and self.account.lacks(topic_size):
+                self._throttle.lacks(self.account, topic_size)
             if at <= 0 or at + tag > end:
                 raise PeerError(_TORN)
             if flexible and data[at] != 0:
@@ -551,9 +575,9 @@ class ToBrokerScanner(BaseScanner):
         account.add(messages if messages > 0 else 1, size)
         if acks == 0:
             account.receipts += 1
-        if account.is_held():
-            self._throttle.used_up(account)
-            self.stops = True
+        if account.lacks(size):  # another one like it
+            account.hold()
+            self.collects = True
 
     # -- Fetch -------------------------------------------------------------------------------
 

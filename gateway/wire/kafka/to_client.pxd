@@ -15,7 +15,9 @@ cdef int _FLEXIBLE_PRODUCE, _FLEXIBLE_FETCH, _BY_ID, _WITH_SESSIONS, _WITH_REPLI
 
 
 cdef class ToClientScanner(BaseScanner):
+    cdef public bint passes
     cdef public bint raw
+    cdef public bint within
     cdef int64_t _aborted
     cdef public Counters account
     cdef int _after
@@ -39,6 +41,7 @@ cdef class ToClientScanner(BaseScanner):
     cdef bytes _topic
     cdef int64_t _topics
     cdef int _version
+    cdef bint _waits
 
     @cython.locals(
         data="uint8_t *", at=Py_ssize_t, here=Py_ssize_t, frame_end=Py_ssize_t, part=int,
@@ -60,6 +63,7 @@ cdef class ToClientScanner(BaseScanner):
     cdef object _note_partition(self, bytearray chunk, Py_ssize_t at)
     @cython.locals(account=Counters)
     cdef object _count(self)
+    cdef object _wait(self, int64_t size)
     @cython.locals(account=Counters)
     cdef object _count_early(self)
     cdef object _tell(self, bytearray chunk, Py_ssize_t at)

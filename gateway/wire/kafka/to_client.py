@@ -19,6 +19,10 @@ held:
   that the chunk's end cuts passes before the response is counted, so it states what earlier
   responses owe.
 
+The batches of a partition pass only if their topic's account has allowance for all of them. If not,
+the scanner stops before them, until the account has had its turn for the rest of the response: no
+request tells how many bytes it brings.
+
 A scan that only looks (`looks`) changes nothing. It ends before what would have to be changed.
 
 Sources: the schemas of Produce and Fetch; KIP-227 (fetch sessions), KIP-482, KIP-516, KIP-951.
@@ -108,7 +112,8 @@ class ToClientScanner(BaseScanner):
     """Scans responses, see the module.
 
     `raw`: frames are bare SASL tokens without heads, as after SaslHandshake 0; the scanner halts at
-    each of them.
+    each of them. `within`: the scanner stopped within a response, whose rest waits for allowance.
+    `passes`: that has had its turn.
     """
 
     __slots__ = (
@@ -134,11 +139,16 @@ class ToClientScanner(BaseScanner):
         "_topic",
         "_topics",
         "_version",
+        "_waits",
         "account",
+        "passes",
         "raw",
+        "within",
     )
 
+    passes: bool
     raw: bool
+    within: bool
     _aborted: int
     account: Account | None
     _after: int
@@ -162,6 +172,7 @@ class ToClientScanner(BaseScanner):
     _topic: bytes
     _topics: int
     _version: int
+    _waits: bool
 
     def __init__(
         self,
@@ -177,7 +188,8 @@ class ToClientScanner(BaseScanner):
         self._in_flight = in_flight
         self._substitutes = substitutes
         self._throttle = throttle
-        self.raw = False
+        self.raw = self.within = self.passes = False
+        self._waits = False  # the rest of the response that passes waits, or had its turn
         self._session = 0  # the fetch session that the last response named
         # Of the response that passes: its version; topics, partitions, aborted transactions and
         # tagged fields that follow, and the piece behind these fields; bytes of the partition's
@@ -197,6 +209,7 @@ class ToClientScanner(BaseScanner):
         """See `contract.Scanner`."""
         data = chunk
         self.stop = 0
+        self.within = False
         frame_end = start + self.owed
         part = self._part
         at = frame_end if part == _BORDER else start + self.skips
@@ -310,6 +323,14 @@ class ToClientScanner(BaseScanner):
                     break
                 if behind < 0 or records > frame_end - behind:
                     raise PeerError(_TORN)
+                if records > 0 and self._error == 0 and self.account is not None:
+                    if not self.passes and (
+                        self._waits or self.account.lacks(self._bytes + records)
+                    ):
+                        if not self.looks:
+                            self._wait(frame_end - behind)
+                            self.stop = behind - at
+                        break
                 self._records = records if records > 0 else 0
                 at = behind
                 part = _BATCH
@@ -368,6 +389,7 @@ class ToClientScanner(BaseScanner):
             elif part == _END:
                 at = frame_end  # brokers may send more bytes, which clients do not read
                 part = _BORDER
+                self.passes = self._waits = False
                 if says_at >= 0 and not self.looks and self._throttle.consumed:
                     self._tell(chunk, says_at)
             else:
@@ -411,7 +433,7 @@ class ToClientScanner(BaseScanner):
                     continue
                 self.stop = _SIZE + total
                 break
-        if part != _BORDER and at <= end and frame_end <= end and not self.looks:
+        if part != _BORDER and at <= end and frame_end <= end and not (self.looks or self.within):
             raise PeerError(_TORN)
         if part != _BORDER and says_at >= 0:
             self._count_early()
@@ -536,9 +558,18 @@ class ToClientScanner(BaseScanner):
             if self._goes_on:
                 account.surplus += 1
             self._goes_on = True
-            if account.is_held():
+            if account.lacks(self._bytes):  # another one like it
+                account.hold()
                 self._throttle.used_up(account)
         self._messages = self._bytes = 0
+
+    def _wait(self, size: int) -> None:
+        """Have the rest of the response, of `size` bytes, wait until its account had its turn."""
+        self.within = True
+        if not self._waits:
+            self._waits = True
+            self._count()
+            self._throttle.lacks(self.account, size)
 
     def _count_early(self) -> None:
         """Count what has come of a topic whose allowance it uses up, so that the begin of the
