@@ -71,7 +71,7 @@ class Debts:
         self._count -= len(limit.debtors or ())
         limit.debtors = None
 
-    def _drop_first(self, debtors: OrderedDict[Hashable, Debt]) -> None:
+    def _drop_first(self, debtors: OrderedDict[Hashable, float]) -> None:
         debtors.popitem(last=False)
         self._count -= 1
 

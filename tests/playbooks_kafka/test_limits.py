@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gateway.telemetry.latency import ListenerLatencies, SlowSends
-from gateway.wire.account import Account, Action
+from gateway.wire.account import Account, Action, Right
 from gateway.wire.contract import Denial, EndReason, Refusal
 from gateway.wire.kafka.asking import LONGEST_QUESTION
 from gateway.wire.kafka.errors import ErrorCode
@@ -197,6 +197,55 @@ def test_a_fetch_that_waits_too_long_brings_nothing(version: int) -> None:
         assert not heard.get("ErrorCode")
     play.grant(play.account("a"), 10)
     assert play.client(fetch(version, 4, "a")) == fetch(version, 4, "a")
+
+
+# -- what is denied --------------------------------------------------------------------------------
+
+
+def denying(*topics: str) -> Play:
+    services = KafkaServices()
+    services.forbidden = {(Right.PRODUCE, topic) for topic in topics}
+    play = Play(services)
+    play.services.lease = 2
+    return play
+
+
+@pytest.mark.parametrize("topic", ["denied", "no/such/name"])
+def test_what_is_sent_to_a_denied_topic_is_charged_and_waits(topic: str) -> None:
+    play = denying("denied")
+    said = batch(5)
+    assert play.client(produce(9, 1, **{topic: said}), produce(9, 2, **{topic: said})) == b""
+    error = told(PRODUCE, 9, play.client_got())["Responses"][0]["PartitionResponses"][0]
+    assert error["ErrorCode"] in (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC)
+    account = play.account("(refused)")
+    assert (account.messages, account.bytes, account.outstanding) == (5, len(said), 0)
+    assert play.waits == LONGEST_WAIT
+    play.grant(account, 10)
+    assert play.client_got()
+    assert (account.messages, account.bytes) == (10, 2 * len(said))
+    assert play.broker_got() == b""
+
+
+def test_what_is_denied_beside_other_topics_is_charged_alone() -> None:
+    play = denying("denied")
+    play.client(produce(9, 1, a=batch(1), denied=batch(2)))
+    assert play.account("a").messages == 1
+    assert play.account("(refused)").messages == 2
+
+
+def test_what_is_denied_is_charged_though_it_awaits_no_response() -> None:
+    play = denying("denied")
+    play.client(produce(9, 1, 0, denied=batch(2)))
+    assert play.account("(refused)").messages == 2
+    assert play.ended is EndReason.OPERATOR_CLOSED
+
+
+def test_no_topic_has_the_account_of_what_is_denied() -> None:
+    play = denying("denied")
+    play.client(produce(9, 1, denied=batch(1)))
+    assert play.client(produce(9, 2, **{"(refused)": batch(1)})) == b""
+    play.close()
+    assert not play.services.live
 
 
 # -- what answers say ------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from tests.real.brokers.standalone import Standalone, StartError
 from tests.support.progress import say
 from tests.support.results import append
 
-from . import cost, dispatch, kafka, many, picture, replicas, table, transactions, tubemq
+from . import cost, crowd, dispatch, kafka, many, picture, replicas, table, transactions, tubemq
 from .parts import PARTS, Act
 from .play import Setting, play
 from .results import Trial, read
@@ -40,7 +40,7 @@ ORDER = (
     "limits",
     "calm",
     "transactions",
-    *("dispatch", "replicas", "kafka", "tubemq"),
+    *("dispatch", "replicas", "kafka", "tubemq", "crowd"),
 )
 EXTRA = {"topicLevelPoliciesEnabled": "false"}
 """Without this, a topic of a new namespace waits for the topic of its policies."""
@@ -177,6 +177,7 @@ OTHERS = {
     "replicas": replicas.measure,
     "kafka": kafka.measure,
     "tubemq": tubemq.measure,
+    "crowd": crowd.measure,
 }
 
 

@@ -314,6 +314,18 @@ def tubemq(trials: Trials) -> str:
     return _by_client(trials, ["java"])
 
 
+def crowd(trials: Trials) -> str:
+    """Return how much passes, however many connections wait for nothing."""
+    rows = [
+        [
+            *(it.client, it.name, f"{it.facts['size']:,.0f}", amount(it.limit, it.unit)),
+            *(f"{100 * it.facts['off']:+.2f} %", str(it.facts["ended"])),
+        ]
+        for it in trials
+    ]
+    return table(["protocol", "connections", "bytes at once", "limit", "off", "ended"], rows)
+
+
 def _by_client(trials: Trials, clients: Sequence[str]) -> str:
     """Return how exact limits are, with a column for each client."""
     groups = _grouped(trials, lambda it: (it.name, it.limit))
@@ -340,6 +352,7 @@ TABLES: Mapping[str, Callable[[Trials], str]] = {
     "replicas": replicas,
     "kafka": kafka,
     "tubemq": tubemq,
+    "crowd": crowd,
 }
 
 

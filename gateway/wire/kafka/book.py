@@ -15,7 +15,7 @@ from gateway.wire.contract import Denial
 from gateway.wire.first_use import Accounts
 from gateway.wire.kafka.context import Client
 from gateway.wire.kafka.errors import ErrorCode, of_topic
-from gateway.wire.kafka.names import EVERY_TOPIC, is_name, read_topic, readable
+from gateway.wire.kafka.names import EVERY_TOPIC, REFUSED, is_name, read_topic, readable
 from gateway.wire.kafka.sessions import Sessions
 from gateway.wire.kafka.topics import TopicIds
 from gateway.wire.services import Services, Undecided
@@ -61,6 +61,7 @@ class Book(Accounts[bytes]):
     __slots__ = (
         "_client",
         "_ids",
+        "_refused",
         "_stopwatch",
         "consumed",
         "has_new",
@@ -84,6 +85,7 @@ class Book(Accounts[bytes]):
         self._ids = ids
         # Connections are many, and most of them never have any of these.
         self.produced = self.consumed = _NO_TABLES
+        self._refused: dict[bytes, Account] = {}
         self.has_new = False
         self.readers: tuple[Reader, ...] = ()
         self.sessions = Sessions()
@@ -127,6 +129,19 @@ class Book(Accounts[bytes]):
             self.has_new = True
         return found
 
+    def refused(self) -> Account | None:
+        """Return the account that is charged for what the client may not produce; None if there is
+        no room for it. No topic has it, so nothing passes by it."""
+        account = self._refused.get(b"")
+        if account is None:
+            opened = self.admit(Action.PRODUCE, self._client.subject.about(REFUSED))
+            if isinstance(opened, Denial):
+                return None
+            account = self._refused[b""] = opened
+            self._tables = (*self.produced, *self.consumed, self._refused)
+            self.has_new = True
+        return account
+
     def _own(self, action: Action, *, by_id: bool) -> dict[bytes, Account]:
         """Return the book's own table of an action. The first call makes it."""
         tables = self.produced if action is Action.PRODUCE else self.consumed
@@ -136,7 +151,7 @@ class Book(Accounts[bytes]):
                 self.produced = tables
             else:
                 self.consumed = tables
-            self._tables = (*self.produced, *self.consumed)
+            self._tables = (*self.produced, *self.consumed, self._refused)
         return tables[by_id]
 
     def _open(self, action: Action, name: str) -> Account | ErrorCode:

@@ -18,6 +18,10 @@ NAMESPACE = "kafka/default"
 EVERY_TOPIC = TopicName(TENANT, NAMESPACE, "")
 """Stands for all topics of a cluster."""
 
+REFUSED = TopicName(TENANT, NAMESPACE, "(refused)")
+"""Stands for the topics to which a client may not produce: what it sends to them is counted here,
+and charged to its limits."""
+
 _CACHED = 4096
 """Parsed names that are kept, some 300 bytes each; the same names come again and again."""
 

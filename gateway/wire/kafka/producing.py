@@ -2,7 +2,8 @@
 be denied; and at a topic within, if the begin has passed.
 
 A denied topic gets a substitute, and no batches. If all topics are denied for one reason, the whole
-request is refused, and the broker gets nothing.
+request is refused, and the broker gets nothing. The client is charged for denied batches as for
+others.
 """
 
 from __future__ import annotations
@@ -63,6 +64,11 @@ class Request(NamedTuple):
     def denied(self) -> list[Sent]:
         """Return what the client may not send."""
         return [sent for sent in self.sent if isinstance(sent.used, ErrorCode)]
+
+    @property
+    def refused(self) -> list[Sent]:
+        """Return what the broker does not get."""
+        return self.denied if self.error is None else self.sent
 
 
 def authorize(schema: Schema, head: Head, frame: bytes, book: Book) -> Slices[Request]:
@@ -217,6 +223,7 @@ class Producing:
             return waits
         self._requests.passes = self._requests.overdrawn = False
         self._requests.collects |= bool(request.denied)
+        self._charge_refused(request)
         if request.error is not None and not request.acks:  # as brokers do
             detail = "a refused request of Produce that awaits no response"
             return (End(EndReason.OPERATOR_CLOSED, detail=detail),)
@@ -243,11 +250,22 @@ class Producing:
         None if it may go on."""
         if not self._requests.overdrawn:
             self._requests.overdrawn = True
-            for sent in request.sent:
-                if isinstance(sent.used, Account) and sent.used.lacks(sent.size):
-                    self._throttle.lacks(sent.used, sent.size)
+            needs = [] if request.error else [(sent.used, sent.size) for sent in request.sent]
+            if request.refused and (refused := self._book.refused()) is not None:
+                needs.append((refused, sum(sent.size for sent in request.refused)))
+            for used, size in needs:
+                if isinstance(used, Account) and used.lacks(size):
+                    self._throttle.lacks(used, size)
                     self._requests.collects = True
         return self._wait(now)
+
+    def _charge_refused(self, request: Request) -> None:
+        """Charge the client for what the broker does not get of a request."""
+        account = self._book.refused() if request.refused else None
+        if account is not None:
+            messages = sum(sent.messages for sent in request.refused)
+            size = sum(sent.size for sent in request.refused)
+            self._requests.count(account, messages, size, 0)
 
     def within(self, now: float) -> Effects:
         """Return the effects for a topic without an account, or without allowance, within a request

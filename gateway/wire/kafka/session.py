@@ -401,7 +401,8 @@ class KafkaSession:
 
     def delivered(self, now: float) -> Effects | None:
         """Return the effects that offer the postponed request, and the rest of a postponed
-        response, to `decide` again, because an account has allowance now. See `contract.Holding`."""
+        response, to `decide` again, because an account has allowance now. See `contract.Holding`.
+        """
         return (Resume(Direction.TO_BROKER), Resume(Direction.TO_CLIENT))
 
     def reset(self, account: Account) -> Effects | None:

@@ -19,8 +19,8 @@ from gateway.wire.kafka.walk import plan
 from gateway.wire.services import Services
 
 LONGEST_WAIT = 20.0
-"""The most seconds for which a request or a response waits for allowance; then it is refused. Clients
-expect a response within 30, or send the request again on another connection."""
+"""The most seconds for which a request or a response waits for allowance; then it is refused.
+Clients expect a response within 30, or send the request again on another connection."""
 
 LONGEST_WAIT_IN_GROUP = 2.0
 """The same on a connection that carries a group's heartbeats: a member that is silent for ten

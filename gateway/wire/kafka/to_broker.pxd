@@ -59,7 +59,7 @@ cdef class ToBrokerScanner(BaseScanner):
     ) except -1
     @cython.locals(
         here=Py_ssize_t, flexible=bint, at=Py_ssize_t, topics=int64_t, behind=Py_ssize_t,
-        name_end=Py_ssize_t, passes=bint, partitions=int64_t, first=Py_ssize_t,
+        name_end=Py_ssize_t, passes=bint, partitions=int64_t, first=Py_ssize_t, account=Counters,
     )
     cdef Py_ssize_t _begin_produce(
         self, bytearray chunk, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t frame_end, int version

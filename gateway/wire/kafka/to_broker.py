@@ -394,9 +394,10 @@ class ToBrokerScanner(BaseScanner):
             self._partitions = partitions if partitions > 0 else 0
             self._has_any = partitions > 0
             self._part = _PARTITION
-            passes = self.account is not None
-            if passes and not self.overdrawn and self.account.lacks(frame_end - behind):
-                self._throttle.lacks(self.account, frame_end - behind)
+            account = self.account
+            passes = account is not None
+            if account is not None and not self.overdrawn and account.lacks(frame_end - behind):
+                self._throttle.lacks(account, frame_end - behind)
         elif frame_end <= end:
             passes = self._may_use_all(chunk, behind, frame_end, topics)
         else:

@@ -63,6 +63,8 @@ cdef class ToClientScanner(BaseScanner):
     cdef object _note_partition(self, bytearray chunk, Py_ssize_t at)
     @cython.locals(account=Counters)
     cdef object _count(self)
+    @cython.locals(account=Counters)
+    cdef bint _lacks(self, int64_t size) noexcept
     cdef object _wait(self, int64_t size)
     @cython.locals(account=Counters)
     cdef object _count_early(self)

@@ -323,14 +323,11 @@ class ToClientScanner(BaseScanner):
                     break
                 if behind < 0 or records > frame_end - behind:
                     raise PeerError(_TORN)
-                if records > 0 and self._error == 0 and self.account is not None:
-                    if not self.passes and (
-                        self._waits or self.account.lacks(self._bytes + records)
-                    ):
-                        if not self.looks:
-                            self._wait(frame_end - behind)
-                            self.stop = behind - at
-                        break
+                if records > 0 and self._error == 0 and not self.passes and self._lacks(records):
+                    if not self.looks:
+                        self._wait(frame_end - behind)
+                        self.stop = behind - at
+                    break
                 self._records = records if records > 0 else 0
                 at = behind
                 part = _BATCH
@@ -563,12 +560,18 @@ class ToClientScanner(BaseScanner):
                 self._throttle.used_up(account)
         self._messages = self._bytes = 0
 
+    def _lacks(self, size: int) -> bool:
+        """Return whether the topic's account lacks allowance for `size` more bytes, or waits."""
+        account = self.account
+        return account is not None and (self._waits or account.lacks(self._bytes + size))
+
     def _wait(self, size: int) -> None:
         """Have the rest of the response, of `size` bytes, wait until its account had its turn."""
         self.within = True
         if not self._waits:
             self._waits = True
             self._count()
+            assert self.account is not None
             self._throttle.lacks(self.account, size)
 
     def _count_early(self) -> None:
