@@ -117,15 +117,25 @@ def test_without_allowance_its_head_waits_and_then_all_of_it_passes(connection: 
     assert connection.account.bytes == len(large() + send(1, 8))
 
 
-def test_after_its_longest_wait_it_goes_on_in_debt(connection: Large) -> None:
+def test_after_its_longest_wait_the_connection_ends(connection: Large) -> None:
     connection.account.hold()
     connection.says(large() + send(1, 8))
     connection.decide(10.0)
     assert connection.decide(10.0 + LONGEST_WAIT - LOOK / 2)[-1] == Postpone(10.0 + LONGEST_WAIT)
-    assert connection.decide(10.0 + LONGEST_WAIT) == (Forward(),)
-    assert connection.passed == large()
-    assert connection.account.bytes == len(large())
-    assert connection.stop == send(1, 8)
+    (end,) = connection.decide(10.0 + LONGEST_WAIT)
+    assert isinstance(end, End)
+    assert end.reason is EndReason.OVER_LIMIT
+    assert (connection.passed, connection.account.bytes) == (b"", 0)
+
+
+def test_its_accounts_next_lease_covers_it(connection: Large) -> None:
+    connection.account.hold()
+    connection.says(large())
+    connection.decide(10.0)
+    assert connection.account.needs == len(large())
+    connection.account.grant()
+    connection.decide(11.0)
+    assert not connection.account.needs
 
 
 def test_the_next_one_waits_as_long_again() -> None:
@@ -133,7 +143,8 @@ def test_the_next_one_waits_as_long_again() -> None:
     connection.account.hold()
     connection.says(large() * 2)
     connection.decide(10.0)
-    connection.decide(10.0 + LONGEST_WAIT)
+    connection.account.grant(1)
+    connection.decide(20.0)
     assert connection.decide(40.0)[-1] == Postpone(40.0 + LOOK)
 
 
@@ -195,8 +206,9 @@ def test_one_that_waited_is_verified_too() -> None:
     connection.account.hold()
     connection.says(large()[:-1] + b"?")
     connection.decide(0.0)
+    connection.account.grant()
     with pytest.raises(PeerError, match="checksum"):
-        connection.decide(LONGEST_WAIT)
+        connection.decide(1.0)
     assert len(connection.passed) < len(large())
     assert connection.account.damaged == 1
 
@@ -228,6 +240,8 @@ def test_it_does_not_overtake_frames_of_its_producer() -> None:
     connection.account.queued = 100
     connection.says(large())
     connection.decide(10.0)
-    assert Forward() not in connection.decide(10.0 + LONGEST_WAIT)
+    effects = connection.decide(10.0 + LONGEST_WAIT)
+    assert effects == (Await(connection.account), Postpone(11.0 + LONGEST_WAIT))
     connection.account.queued = 0
+    connection.account.grant()
     assert connection.decide(11.0 + LONGEST_WAIT) == (Forward(),)

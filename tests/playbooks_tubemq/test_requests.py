@@ -130,7 +130,7 @@ def test_a_client_without_a_right_is_told_so() -> None:
     ):
         assert play.client(ask(method, **fields)) == b""
         assert told(play.client_got()).errCode == 401
-    assert not services.live
+    assert [it.topic for it in services.live] == ["(refused)"]
 
 
 @pytest.mark.parametrize("method", [m.REGISTER_CONSUMER, m.REGISTER_BALANCED])
@@ -600,3 +600,19 @@ def test_a_group_whose_partitions_could_be_those_of_another_is_refused() -> None
     assert play.client(ask(m.REGISTER_PARTITION, **REGISTER | {"groupName": "g:secret:0"})) == b""
     assert reply_of(play.client_got()).error is not None
     assert play.client(ask(m.REGISTER_PARTITION, **REGISTER | {"clientId": "c-fd00::1"}))
+
+
+def test_what_may_not_be_sent_is_charged_and_waits() -> None:
+    services = TubeServices()
+    services.lease = 1
+    services.forbidden = {(Right.PRODUCE, "denied")}
+    play = Tube(services, node=1)
+    assert play.client(send(1, topic="denied"), send(2, topic="denied")) == b""
+    (account,) = services.live
+    assert (account.topic, account.messages, account.outstanding) == ("(refused)", 1, 0)
+    assert refusals(play) == [(1, False, 401)]
+    account.grant(1)
+    play.after(LONGEST_PAUSE)
+    assert refusals(play) == [(2, False, 401)]
+    assert (account.messages, account.queued, account.needs) == (2, 0, 0)
+    assert play.client(send(3)) == send(3)

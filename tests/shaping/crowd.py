@@ -184,7 +184,7 @@ class Crowd:
                 assert isinstance(key.fileobj, socket.socket)
                 try:
                     self._move(key.fileobj, key.data, events)
-                except OSError:
+                except (OSError, EOFError):
                     self._selector.unregister(key.fileobj)
                     key.fileobj.close()
                     self.ended += 1

@@ -82,7 +82,7 @@ broker's response takes milliseconds."""
 
 LONGEST_WAIT = 20.0
 """The most seconds for which a large SEND waits for allowance, and all that its client sends behind
-it; then it goes on in debt. Clients give a SEND up after 30."""
+it; then the connection ends, and the client sends again. Clients give a SEND up after 30."""
 
 LOOK = 1.0
 """Seconds until a large SEND that waits is decided again, if nothing happens before: its producer
@@ -495,9 +495,12 @@ class Incarnations:
         if waits and not is_whole:
             if self._large is not account:
                 self._large, self._large_since = account, now
+            account.needs = size
             if now < self._large_since + LONGEST_WAIT or account.queued:
                 return (Await(account), Postpone(self._look_again(now)))
-        elif waits:
+            detail = f"a SEND of {size} bytes that waited too long for a limit"
+            return (End(EndReason.OVER_LIMIT, detail=detail),)
+        if waits:
             if self._client.takes_refusals and is_refused(account, messages, len(frame)):
                 account.refused += 1
                 return (Drop(), Refuse(account, refusal(command)))
@@ -505,6 +508,7 @@ class Incarnations:
         account.add(messages, size)
         if not is_whole:
             self._large = None
+            account.needs = 0
             self._to_broker.go_on(frame, account)
         return FORWARD
 

@@ -19,7 +19,7 @@ from gateway.wire.tubemq.answering import refused
 from gateway.wire.tubemq.errors import ErrorCode
 from gateway.wire.tubemq.fields import Care, places
 from gateway.wire.tubemq.methods import Method
-from gateway.wire.tubemq.names import ANY_TOPIC, May, read_topic
+from gateway.wire.tubemq.names import ANY_TOPIC, REFUSED, May, read_topic
 from gateway.wire.tubemq.waiting import Overdrawn
 
 ACCOUNT_SIZE = 2_000
@@ -27,6 +27,10 @@ ACCOUNT_SIZE = 2_000
 
 LONGEST_WAIT = 60.0
 """Seconds for which a consumer is told to wait at most; then it asks again."""
+
+_REFUSED = "(refused)"
+"""Stands for a group in the use of what a client may not send: producers have no group, so no topic
+has its account."""
 
 _NO_NAME = Denial(Refusal.NAME, "no topic has this name")
 _UNDECIDED = "nobody has said yet who may do this"
@@ -138,15 +142,36 @@ class Judge(Accounts[_Use]):
     def _send(self, message: Any, client: Subject, *, has_waited: bool) -> Outcome:
         method = methods.METHODS[methods.SEND_MESSAGE]
         account = self._account(Action.PRODUCE, client, message.topicName)
+        refusal = None if isinstance(account, Account) else _refused(method, account)
+        if isinstance(account, Denial):
+            account = self._refused_of(client)
         if not isinstance(account, Account):
-            return _refused(method, account)
-        if not has_waited and (
-            account.queued or (account.held and not self._services.wants(account))
-        ):
-            return Overdrawn(account)
+            return refusal
+        size = len(message.data)
+        if not has_waited:
+            if account.queued:
+                return Overdrawn(account)
+            account.needs = size
+            if account.is_short and not self._services.wants(account):
+                return Overdrawn(account)
+            account.needs = 0
         account.count(1)
-        account.bytes += len(message.data)
-        return account
+        account.bytes += size
+        if refusal is None:
+            return account
+        account.receipts += 1
+        return refusal
+
+    def _refused_of(self, client: Subject) -> Account | Denial:
+        """Return the account that is charged for what a client may not send."""
+        use = _Use(Action.PRODUCE, client.principal, "", _REFUSED)
+        account = self._accounts.get(use)
+        if account is not None:
+            return account
+        opened = self.admit(Action.PRODUCE, client.about(REFUSED))
+        if isinstance(opened, Account):
+            self._accounts[use] = opened
+        return opened
 
     def _of_partition(self, number: int, message: Any, client: Subject) -> Outcome:
         method = methods.METHODS[number]
@@ -155,7 +180,9 @@ class Judge(Accounts[_Use]):
             return _refused(method, account)
         if number != methods.GET_MESSAGES:
             return None
-        if account.held and not self._services.wants(account):
+        # What a reply will bring is not known, but that of most is much the same.
+        account.needs = account.bytes // max(1, account.frames)
+        if account.is_short and not self._services.wants(account):
             wait = math.ceil(1000 * min(LONGEST_WAIT, self._services.due_in(account)))
             text = "above the limit of what may be received"
             return refused(method, ErrorCode.TOO_FAST, text, minLimitTime=max(1, wait))

@@ -17,6 +17,10 @@ NAMESPACE = "tubemq/default"
 ANY_TOPIC = TopicName(TENANT, NAMESPACE, "")
 """Stands for all topics where a request names a group alone."""
 
+REFUSED = TopicName(TENANT, NAMESPACE, "(refused)")
+"""Stands for the topics to which a client may not send: what it sends there is counted here, and
+charged to its limits."""
+
 May = Callable[[TopicName], bool]
 """Returns whether a client has the right on a topic."""
 

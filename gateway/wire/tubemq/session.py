@@ -382,7 +382,7 @@ class TubeSession:
         effects: list[Effect] = []
         for account in self._waiting.accounts:
             while (first := self._waiting.first(account)) is not None:
-                if not account.held or self._services.wants(account):
+                if not account.is_short or self._services.wants(account):
                     frame = self._waiting.take(account)
                     effects += _later(finished(self._request(frame, now, has_waited=True)))
                 elif first.until <= now:
@@ -545,8 +545,11 @@ class TubeSession:
             account.receipts += 1
             account.errors += not message.success
         elif message.messages:
+            size = sum(len(transferred.payLoadData) for transferred in message.messages)
             account.count(len(message.messages))
-            account.bytes += sum(len(transferred.payLoadData) for transferred in message.messages)
+            account.bytes += size
+            if account.lacks(size):  # another reply like it
+                account.hold()
 
     # -- sweeps ------------------------------------------------------------------------------
 

@@ -232,7 +232,7 @@ class ToBrokerScanner(BlockScanner):
         serial = octets.i32(data, pos + 4)
         account = self._account
         in_flight = self._in_flight
-        if account.is_held() or account.queued or serial in in_flight or len(in_flight) >= _MOST:
+        if account.lacks(sent) or account.queued or serial in in_flight or len(in_flight) >= _MOST:
             return pos
         if blocks == 1:
             if self._instead:

@@ -59,6 +59,8 @@ def count_brought(
     if account is not None:
         account.count(messages)
         account.bytes += size
+        if account.lacks(size):  # another reply like it
+            account.hold()
     if asked.partition is not None:
         note(services, asked.partition, offset, end)
 

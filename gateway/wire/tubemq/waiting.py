@@ -57,6 +57,7 @@ class Waiting:
         False, and do not keep the message, if the memory or the connection's bound is used up, or
         if the account's rule lets no more messages wait."""
         size, patience = len(frame.data), account.patience
+        self._note_needs(account)
         queue = self._queues.get(account, ())
         if self.number >= MOST or not self._quota.fits(2 * size):
             return False
@@ -65,6 +66,7 @@ class Waiting:
         if patience is not None and account.queued + size > patience.bytes:
             return False
         self._queues.setdefault(account, deque()).append(Waits(frame, until))
+        self._note_needs(account)
         self._count(account, 1, size)
         return True
 
@@ -79,8 +81,14 @@ class Waiting:
         frame = queue.popleft().frame
         if not queue:
             del self._queues[account]
+        self._note_needs(account)
         self._count(account, -1, -len(frame.data))
         return frame
+
+    def _note_needs(self, account: Account) -> None:
+        """Have the account's next lease cover its oldest waiting message."""
+        first = self.first(account)
+        account.needs = 0 if first is None else len(first.frame.data)
 
     def take_all(self, account: Account) -> list[Frame]:
         """Remove all waiting messages of an account, and return their frames."""
