@@ -441,3 +441,11 @@ def test_fetches_are_not_counted_twice_when_they_wait() -> None:
     said = tell(FETCH, 12, 2)
     assert play.broker(said) == said
     assert play.account("a").messages == 3
+
+
+@pytest.mark.parametrize(("size", "most"), [(39, 100 * 100), (1_000_000, 1_000_000)])
+def test_a_batch_cannot_state_any_number_of_messages(size: int, most: int) -> None:
+    """All others under the client's limit wait for what it is charged."""
+    play = Play()
+    play.client(produce(9, 1, a=batch((1 << 31) - 1, size)))
+    assert play.account("a").messages == most

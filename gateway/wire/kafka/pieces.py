@@ -28,6 +28,16 @@ FORMAT = 2
 _SHORT = SHORT
 _FORMAT = FORMAT
 _HEAD = HEAD
+DENSEST = 100
+"""Messages that count for each byte of a batch at most. One takes 7 bytes, before all of a batch
+are compressed."""
+
+MOST = 1_000_000
+"""Messages that count of one batch at most. A client could state 2³¹, for which all others under
+its limit would wait."""
+
+_DENSEST = DENSEST
+_MOST = MOST
 _LENGTH_AT = 8
 _FORMAT_AT = 16
 _COUNT_AT = 57
@@ -76,4 +86,5 @@ def batch(data: bytearray, at: int, end: int, left: int) -> tuple[int, int]:
     messages = octets.i32(data, at + _COUNT_AT)
     if messages < 0:
         return -1, 0
-    return stated, messages
+    most = _DENSEST * stated if stated < _MOST // _DENSEST else _MOST
+    return stated, messages if messages < most else most
