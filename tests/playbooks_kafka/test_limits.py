@@ -8,12 +8,14 @@ import pytest
 
 from gateway.telemetry.latency import ListenerLatencies, SlowSends
 from gateway.wire.account import Account, Action, Right
-from gateway.wire.contract import Denial, EndReason, Refusal
+from gateway.wire.contract import Await, Denial, EndReason, Postpone, Refusal
 from gateway.wire.kafka.asking import LONGEST_QUESTION
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.fields import DEAR
-from gateway.wire.kafka.throttle import LONGEST_WAIT, LONGEST_WAIT_IN_GROUP
+from gateway.wire.kafka.names import read_topic
+from gateway.wire.kafka.throttle import AT_ONCE, LONGEST_WAIT, LONGEST_WAIT_IN_GROUP, Throttle
 from gateway.wire.services import Again, LookupOutcome
+from gateway.wire.subject import Caller, Subject
 from tests.support.versions import versions
 
 from .frames import (
@@ -197,6 +199,25 @@ def test_a_fetch_that_waits_too_long_brings_nothing(version: int) -> None:
         assert not heard.get("ErrorCode")
     play.grant(play.account("a"), 10)
     assert play.client(fetch(version, 4, "a")) == fetch(version, 4, "a")
+
+
+def test_accounts_are_asked_about_some_at_a_time() -> None:
+    """A request may have thousands of topics."""
+    services = KafkaServices()
+    services.lease = 0
+    throttle = Throttle(services)
+    accounts: list[Account] = []
+    for number in range(2 * AT_ONCE):
+        account = services.admit(Action.PRODUCE, Subject(Caller(), read_topic(f"t{number}")))
+        assert isinstance(account, Account)
+        accounts.append(account)
+        throttle.lacks(account, 1)
+    waits = throttle.wait(throttle.produced, 1000.0)
+    assert waits == (*(Await(it) for it in accounts[:AT_ONCE]), Postpone(1000.0 + LONGEST_WAIT))
+    services.lending = set(accounts)
+    assert throttle.wait(throttle.produced, 1001.0) == (Postpone(1001.0),)
+    assert throttle.wait(throttle.produced, 1001.0) is None
+    assert not any(account.needs for account in accounts)
 
 
 # -- what is denied --------------------------------------------------------------------------------

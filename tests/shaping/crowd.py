@@ -147,13 +147,13 @@ def _end_of(direct: Client, topic: str) -> int:
 
 
 class Crowd:
-    """Connections that send a frame without end. `received`: bytes of all responses. `ended`: how
-    many connections the gateway has ended."""
+    """Connections that send a frame without end, after a `greeting`. `received`: bytes of all
+    responses. `ended`: how many connections the gateway has ended."""
 
-    def __init__(self, port: int, connections: int, frame: bytes) -> None:
+    def __init__(self, port: int, connections: int, frame: bytes, greeting: bytes = b"") -> None:
         self.received = self.ended = 0
         self._address = HOST, port
-        self._frame = frame
+        self._frame, self._greeting = frame, greeting
         self._ends = threading.Event()
         self._selector = selectors.DefaultSelector()
         for _ in range(connections):
@@ -176,7 +176,7 @@ class Crowd:
         made = socket.create_connection(self._address)
         made.setblocking(False)
         both = selectors.EVENT_READ | selectors.EVENT_WRITE
-        self._selector.register(made, both, bytearray())
+        self._selector.register(made, both, bytearray(self._greeting))
 
     def _work(self) -> None:
         while not self._ends.is_set():
