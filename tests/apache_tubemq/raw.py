@@ -15,8 +15,8 @@ PATIENCE_S = 60
 class Connection:
     """A connection to a server, or to a gateway before one."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection((HOST, port), timeout=PATIENCE_S)
+    def __init__(self, port: int, host: str = HOST) -> None:
+        self._socket = socket.create_connection((host, port), timeout=PATIENCE_S)
         self._serial = 0
         self._received = b""
 
