@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from tests.apache_kafka.greedy import PAYLOAD, READ, SENT, batches
@@ -52,6 +53,17 @@ def topic_of(kind: str, broker: str, messages: int = 0) -> str:
         producer.produce(name, PAYLOAD)
     assert producer.flush(PATIENCE_S) == 0
     return name
+
+
+def end_of(topic: str, broker: str) -> int:
+    """Return how many messages were ever stored in a topic of one partition. `broker`: its
+    address."""
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": "looks"})
+    try:
+        found: int = consumer.get_watermark_offsets(TopicPartition(topic, 0), PATIENCE_S)[1]
+    finally:
+        consumer.close()
+    return found
 
 
 class Look(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import closing
@@ -17,6 +18,7 @@ import yaml
 from gateway.wire.contract import Credential
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.sasl.client import client as proving
+from gateway.wire.kafka.walk import unsigned
 from tests.apache_kafka.broker import HOST as BROKERS_HOST
 from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.connection import Connection
@@ -51,12 +53,12 @@ SASL_AUTHENTICATE, ELECT_LEADERS, GROUP_HEARTBEAT, DESCRIBE_TOPICS = 36, 43, 68,
 
 
 def batch_of(payload: bytes) -> bytes:
-    """Return a batch of one message, of some dozens of bytes (KIP-98)."""
-    size = len(payload)
+    """Return a batch of one message (KIP-98), which is new: brokers delete soon what is old."""
+    now = int(1000 * time.time())
     # No attributes, no deltas, no key, the value, no headers; lengths are zigzag varints.
-    record = b"\0\0\0\1" + bytes([2 * size]) + payload + b"\0"
-    record = bytes([2 * len(record)]) + record
-    fields = struct.pack(">hiqqqhii", 0, 0, 0, 0, -1, -1, -1, 1) + record
+    record = b"\0\0\0\1" + unsigned(2 * len(payload)) + payload + b"\0"
+    record = unsigned(2 * len(record)) + record
+    fields = struct.pack(">hiqqqhii", 0, 0, now, now, -1, -1, -1, 1) + record
     checked = struct.pack(">ibI", -1, 2, crc32c.crc32c(fields)) + fields
     return struct.pack(">qi", 0, len(checked)) + checked
 

@@ -10,15 +10,19 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.apache_kafka.broker import HOST as BROKERS_HOST
 from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.gateways import KafkaPlan
 from tests.apache_kafka.greedy import BATCH, NAMES, READ, SENT, Clients
-from tests.apache_kafka.limiting import look, passed, rules_of, topic_of
+from tests.apache_kafka.limiting import end_of, look, passed, rules_of, topic_of
+from tests.apache_kafka.test_attacks import PRODUCE, batch_of
+from tests.playbooks_kafka.frames import ask
 from tests.real.clients import wait_until
 from tests.real.fixtures import StartGateway
 from tests.real.gateways import HOST, Gateway
+from tests.support.crowd import Crowd, Talk
 from tests.support.store import StoreServer
 
 pytestmark = pytest.mark.real
@@ -61,6 +65,33 @@ def test_no_client_gets_more_than_a_limit_and_one_percent(
     print(f"at most {most:.0f}: {found}")
     assert all(0 < it <= most for it in found.values()), found
     assert all(last.messages[it] < STORED for it in topics.values()), "there was no more"
+
+
+CONNECTIONS, PAYLOAD = 20, bytes(10_000)
+BYTES, LEAST_BURST = 100_000, 0.1
+"""A limit: bytes in a second, and the seconds of it that may always pass at once."""
+
+
+def test_many_connections_that_wait_for_nothing_store_no_more_than_their_principal_may(
+    kafka: Kafka, gateway: StartGateway, tmp_path: Path
+) -> None:
+    limit = {"limit": {"publish": {"bytes": f"{BYTES}B/s"}}, "per": "principal"}
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(yaml.safe_dump({"version": 1, "rules": [{"id": "all", "match": {}} | limit]}))
+    identity = {"mode": "verify", "anonymous": {"principal": "crowd"}}
+    started = gateway(kafka, KafkaPlan(identity, rules=rules))
+    direct, batch = f"{BROKERS_HOST}:{kafka.port}", batch_of(PAYLOAD)
+    topic = topic_of(SENT, direct)
+    data = [{"Name": topic, "PartitionData": [{"Index": 0, "Records": batch}]}]
+    frame = ask(PRODUCE, 9, 1, Acks=1, TimeoutMs=30_000, TopicData=data)
+    began = time.monotonic()
+    with Crowd(started.port, CONNECTIONS, Talk(len(batch), lambda _: frame)).at_work():
+        time.sleep(SECONDS)
+        stored = len(batch) * end_of(topic, direct)
+        ended = time.monotonic()
+    most = BYTES * (ended - began + LEAST_BURST) + len(batch)
+    print(f"at most {most:.0f}: {stored}")
+    assert 0 < stored <= most
 
 
 # -- several gateways ----------------------------------------------------------------------------

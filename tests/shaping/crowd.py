@@ -15,9 +15,9 @@ import yaml
 from tests.apache_kafka.greedy import READ, SENT
 from tests.apache_kafka.limiting import ACTIONS
 from tests.real.brokers.jars import Say
+from tests.support.crowd import Crowd
 
 from .crowded import SERVERS, Server
-from .crowding import Crowd
 from .results import Trial
 from .scenarios import Unit
 

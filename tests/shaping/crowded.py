@@ -4,13 +4,11 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
+from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import crc32c
-
-from gateway.wire.kafka.walk import unsigned
 from gateway.wire.pulsar._proto import pulsar_wire_pb2 as pulsar
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.tubemq import frames as tube_frames
@@ -19,8 +17,8 @@ from tests.apache_kafka.broker import HOST as KAFKAS_HOST
 from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.gateways import KafkaPlan
 from tests.apache_kafka.greedy import READ, SENT
-from tests.apache_kafka.limiting import topic_of
-from tests.apache_kafka.test_attacks import Client
+from tests.apache_kafka.limiting import end_of, topic_of
+from tests.apache_kafka.test_attacks import Client, batch_of
 from tests.apache_tubemq.broker import TubeMQ
 from tests.apache_tubemq.gateways import in_front_of
 from tests.apache_tubemq.raw import Connection
@@ -33,8 +31,7 @@ from tests.real.brokers.jars import Say, pulsar_jars
 from tests.real.brokers.standalone import Standalone
 from tests.real.clients import wait_until
 from tests.real.gateways import Gateway, Plan, Upstream
-
-from .crowding import Crowd, Heard, Talk
+from tests.support.crowd import Crowd, Heard, Talk
 
 STORED = 2_000
 """Messages that each client may receive of Pulsar or TubeMQ: three times what a limit lets pass."""
@@ -43,7 +40,7 @@ IDENTITY = {"mode": "verify", "anonymous": {"principal": "crowd"}}
 """All of a crowd are one principal."""
 
 PATIENCE_S = 60
-PRODUCE, FETCH, LIST_OFFSETS = 0, 1, 2
+PRODUCE, FETCH = 0, 1
 
 
 class Door(NamedTuple):
@@ -93,20 +90,21 @@ class OfKafka:
 
     def __init__(self, broker: Kafka, direct: Client) -> None:
         self._broker, self._direct = broker, direct
+        self._address = f"{KAFKAS_HOST}:{broker.port}"
 
     def gateway(self, rules: Path, folder: Path) -> AbstractContextManager[Door]:
         return _door(self._broker, KafkaPlan(IDENTITY, rules=rules), folder)
 
     def topic(self, kind: str) -> str:
-        return topic_of(kind, f"{KAFKAS_HOST}:{self._broker.port}")
+        return topic_of(kind, self._address)
 
     def sends(self, topic: str, size: int) -> Talk:
-        fields = _produce(topic, batch_of(size))
+        fields = _produce(topic, _batch(size))
         return Talk(size, lambda _: ask(PRODUCE, 9, 1, **fields))
 
     def reads(self, topic: str, size: int) -> Talk:
         """Store one message, which is read again and again, in no session."""
-        response = self._direct(PRODUCE, 9, **_produce(topic, batch_of(size)))
+        response = self._direct(PRODUCE, 9, **_produce(topic, _batch(size)))
         assert not response["Responses"][0]["PartitionResponses"][0]["ErrorCode"]
         partition = {"PartitionMaxBytes": 50 << 20, "CurrentLeaderEpoch": -1}
         fields = {"MaxWaitMs": 100, "MinBytes": 1, "MaxBytes": 50 << 20, "SessionEpoch": -1}
@@ -114,23 +112,15 @@ class OfKafka:
         return Talk(size, lambda _: ask(FETCH, 12, 1, Topics=topics, **fields))
 
     def stored(self, topic: str) -> int:
-        wanted = [{"Name": topic, "Partitions": [{"Timestamp": -1, "CurrentLeaderEpoch": -1}]}]
-        response = self._direct(LIST_OFFSETS, 7, ReplicaId=-1, Topics=wanted)
-        end: int = response["Topics"][0]["Partitions"][0]["Offset"]
-        return end
+        return end_of(topic, self._address)
 
 
-def batch_of(size: int) -> bytes:
-    """Return a batch of one message, of `size` bytes in all (KIP-98)."""
-    now = int(1000 * time.time())  # brokers delete soon what is old
-    for payload in range(size, 0, -1):
-        record = b"\0\0\0\1" + unsigned(2 * payload) + bytes(payload) + b"\0"
-        fields = struct.pack(">hiqqqhii", 0, 0, now, now, -1, -1, -1, 1)
-        fields += unsigned(2 * len(record)) + record
-        if len(fields) + 21 == size:
-            break
-    checked = struct.pack(">ibI", -1, 2, crc32c.crc32c(fields)) + fields
-    return struct.pack(">qi", 0, len(checked)) + checked
+def _batch(size: int) -> bytes:
+    """Return a batch of one message, of `size` bytes in all."""
+    beside = len(batch_of(bytes(size))) - size
+    return next(
+        batch for less in range(beside, 0, -1) if len(batch := batch_of(bytes(size - less))) == size
+    )
 
 
 def _produce(topic: str, batch: bytes) -> dict[str, Any]:
@@ -255,6 +245,19 @@ def _consumer(topic: str, group: str) -> dict[str, Any]:
     return {"clientId": id, "groupName": group, "topicName": topic, "partitionId": 0}
 
 
+def _numbered(fields: Callable[[int], dict[str, Any]], method: int) -> Callable[[int], bytes]:
+    """Return what makes a client's requests: none has the serial number of another one."""
+    serials = count(2)
+    made = cache(lambda number: tube.ask(method, 0, **fields(number)))
+
+    def frame(number: int) -> bytes:
+        request = made(number)
+        serial = tube_frames.HEAD.pack(tube_frames.TOKEN, next(serials), 0)[4:8]
+        return request[:4] + serial + request[8:]
+
+    return frame
+
+
 class OfTubeMQ:
     """See `Server`. Only one partition of one broker is used."""
 
@@ -272,8 +275,7 @@ class OfTubeMQ:
     def sends(self, topic: str, size: int) -> Talk:
         fields: Any = {"clientId": "p_127.0.0.1-77-1-1.13.0", "topicName": topic, "partitionId": 0}
         fields |= {"flag": 0, "data": bytes(size), "checkSum": -1, "sentAddr": 2130706433}
-        frame = tube.ask(m.SEND_MESSAGE, 1, **fields)
-        return Talk(size, lambda _: frame, length=tube_frames.length)
+        return Talk(size, _numbered(lambda _: fields, m.SEND_MESSAGE), length=tube_frames.length)
 
     def reads(self, topic: str, size: int) -> Talk:
         """Store messages, which each client reads in a group of its own."""
@@ -285,14 +287,12 @@ class OfTubeMQ:
             names = _consumer(topic, f"g{number}")
             return tube.ask(m.REGISTER_PARTITION, 1, **names, opType=_REGISTERS, readStatus=0)
 
-        def gets(number: int) -> bytes:
-            return tube.ask(m.GET_MESSAGES, 2, **_consumer(topic, f"g{number}"))
-
         def heard(frame: bytes, number: int, sends: bool) -> Heard:
             if tube.serial_of(frame) == 1 and not tube.told(frame).success:
                 return registers(number), False
             return b"", True
 
+        gets = _numbered(lambda number: _consumer(topic, f"g{number}"), m.GET_MESSAGES)
         return Talk(size, gets, registers, tube_frames.length, heard)
 
     def stored(self, topic: str) -> int:
