@@ -81,6 +81,7 @@ def trial(
             found = server.stored(topic) * size if kind == SENT else crowd.received
             return time.monotonic(), found, gateway.cpu()
 
+        start = time.monotonic()
         with crowd.at_work():
             time.sleep(WARM)
             began, before, cpu = passed()
@@ -89,5 +90,5 @@ def trial(
     found, used = (after - before) / (ended - began), (later_cpu - cpu) / (ended - began)
     facts = {"passed": found, "off": found / RATE - 1, "ended": crowd.ended, "size": size}
     name = f"{kind} by {connections} per {per}"
-    facts |= {"cpu": used}
+    facts |= {"cpu": used, "ahead": after / RATE - (ended - start)}
     return Trial("crowd", name, protocol, "gateway", at, RATE, Unit.BYTES.value, facts=facts)

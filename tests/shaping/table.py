@@ -319,11 +319,14 @@ def crowd(trials: Trials) -> str:
     rows = [
         [
             *(it.client, it.name, f"{it.facts['size']:,.0f}", amount(it.limit, it.unit)),
-            *(f"{100 * it.facts['off']:+.2f} %", str(it.facts["ended"])),
+            *(f"{100 * it.facts['off']:+.2f} %", f"{it.facts['ahead']:+.1f} s"),
+            *(str(it.facts["ended"]), f"{100 * it.facts['cpu']:.0f} %"),
         ]
         for it in trials
     ]
-    return table(["protocol", "connections", "bytes at once", "limit", "off", "ended"], rows)
+    # Ahead: how long the limit takes for what has passed since the start, less that time.
+    heads = ["protocol", "connections", "bytes at once", "limit", "off", "ahead", "ended", "CPU"]
+    return table(heads, rows)
 
 
 def _by_client(trials: Trials, clients: Sequence[str]) -> str:

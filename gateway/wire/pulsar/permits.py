@@ -409,7 +409,9 @@ class Permits:
         its limits owe little."""
         account = consumer.account
         if not consumer.is_first:
-            return account.held and not self._services.wants(account)
+            # A permit brings a whole batch, which has to be paid for before another consumer's.
+            account.needs = account.bytes // max(1, account.frames)
+            return account.is_short and not self._services.wants(account)
         if consumer.passed and consumer.is_kept:
             return False
         return self._services.is_in_debt(account) and not self._services.wants(account)

@@ -19,6 +19,11 @@ class Assembly:
         self._kept: list[bytes] = []
         self._size = 0  # bytes of these
 
+    @property
+    def has_begun(self) -> bool:
+        """Return whether blocks of an unfinished frame are kept."""
+        return bool(self._kept)
+
     def take(self, blocks: bytes, missing: int) -> Frame | None:
         """Add the blocks at which the scanner has halted; return the frame if it is whole now, else
         None. `missing`: how many blocks of the frame have not arrived. Raises `PeerError` if the

@@ -61,7 +61,7 @@ from gateway.wire.tubemq.envelopes import (
     written,
 )
 from gateway.wire.tubemq.errors import ErrorCode
-from gateway.wire.tubemq.frames import Frame, framed
+from gateway.wire.tubemq.frames import BLOCK, Frame, framed, head
 from gateway.wire.tubemq.in_flight import MOST, Asked, InFlight, date
 from gateway.wire.tubemq.judging import Judge, Unasked
 from gateway.wire.tubemq.methods import HAVE_LISTS, METHODS
@@ -208,6 +208,9 @@ class TubeSession:
             if self._is_leaving or len(self._in_flight) >= MOST:
                 self._requests.offer_again()
                 return (Postpone(waits),)
+        elif not self._assemblies[direction].has_begun and (due := self._due_in(frame)) is not None:
+            self._replies.offer_again()
+            return (Postpone(now + due),)
         missing = (self._requests, self._replies)[direction].missing
         complete = self._assemblies[direction].take(frame, missing)
         if complete is None:
@@ -503,6 +506,22 @@ class TubeSession:
             yield
         data = framed(frame.serial, written(reply.connection, reply.header, reply.body))
         return (Replace(data),)
+
+    def _due_in(self, blocks: bytes) -> float | None:
+        """Return in how many seconds the reply that begins with these blocks may pass, as far as
+        that is known; None if now. No request tells how many bytes it brings, and clients may send
+        many at once, so what brings messages waits for allowance, and all behind it."""
+        serial, number = head(blocks)
+        request = self._in_flight.get(serial)
+        if request is None or request.account is None or request.method != methods.GET_MESSAGES:
+            return None
+        account = request.account
+        account.needs = len(blocks) if number == 1 else number * BLOCK
+        if not account.is_short:
+            return None
+        if self._services.wants(account):
+            return 0.0  # the scanner may pass it
+        return min(LONGEST_PAUSE, max(LEAST_PAUSE, self._services.due_in(account)))
 
     def _scope_of_reply(self, request: Asked) -> Scope:
         own, client = request.own, request.client
