@@ -209,10 +209,14 @@ def test_a_large_message_is_forgotten_some_hundreds_of_messages_later() -> None:
     assert outstanding(play) > 1000
 
 
-def test_a_frame_of_any_size_may_come_while_bytes_are_left(play: Play) -> None:
+def test_a_permit_waits_until_a_frame_like_those_before_is_paid_for(play: Play) -> None:
+    """Otherwise one would go for a byte of allowance, for each of many consumers."""
     asks(play, 1000).happens()
     gets(play, 1, size=1_000_000)
     play.account.grant(messages=1 << 40, size=1_000_010)
+    assert delivered(play) == []
+    assert play.account.needs == 1_000_000
+    play.account.grant(messages=0, size=999_990)
     assert delivered(play) == [1]
 
 

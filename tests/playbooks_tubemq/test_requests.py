@@ -21,6 +21,7 @@ from gateway.wire.tubemq.session import (
     FULL_WAIT,
     LEAST_PAUSE,
     LONGEST_PAUSE,
+    MOST_ASKED,
     MOST_HELD,
     MOST_OFTEN,
     SWEPT,
@@ -305,6 +306,40 @@ def test_who_receives_above_a_limit_is_told_for_how_long_to_wait() -> None:
         refused = told(play.client_got())
         assert (refused.success, refused.errCode, refused.minLimitTime) == (False, 452, wait)
     assert play.client(ask(m.COMMIT, 3, **GET)), "what was received may be confirmed"
+
+
+@pytest.mark.parametrize("size", [10, 300_000])
+def test_a_reply_waits_until_there_is_allowance_for_all_of_it(size: int) -> None:
+    services = TubeServices()
+    services.lease = 1000
+    play = Tube(services, node=1)
+    replies = [got(serial, bytes(size)) for serial in range(1, 5)]
+    play.client(*(ask(m.GET_MESSAGES, serial, **GET) for serial in range(1, 5)))
+    assert play.broker(replies[0]) == replies[0], "its text is known now"
+    (account,) = services.live
+    account.hold()
+    assert play.broker(*replies[1:]) == b""
+    assert abs(account.needs - size) < 10_000
+    account.grant(1, account.needs)
+    play.after(1)
+    assert play.client_got() == replies[1], "the next one waits"
+    account.grant(2, 3 * size + 30_000)
+    play.after(1)
+    assert play.client_got() == replies[2] + replies[3]
+    assert account.bytes == 4 * size
+
+
+def test_few_requests_for_messages_of_a_consumer_under_a_limit_are_in_flight() -> None:
+    """The broker would have all the replies in its memory."""
+    services = TubeServices()
+    services.lease = 1000
+    play = Tube(services, node=1)
+    for serial in range(MOST_ASKED):
+        assert play.client(ask(m.GET_MESSAGES, serial, **GET))
+    assert play.client(ask(m.GET_MESSAGES, 9, **GET)) == b""
+    assert told(play.client_got()).errCode == 452
+    play.broker(got(0, b"1"))
+    assert play.client(ask(m.GET_MESSAGES, 9, **GET))
 
 
 def test_a_right_that_is_gone_is_judged_anew() -> None:

@@ -183,10 +183,15 @@ class Judge(Accounts[_Use]):
         # What a reply will bring is not known, but that of most is much the same.
         account.needs = account.bytes // max(1, account.frames)
         if account.is_short and not self._services.wants(account):
-            wait = math.ceil(1000 * min(LONGEST_WAIT, self._services.due_in(account)))
-            text = "above the limit of what may be received"
-            return refused(method, ErrorCode.TOO_FAST, text, minLimitTime=max(1, wait))
+            return self.later(account)
         return account
+
+    def later(self, account: Account) -> bytes:
+        """Return the reply that has a consumer ask again when its limits may have units."""
+        wait = math.ceil(1000 * min(LONGEST_WAIT, self._services.due_in(account)))
+        text = "above the limit of what may be received"
+        method = methods.METHODS[methods.GET_MESSAGES]
+        return refused(method, ErrorCode.TOO_FAST, text, minLimitTime=max(1, wait))
 
     def _of_group(self, number: int, message: Any, client: Subject) -> Slices[Outcome]:
         """Judge the group of a request, and the topics to which it subscribes."""

@@ -102,6 +102,10 @@ MOST_WRONG = 10
 pair ends."""
 
 
+MOST_ASKED = 4
+"""The most requests for messages of one consumer under a limit that are in flight: a reply has some
+hundred kilobytes, and waits at the broker while the consumer has no allowance for it."""
+
 MOST_HELD = 100
 """The most requests of one connection that wait for a right to be looked up."""
 
@@ -111,6 +115,7 @@ class TubeSession:
     scanners halt; see `contract.Session`."""
 
     __slots__ = (
+        "_asked",
         "_assemblies",
         "_callers",
         "_client",
@@ -146,6 +151,7 @@ class TubeSession:
         self._client = client
         self._callers = Callers(settings.services, client) if client.signs else None
         self._wrong = 0  # replies that wait
+        self._asked: dict[Account, tuple[int, ...]] = {}  # serials of requests for messages
         self._held = 0  # requests that wait for a right to be looked up
         self._slicing = 0  # frames that are decided in slices
         largest = (settings.bounds.collected, settings.bounds.all_collected)
@@ -273,6 +279,12 @@ class TubeSession:
             return self._wait(frame, request.body.timeout, outcome.account, now)
         if isinstance(outcome, bytes):
             return self._respond(succeeded(frame.serial, number, outcome))
+        if number == methods.GET_MESSAGES and outcome is not None and not outcome.is_endless:
+            asked = self._asked.get(outcome, ())
+            asked = (*(it for it in asked if it in self._in_flight), frame.serial)
+            if len(asked) > MOST_ASKED:
+                return self._respond(succeeded(frame.serial, number, self._judge.later(outcome)))
+            self._asked[outcome] = asked
         return (yield from self._send_on(frame, request, message, asking, outcome, now))
 
     def _send_on(
@@ -516,7 +528,7 @@ class TubeSession:
         if request is None or request.account is None or request.method != methods.GET_MESSAGES:
             return None
         account = request.account
-        account.needs = len(blocks) if number == 1 else number * BLOCK
+        account.needs = len(blocks) if number == 1 else (number - 1) * BLOCK
         if not account.is_short:
             return None
         if self._services.wants(account):
@@ -591,6 +603,8 @@ class TubeSession:
         }
         passing = {scanner.passing for scanner in (self._requests, self._replies)}
         closed = self._judge.close_idle(busy.union(self._waiting.accounts, passing))
+        for account in closed:
+            self._asked.pop(account, None)
         if closed:
             self._requests.forget()
         next_sweep = self._sweep_later(now) if self._in_flight or not self._judge.is_idle else ()
@@ -605,6 +619,7 @@ class TubeSession:
             return (End(EndReason.OPERATOR_CLOSED, detail=denial.text),)
         self._requests.forget()
         waiting = self._waiting.take_all(account)
+        self._asked.pop(account, None)
         self._judge.withdraw(account)
         effects = [
             effect for frame in waiting for effect in _later(finished(self._request(frame, now)))

@@ -231,8 +231,10 @@ class ToBrokerScanner(BlockScanner):
             return pos
         serial = octets.i32(data, pos + 4)
         account = self._account
+        gets = tail == 0 and not account.is_endless  # few of these may be in flight
         in_flight = self._in_flight
-        if account.lacks(sent) or account.queued or serial in in_flight or len(in_flight) >= _MOST:
+        waits = gets or account.lacks(sent) or account.queued
+        if waits or serial in in_flight or len(in_flight) >= _MOST:
             return pos
         if blocks == 1:
             if self._instead:

@@ -50,7 +50,7 @@ cdef class ToClientScanner(BlockScanner):
     @cython.locals(
         data="const uint8_t *", serial=int64_t, blocks=int64_t, size=int64_t, first=Py_ssize_t,
         begin=Py_ssize_t, behind=Py_ssize_t, whole=int64_t, full=int64_t, envelope_end=Py_ssize_t, method=int,
-        lead=bytes,
+        lead=bytes, least=int64_t,
     )
     cdef Py_ssize_t _begin(self, bytearray chunk, Py_ssize_t pos, Py_ssize_t end) except -1
     @cython.locals(

@@ -7,8 +7,9 @@ number.
 
 A reply that brings messages is read piece by piece while it passes, so half a megabyte is neither
 kept nor copied. It passes if it succeeds, with a text that the session has read in an earlier
-reply, and its account has allowance for all of it. Then it has to go on as brokers write it: in full blocks but for the last one, with messages
-and numbers, and no other text. A reply that does not is a violation.
+reply, and if its account has allowance for all of it. Then it has to go on as brokers write it: in
+full blocks but for the last one, with messages and numbers, and no other text. A reply that does
+not is a violation.
 
 Sources: RPC.proto and BrokerService.proto of Apache InLong TubeMQ.
 """
@@ -276,7 +277,8 @@ class ToClientScanner(BlockScanner):
             asked.account.receipts += 1
             return envelope_end
         lead = self.lead
-        if method != _GET or lead is None or asked.account.lacks(whole):
+        least = whole if blocks == 1 else (blocks - 1) * _BLOCK
+        if method != _GET or lead is None or asked.account.lacks(least):
             return pos
         behind = begin + len(lead)
         if behind > end or behind - first > size or not octets.same(data, begin, behind, lead):
