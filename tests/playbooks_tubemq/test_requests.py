@@ -308,7 +308,7 @@ def test_who_receives_above_a_limit_is_told_for_how_long_to_wait() -> None:
     assert play.client(ask(m.COMMIT, 3, **GET)), "what was received may be confirmed"
 
 
-@pytest.mark.parametrize("size", [10, 300_000])
+@pytest.mark.parametrize("size", [1000, 300_000])
 def test_a_reply_waits_until_there_is_allowance_for_all_of_it(size: int) -> None:
     services = TubeServices()
     services.lease = 1000
@@ -327,6 +327,16 @@ def test_a_reply_waits_until_there_is_allowance_for_all_of_it(size: int) -> None
     play.after(1)
     assert play.client_got() == replies[2] + replies[3]
     assert account.bytes == 4 * size
+
+
+def test_a_reply_without_messages_does_not_wait() -> None:
+    services = TubeServices()
+    services.lease = 1000
+    play = Tube(services, node=1)
+    play.client(ask(m.GET_MESSAGES, 1, **GET))
+    services.live[0].hold()
+    nothing = tell(m.GET_MESSAGES, 1, success=False, errCode=404, errMsg="no message")
+    assert play.broker(nothing) == nothing
 
 
 def test_few_requests_for_messages_of_a_consumer_under_a_limit_are_in_flight() -> None:

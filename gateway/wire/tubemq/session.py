@@ -106,6 +106,10 @@ MOST_ASKED = 4
 """The most requests for messages of one consumer under a limit that are in flight: a reply has some
 hundred kilobytes, and waits at the broker while the consumer has no allowance for it."""
 
+SMALL = 500
+"""Bytes of a reply that does not wait for allowance: one without messages has a hundred. What
+little a small one brings is charged."""
+
 MOST_HELD = 100
 """The most requests of one connection that wait for a right to be looked up."""
 
@@ -526,6 +530,8 @@ class TubeSession:
         serial, number = head(blocks)
         request = self._in_flight.get(serial)
         if request is None or request.account is None or request.method != methods.GET_MESSAGES:
+            return None
+        if number == 1 and len(blocks) <= SMALL:
             return None
         account = request.account
         account.needs = len(blocks) if number == 1 else (number - 1) * BLOCK
