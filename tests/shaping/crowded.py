@@ -13,6 +13,7 @@ from gateway.wire.pulsar._proto import pulsar_wire_pb2 as pulsar
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.tubemq import frames as tube_frames
 from gateway.wire.tubemq import methods as m
+from gateway.wire.tubemq.errors import ErrorCode
 from tests.apache_kafka.broker import HOST as KAFKAS_HOST
 from tests.apache_kafka.broker import Kafka
 from tests.apache_kafka.gateways import KafkaPlan
@@ -291,9 +292,11 @@ class OfTubeMQ:
             return tube.ask(m.REGISTER_PARTITION, 1, **names, opType=_REGISTERS, readStatus=0)
 
         def heard(frame: bytes, number: int, sends: bool) -> Heard:
-            if tube.serial_of(frame) == 1 and not tube.told(frame).success:
-                return registers(number), False
-            return b"", True
+            if tube.serial_of(frame) == 1:
+                return (b"", True) if tube.told(frame).success else (registers(number), False)
+            if len(frame) < size and tube.told(frame).errCode == ErrorCode.NOT_REGISTERED:
+                raise EOFError  # brokers forget who sends no heartbeats, so it comes anew
+            return b"", sends
 
         gets = _numbered(lambda number: _consumer(topic, f"g{number}"), m.GET_MESSAGES)
         return Talk(size, gets, registers, tube_frames.length, heard)
