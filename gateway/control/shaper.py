@@ -105,22 +105,19 @@ class Shaper:
 
     def adopt(self, rules: RuleSet) -> Iterator[None]:
         """Put these rules in force in place of the earlier ones: for new accounts at the iterator's
-        first step, and for one open account at each step. After the last step, revoke the accounts
-        that the rules now deny, and schedule the next grants, which may be due earlier than under
-        the earlier rules."""
+        first step, and for one open account at each step, which also revokes the account if the
+        rules now deny it. After the last step, schedule the next grants, which may be due earlier
+        than under the earlier rules."""
         if self._access is not None:
             self._access.adopt(rules)
-        denials: dict[Account, Denial] = {}
         for account in self.shaping.adopt(rules):
             now = self._reactor.clock()
             self.shaping.renew(account, now)
             self._observe_later(now)
             denial = self._denial(account)
             if denial is not None:
-                denials[account] = denial
+                self._reactor.revoke(account, denial)
             yield
-        if denials:
-            self._reactor.revoke(denials)
         self._arm(self._reactor.clock())
 
     def _denial(self, account: Account) -> Denial | None:

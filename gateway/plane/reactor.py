@@ -23,7 +23,7 @@ import math
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 import trio
@@ -70,6 +70,7 @@ class Reactor(Rounds, PairOwner):
         Rounds.__init__(self)
         PairOwner.__init__(self, hooks, settings, clock, self._rearm)
         self.pairs: set[Pair] = set()
+        self._by_connection: dict[int | None, Pair] = {}
         self._parted: list[Pair] = []  # ended, to be taken apart
         self._dismissed: deque[Pair] = deque()  # ended, session not closed yet
         self.turns = 0
@@ -116,6 +117,7 @@ class Reactor(Rounds, PairOwner):
             lane.served = served
         pair = Pair(self, lanes[0], lanes[1], session, owner, moved)
         self.pairs.add(pair)
+        self._by_connection[caller.connection] = pair
         self._lanes.update((lane.fd, lane) for lane in lanes)
         try:
             for lane in lanes:
@@ -147,22 +149,14 @@ class Reactor(Rounds, PairOwner):
         except Exception as error:
             self.crash(pair, error)
 
-    def revoke(self, denials: Mapping[Account, Denial]) -> None:
-        """Close the producers and consumers of these accounts, in all pairs, because rules no
-        longer allow them. `denials`: the reasons. Raises nothing."""
-        by_connection: dict[int | None, list[Account]] = {}
-        for account in denials:
-            by_connection.setdefault(account.subject.connection, []).append(account)
-        now = self.clock()
-        for pair in tuple(self.pairs):
-            for account in by_connection.get(pair.session.caller.connection, ()):
-                self._revoke(pair, account, denials[account], now)
-
-    def _revoke(self, pair: Pair, account: Account, denial: Denial, now: float) -> None:
-        if pair.over:
+    def revoke(self, account: Account, denial: Denial) -> None:
+        """Close the producer or consumer of an account, because rules no longer allow it. `denial`:
+        the reason. Raises nothing."""
+        pair = self._by_connection.get(account.subject.connection)
+        if pair is None:
             return
         try:
-            pair.revoke(account, denial, now)
+            pair.revoke(account, denial, self.clock())
         except Exception as error:
             self.crash(pair, error)
 
@@ -188,6 +182,9 @@ class Reactor(Rounds, PairOwner):
         """Separate the two lanes (connections) of a pair that ends: each sends its pending bytes
         and is then closed. `farewell`: the last frame for the client."""
         self.pairs.discard(pair)
+        connection = pair.session.caller.connection
+        if self._by_connection.get(connection) is pair:
+            del self._by_connection[connection]
         if not self._parted:
             self.deadlines.add(self.clock() + PARTED, self._break_cycles)
         self._parted.append(pair)

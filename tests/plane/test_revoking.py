@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
+from gateway.wire.account import Account, Action
 from gateway.wire.contract import Denial, Direction, EndReason, Inject, Refusal
-from gateway.wire.subject import Caller
+from gateway.wire.subject import Caller, Subject
 
 from .harness import OURS, Opened, Plane
-from .protocol import crash
+from .protocol import FakeSession, crash
 
 DENIAL = Denial(Refusal.UNAUTHORIZED, "not allowed any more")
 
 
 def numbered(plane: Plane, number: int) -> Opened:
-    """Return a pair whose connection and accounts have this number."""
-    pair = plane.open()
-    pair.session.caller = Caller(connection=number)
-    return pair
+    """Return a pair whose connection has this number."""
+    session = FakeSession()
+    session.caller = Caller(connection=number)
+    return plane.open(session)
+
+
+def account_of(number: int) -> Account:
+    """Return an account of the connection with this number."""
+    return Account(Action.PRODUCE, Subject(Caller(connection=number)))
 
 
 def test_the_session_of_the_account_is_asked_and_no_other(plane: Plane) -> None:
     one, other = numbered(plane, 1), numbered(plane, 2)
-    account = one.session.account(1)
+    account = account_of(1)
     one.session.revocation = lambda account: (Inject(Direction.TO_CLIENT, OURS),)
-    connection = account.subject.connection
-    one.session.caller = Caller(connection=connection)
-    plane.reactor.revoke({account: DENIAL})
+    plane.reactor.revoke(account, DENIAL)
     plane.turn()
     assert one.session.revoked == [(account, DENIAL)]
     assert other.session.revoked == []
@@ -33,10 +37,15 @@ def test_the_session_of_the_account_is_asked_and_no_other(plane: Plane) -> None:
 
 def test_a_bug_ends_that_pair_alone(plane: Plane) -> None:
     one, other = numbered(plane, 1), numbered(plane, 2)
-    account = one.session.account(1)
-    one.session.caller = Caller(connection=account.subject.connection)
     one.session.revocation = crash
-    plane.reactor.revoke({account: DENIAL})
+    plane.reactor.revoke(account_of(1), DENIAL)
     plane.turn()
     assert plane.hooks.reasons == [EndReason.INTERNAL_ERROR]
     assert other.pair in plane.reactor.pairs
+
+
+def test_an_account_of_an_ended_pair_is_left_alone(plane: Plane) -> None:
+    one = numbered(plane, 1)
+    one.pair.end(EndReason.IDLE)
+    plane.reactor.revoke(account_of(1), DENIAL)
+    assert one.session.revoked == []

@@ -72,7 +72,9 @@ class Deployment:
         denial = self.denied[topic] = Denial(Refusal.UNAUTHORIZED, f"no more {topic}")
         scanners = [it for pair in self.app._reactor.pairs for it in pair.session.scanners]
         accounts = [account for it in scanners for account in getattr(it, "accounts", {}).values()]
-        self.app._reactor.revoke({it: denial for it in accounts if it.topic == topic})
+        for account in accounts:
+            if account.topic == topic:
+                self.app._reactor.revoke(account, denial)
 
     def let_pass(self, seconds: float) -> None:
         """Move the clock of the plane and the limits forward."""

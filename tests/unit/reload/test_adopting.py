@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
@@ -33,10 +33,10 @@ class Plane:
         self.now = 1000.0
         self.deadlines = Deadlines(lambda: None)
         self.grant: Callable[[Account, int, int], None] = Account.grant
-        self.revoked: list[dict[Account, Denial]] = []
+        self.revoked: dict[Account, Denial] = {}
 
-    def revoke(self, denials: Mapping[Account, Denial]) -> None:
-        self.revoked.append(dict(denials))
+    def revoke(self, account: Account, denial: Denial) -> None:
+        self.revoked[account] = denial
 
     def clock(self) -> float:
         return self.now
@@ -208,8 +208,7 @@ def revoked(house: House, *rules: Rule) -> dict[Account, str]:
     """Adopt rules; return the accounts that lost their right, and why."""
     house.plane.revoked.clear()
     house.adopts(*rules)
-    assert len(house.plane.revoked) <= 1
-    return {it: denial.text for each in house.plane.revoked for it, denial in each.items()}
+    return {it: denial.text for it, denial in house.plane.revoked.items()}
 
 
 def test_a_revoked_right_closes_those_that_had_it_and_no_others() -> None:
@@ -220,7 +219,7 @@ def test_a_revoked_right_closes_those_that_had_it_and_no_others() -> None:
     consumer = house.opens(action=Action.CONSUME, subscription="s")
     no = right("no", match={"principal": "app", "tenant": "acme"}, deny="produce")
     assert revoked(house, both, no) == {ours: "this client may not produce here: rule no denies it"}
-    assert {theirs, elsewhere, consumer}.isdisjoint(house.plane.revoked[0])
+    assert {theirs, elsewhere, consumer}.isdisjoint(house.plane.revoked)
 
 
 def test_where_no_rule_allows_it_any_more_a_closed_listener_closes_it() -> None:
@@ -246,7 +245,6 @@ def test_rights_that_stay_close_nothing() -> None:
     house = House(*rules, access="closed")
     house.opens()
     assert revoked(house, *rules) == {}
-    assert house.plane.revoked == []
     assert house.access.denied == {}
 
 
@@ -255,7 +253,7 @@ def test_the_subscription_of_an_open_consumer_counts() -> None:
     mine, yours = (house.opens(action=Action.CONSUME, subscription=it) for it in ("mine", "yours"))
     no = right("no", match={"subscription": "yours"}, deny="consume")
     assert list(revoked(house, no)) == [yours]
-    assert mine not in house.plane.revoked[0]
+    assert mine not in house.plane.revoked
 
 
 def test_a_shadow_closes_nothing_and_counts_what_it_would_close() -> None:
@@ -267,15 +265,17 @@ def test_a_shadow_closes_nothing_and_counts_what_it_would_close() -> None:
     assert house.access.denied == {Denied("clients", "trial", Right.PRODUCE, "shadow"): 1}
 
 
-def test_what_asks_during_a_reload_is_judged_by_the_new_rules() -> None:
+def test_a_reload_revokes_one_account_in_each_step_and_judges_what_asks_meanwhile() -> None:
     house = House()
     accounts = [house.opens() for _ in range(3)]
     steps = house.shaper.adopt(RuleSet.compile([right("no", deny="produce")]))
     next(steps)
     assert house.access.refuse(Right.PRODUCE, accounts[2].subject) is not None
-    assert house.plane.revoked == []
+    assert list(house.plane.revoked) == accounts[:1]
+    next(steps)
+    assert list(house.plane.revoked) == accounts[:2]
     list(steps)
-    assert list(house.plane.revoked[0]) == accounts
+    assert list(house.plane.revoked) == accounts
 
 
 def test_limits_and_rights_change_together() -> None:
