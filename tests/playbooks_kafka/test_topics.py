@@ -11,6 +11,7 @@ import pytest
 from gateway.errors import PeerError
 from gateway.wire.account import Right
 from gateway.wire.contract import Denial, EndReason, Refusal
+from gateway.wire.first_use import CLOSED_AT_ONCE
 from gateway.wire.kafka.asking import LONGEST_QUESTION
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.session import SWEPT
@@ -564,6 +565,21 @@ def test_an_account_that_is_not_used_is_closed() -> None:
     assert [it.topic for it in play.services.released] == ["b"]
     play.client(produce(9, 9, b=batch(1)))
     assert play.account("b").messages == 1
+
+
+def test_unused_accounts_are_closed_some_at_a_time() -> None:
+    play = Play()
+    names = [f"t{number}" for number in range(2 * CLOSED_AT_ONCE + 1)]
+    play.client(produce(9, 1, **dict.fromkeys(names, batch(1))))
+    play.broker(produced(9, 1, **dict.fromkeys(names, 0)))
+    for seconds in (SWEPT, 0, 0, SWEPT):
+        play.after(seconds)
+    closed = [len(play.services.released)]
+    while play.services.live:
+        play.after(0)
+        closed.append(len(play.services.released))
+    assert closed == [CLOSED_AT_ONCE, 2 * CLOSED_AT_ONCE, 2 * CLOSED_AT_ONCE + 1]
+    assert play.budget.taken == 0
 
 
 def test_an_account_of_a_request_without_messages_is_closed_too() -> None:

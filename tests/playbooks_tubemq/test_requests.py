@@ -24,6 +24,7 @@ from gateway.wire.tubemq.session import (
     MOST_ASKED,
     MOST_HELD,
     MOST_OFTEN,
+    RELEASED_AT_ONCE,
     SWEPT,
 )
 from gateway.wire.tubemq.waiting import LONGEST_WAIT
@@ -277,9 +278,25 @@ def test_a_right_that_is_gone_is_gone_for_what_waits() -> None:
     play, account = limited()
     play.client(send(2))
     play.services.forbidden = {(Right.PRODUCE, "demo")}
-    play._carry_out(play.session.revoke(account, play.services.forbid, 0.0), 0)  # type: ignore[arg-type]
+    play.revoke(account)
+    play.after(LONGEST_PAUSE)
     assert refusals(play) == [(2, False, 401)]
     assert account.queued == 0
+
+
+def test_what_waited_for_a_right_that_is_gone_is_refused_some_at_a_time() -> None:
+    play, account = limited()
+    play.client(*(send(2 + number) for number in range(5 * RELEASED_AT_ONCE)))
+    play.services.forbidden = {(Right.PRODUCE, "demo")}
+    play.revoke(account)
+    play.after(LONGEST_PAUSE)
+    refused = [refusals(play)]
+    while account.queued:
+        play.after(0)
+        refused.append(refusals(play))
+    assert max(map(len, refused)) <= RELEASED_AT_ONCE
+    numbers = [number for each in refused for number, _, _ in each]
+    assert numbers == [2 + number for number in range(5 * RELEASED_AT_ONCE)]
 
 
 def test_a_gateway_that_stops_lets_go_on_what_waits() -> None:
@@ -595,6 +612,20 @@ def test_an_account_that_nobody_uses_is_closed_unless_a_reply_is_awaited() -> No
     assert not play.services.live
     play.client(send(3))
     assert [it.messages for it in play.services.live] == [1]
+
+
+def test_unused_accounts_are_closed_some_at_a_time() -> None:
+    play = Tube(node=1)
+    for number in range(2 * CLOSED_AT_ONCE + 1):
+        play.client(send(number, topic=f"t{number}"))
+        play.broker(tell(m.SEND_MESSAGE, number, **OK))
+    for seconds in (SWEPT, 0, 0, SWEPT):
+        play.after(seconds)
+    closed = [len(play.services.released)]
+    while play.services.live:
+        play.after(0)
+        closed.append(len(play.services.released))
+    assert closed == [CLOSED_AT_ONCE, 2 * CLOSED_AT_ONCE, 2 * CLOSED_AT_ONCE + 1]
 
 
 def test_a_pair_that_is_over_gives_its_accounts_back_some_at_a_time() -> None:

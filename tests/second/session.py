@@ -80,9 +80,8 @@ class MemoSession:
         self._waiting = 0  # delayed requests
         self._to_broker = ToBrokerScanner(self._ledger)
         self._to_client = ToClientScanner(self._ledger)
-        tables = (self._to_broker.accounts, self._to_client.accounts)
         quota = Quota(settings.budget, subject.host or "")
-        self._topics = Accounts(settings.services, quota, TOPIC_SIZE, tables)
+        self._topics = Accounts[bytes](settings.services, quota, TOPIC_SIZE)
         self.expires_at = expires_at if settings.mode is Mode.VERIFY else None
         self.collected_bound = settings.bounds.collected
 
@@ -144,7 +143,7 @@ class MemoSession:
             return UNNAMED
         account = self._topics.admit(action, self._subject.about(name))
         if isinstance(account, Account):
-            accounts[topic.encode()] = account
+            self._topics.keep(accounts, topic.encode(), account)
         return account
 
     def _accounts(self, action: Action) -> dict[bytes, Account]:

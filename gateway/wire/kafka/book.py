@@ -79,7 +79,7 @@ class Book(Accounts[bytes]):
         ids: TopicIds,
         stopwatch: Stopwatch | None = None,
     ) -> None:
-        super().__init__(services, client.quota, ACCOUNT_SIZE, _NO_TABLES)
+        super().__init__(services, client.quota, ACCOUNT_SIZE)
         self._stopwatch = stopwatch
         self._client = client
         self._ids = ids
@@ -125,7 +125,7 @@ class Book(Accounts[bytes]):
             return STRAY
         found = self._open(action, name.decode())
         if isinstance(found, Account):
-            self._own(action, by_id=by_id)[topic] = found
+            self.keep(self._own(action, by_id=by_id), topic, found)
             self.has_new = True
         return found
 
@@ -137,8 +137,8 @@ class Book(Accounts[bytes]):
             opened = self.admit(Action.PRODUCE, self._client.subject.about(REFUSED))
             if isinstance(opened, Denial):
                 return None
-            account = self._refused[b""] = opened
-            self._tables = (*self.produced, *self.consumed, self._refused)
+            account = opened
+            self.keep(self._refused, b"", account)
             self.has_new = True
         return account
 
@@ -151,7 +151,6 @@ class Book(Accounts[bytes]):
                 self.produced = tables
             else:
                 self.consumed = tables
-            self._tables = (*self.produced, *self.consumed, self._refused)
         return tables[by_id]
 
     def _open(self, action: Action, name: str) -> Account | ErrorCode:
@@ -201,21 +200,17 @@ class Book(Accounts[bytes]):
         """Return why the client may not do something to some topic of the cluster."""
         return self._services.forbid_all(right, subject, EVERY_TOPIC)
 
-    def close_idle(self, busy: Collection[Account | None] = ()) -> list[Account]:
-        """Close the accounts that have counted nothing since the last call, and return them; not
-        those that await receipts. `busy`: others that stay open."""
-        awaiting = [
-            account for table in self.produced for account in table.values() if account.outstanding
-        ]
-        return super().close_idle({*busy, *awaiting})
+    def _is_used(self, account: Account, busy: Collection[Account | None]) -> bool:
+        """Return whether an account stays open, because it awaits receipts or is `busy`."""
+        awaits = account.action is Action.PRODUCE and account.outstanding != 0
+        return awaits or account in busy
 
-    def _close(self, table: dict[bytes, Account], topic: bytes) -> None:
-        account = table[topic]
+    def _close(self, account: Account) -> None:
         for reader in self.readers:
             reader.forget(account)
         if self._stopwatch is not None:
             self._stopwatch.closed(account)
-        super()._close(table, topic)
+        super()._close(account)
 
 
 def _told(action: Action, error: ErrorCode) -> ErrorCode:

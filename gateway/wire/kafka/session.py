@@ -604,18 +604,21 @@ class KafkaSession:
         return (Later(now + SWEPT, self._sweep),)
 
     def _sweep(self, now: float) -> Effects:
-        """Close unused accounts, and schedule the next sweep while any are left, since passing
-        frames give no occasion for it."""
-        self._sweeps = False
+        """Close unused accounts, some at a time, and schedule the next sweep while any are left,
+        since passing frames give no occasion for it."""
         scanners = (self._requests, self._responses)
         closed = self._book.close_idle([it.account for it in scanners if it.owed])
         for account in closed:
             self._throttle.forget(account)
+        discards = tuple(map(Discard, closed))
+        if self._book.is_sweeping:
+            return (*discards, Later(now, self._sweep))
+        self._sweeps = False
         if self._is_at_rest and not self._book.sessions.any_fetch:
             self._substitutes.clear()
         # An account that is still open has to be looked at again.
-        self._book.has_new |= any(True for _ in self._book)
-        return (*map(Discard, closed), *self._sweep_later(now))
+        self._book.has_new |= len(self._book) > 0
+        return (*discards, *self._sweep_later(now))
 
     def _stop_requests(self) -> None:
         """Make each request stop from now on."""

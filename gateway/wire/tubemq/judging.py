@@ -99,7 +99,7 @@ class Judge(Accounts[_Use]):
 
     def __init__(self, services: Services, quota: Quota) -> None:
         self._accounts: dict[_Use, Account] = {}
-        super().__init__(services, quota, ACCOUNT_SIZE, (self._accounts,))
+        super().__init__(services, quota, ACCOUNT_SIZE)
 
     def judge(
         self, number: int, message: Any, client: Subject, *, has_waited: bool = False
@@ -170,7 +170,7 @@ class Judge(Accounts[_Use]):
             return account
         opened = self.admit(Action.PRODUCE, client.about(REFUSED))
         if isinstance(opened, Account):
-            self._accounts[use] = opened
+            self.keep(self._accounts, use, opened)
         return opened
 
     def _of_partition(self, number: int, message: Any, client: Subject) -> Outcome:
@@ -250,7 +250,7 @@ class Judge(Accounts[_Use]):
         assert name is not None
         opened = self.admit(action, client.about(name, group or None))
         if isinstance(opened, Account):
-            self._accounts[use] = opened
+            self.keep(self._accounts, use, opened)
         return opened
 
     def _forbids(
@@ -261,11 +261,6 @@ class Judge(Accounts[_Use]):
         if not self._services.guarded:
             return None
         return self._services.forbid(right, client.about(topic, group or None))
-
-    @property
-    def is_idle(self) -> bool:
-        """Return whether no account is open."""
-        return not self._accounts
 
 
 def _refused(method: Method, *reasons: Denial | Undecided) -> bytes | Unasked:

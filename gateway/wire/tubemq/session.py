@@ -97,6 +97,10 @@ MOST_OFTEN = 16
 """The number of topics whose waiting messages are checked so often; if more wait, checks are rarer,
 as each takes microseconds for each topic."""
 
+RELEASED_AT_ONCE = 32
+"""Effects of one step in which waiting messages go on; a message has one or two, and takes up to
+100 µs."""
+
 MOST_WRONG = 10
 """The most requests of one connection with a wrong credential whose replies wait. Beyond it the
 pair ends."""
@@ -395,12 +399,14 @@ class TubeSession:
 
     def _release(self, now: float) -> Effects:
         """Forward the waiting messages whose accounts have allowance, and refuse those that have
-        waited too long."""
+        waited too long, some at a time."""
         if self._requests.owed:  # they would wait for its end, beyond the memory quota
             return (self._look_again(now),)
         effects: list[Effect] = []
         for account in self._waiting.accounts:
             while (first := self._waiting.first(account)) is not None:
+                if len(effects) >= RELEASED_AT_ONCE:
+                    return (*effects, Later(now, self._release))
                 if not account.is_short or self._services.wants(account):
                     frame = self._waiting.take(account)
                     effects += _later(finished(self._request(frame, now, has_waited=True)))
@@ -597,8 +603,7 @@ class TubeSession:
         return (Later(now + SWEPT, self._sweep),)
 
     def _sweep(self, now: float) -> Effects:
-        """Forget requests that servers have dropped, and close unused accounts."""
-        self._sweeps = False
+        """Forget requests that servers have dropped, and close unused accounts, some at a time."""
         date(self._in_flight, now)
         for serial in [
             serial for serial, request in self._in_flight.items() if request.until <= now
@@ -613,24 +618,26 @@ class TubeSession:
             self._asked.pop(account, None)
         if closed:
             self._requests.forget()
-        next_sweep = self._sweep_later(now) if self._in_flight or not self._judge.is_idle else ()
-        return (*map(Discard, closed), *next_sweep)
+        discards = tuple(map(Discard, closed))
+        if self._judge.is_sweeping:
+            return (*discards, Later(now, self._sweep))
+        self._sweeps = False
+        next_sweep = self._sweep_later(now) if self._in_flight or len(self._judge) else ()
+        return (*discards, *next_sweep)
 
     # -- ends --------------------------------------------------------------------------------
 
     def revoke(self, account: Account, denial: Denial, now: float) -> Effects:
-        """Close the account of a producer or consumer that rules no longer allow, authorize the
-        account's waiting messages again, and return the effects; see `contract.Session`."""
+        """Close the account of a producer or consumer that rules no longer allow, and return the
+        effects; see `contract.Session`. The account's waiting messages wait no longer: they are
+        authorized again."""
         if account in (self._requests.passing, self._replies.passing):
             return (End(EndReason.OPERATOR_CLOSED, detail=denial.text),)
         self._requests.forget()
-        waiting = self._waiting.take_all(account)
         self._asked.pop(account, None)
         self._judge.withdraw(account)
-        effects = [
-            effect for frame in waiting for effect in _later(finished(self._request(frame, now)))
-        ]
-        return (Discard(account), *effects)
+        account.grant()
+        return (Discard(account),)
 
     def expiring(self, now: float) -> Effects:
         """Return no effects: TubeMQ's clients cannot be asked for a newer credential."""
