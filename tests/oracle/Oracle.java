@@ -21,11 +21,11 @@ import org.apache.pulsar.common.naming.TopicName;
 import org.apache.pulsar.common.protocol.Commands;
 
 /**
- * Prints how a broker reads frames, by the classes that its PulsarDecoder uses, and names, by its
- * TopicName.
+ * Prints how a broker reads frames, by the classes that its PulsarDecoder uses, names, by its
+ * TopicName, and patterns of topics, by its RE2J.
  *
- * Input: batches. A batch is its number of items (4 bytes), an item is its mode ('F' or 'N'), its
- * length (4 bytes) and its bytes: a frame without its total size, or a name. Output: first a line
+ * Input: batches. A batch is its number of items (4 bytes), an item is its mode ('F', 'N' or
+ * 'P'), its length (4 bytes) and its bytes: a frame without its total size, a name, or a pattern. Output: first a line
  * with the message types and fields that this version knows, then a line of JSON for each item,
  * at the end of the batch. Field names are their numbers, bytes are hexadecimal.
  */
@@ -74,6 +74,8 @@ public final class Oracle {
                 in.readFully(item);
                 if (mode == 'N') {
                     name(new String(item, StandardCharsets.UTF_8), out);
+                } else if (mode == 'P') {
+                    pattern(new String(item, StandardCharsets.UTF_8), out);
                 } else {
                     frame(command, item, out);
                 }
@@ -209,6 +211,15 @@ public final class Oracle {
             out.append('}');
         } catch (Throwable thrown) {
             out.setLength(begin);
+            refusal(thrown, out);
+        }
+    }
+
+    private static void pattern(String said, StringBuilder out) {
+        try {
+            com.google.re2j.Pattern.compile(said);
+            out.append("{}");
+        } catch (Throwable thrown) {
             refusal(thrown, out);
         }
     }

@@ -26,12 +26,13 @@ VERSIONS = tuple(POMS)
 Reading = dict[str, Any]
 """A broker's reading, see `Oracle.java`. Of a frame: `t` (type), `f` (fields by number), `at`
 (offset after the command), `tn` or `tx` (its topic, or the error of its name), `n` (messages by the
-metadata). Of a name: `full`, `partition` and so on. `ex`: the exception of a refusal."""
+metadata). Of a name: `full`, `partition` and so on. Of a pattern: nothing. `ex`: the exception of a refusal."""
 
 _SOURCE = Path(__file__).with_name("Oracle.java")
 _HEAD = struct.Struct(">ci").pack
 _FRAME = b"F"
 _NAME = b"N"
+_PATTERN = b"P"
 _OPTIONS = (
     "-Xmx512m",
     "-XX:+UseSerialGC",
@@ -62,6 +63,10 @@ class Oracle(Piped):
 
     def ask_names(self, names: Sequence[bytes]) -> None:
         self._ask(_NAME, names)
+
+    def ask_patterns(self, patterns: Sequence[bytes]) -> None:
+        """Send patterns of topics, without their domains."""
+        self._ask(_PATTERN, patterns)
 
     def _ask(self, mode: bytes, items: Sequence[bytes]) -> None:
         self.send((_HEAD(mode, len(item)) + item for item in items), len(items))
@@ -96,6 +101,12 @@ class Oracles(Closed):
         for oracle in self.all:
             oracle.ask_names(names)
         return [tuple(map(read, lines)) for lines in self.responses(len(names))]
+
+    def patterns(self, patterns: Sequence[bytes]) -> list[tuple[Reading, ...]]:
+        """Return whether RE2J of each version takes each pattern."""
+        for oracle in self.all:
+            oracle.ask_patterns(patterns)
+        return [tuple(map(read, lines)) for lines in self.responses(len(patterns))]
 
     def close(self) -> None:
         """See `Closed`."""

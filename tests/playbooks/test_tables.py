@@ -105,7 +105,7 @@ def test_the_scanner_knows_the_lists_of_topics() -> None:
 
 def test_what_is_authorized_or_filtered_stops_where_there_are_rules() -> None:
     stop = {way: STOPS[way] | LIMITS[way] for way in Direction}
-    ours = (Act.TOPIC, Act.NAMESPACE, Act.HASH, Act.CLAIM)
+    ours = (Act.TOPIC, Act.NAMESPACE, Act.HASH, Act.CLAIM, Act.EXPRESSION)
     assert {*kinds_with(Direction.TO_BROKER, *ours)} <= stop[Direction.TO_BROKER]
     assert stop[Direction.TO_CLIENT] >= frames.LISTS
 

@@ -91,6 +91,7 @@ class Act(Enum):
     SUBSCRIPTION = "the right on the topic is one to this subscription"
     FIRST_SUBSCRIPTION = "the client needs the right to consume by it, too"
     NAMESPACE = "the request is refused for the brokers' own; the response is filtered"
+    EXPRESSION = "must be one that brokers match in linear time, where rights are needed"
     TRANSACTION = "must be of the client's principal, where the gateway verifies clients"
     NAME = "has a bound of its length"
     IDENTITY = "shows who the client is: handled by the listener's mode"
@@ -194,7 +195,7 @@ FIELDS: Mapping[Direction, Mapping[str, Field]] = {
         **_passed(_NO_NAME, "TcClientConnectRequest.scalable", "txn_action"),
         **_passed("a coordinator, which each client may use", "tc_id"),
         # Expressions.
-        **_passed("the response is filtered", "topics_pattern", absent="all of the namespace"),
+        **_acts(Act.EXPRESSION, "topics_pattern", absent="all of the namespace"),
         **_passed("the response is filtered", "property_filters", absent="all of the namespace"),
         **_passed("the response is filtered", "mode"),
         # What is told about the client itself, its topic or its messages.

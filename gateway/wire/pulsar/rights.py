@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from gateway.wire.account import Right
-from gateway.wire.contract import Denial, Direction, Drop, Effects, Inject
+from gateway.wire.contract import Denial, Direction, Drop, Effects, Inject, Refusal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import BROKERS_OWN, CODES, encode, error, message_of, text
 from gateway.wire.pulsar.fields import (
@@ -22,6 +22,7 @@ from gateway.wire.pulsar.fields import (
     places_by_kind,
 )
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.patterns import is_linear
 from gateway.wire.pulsar.topics import is_brokers_own
 from gateway.wire.slices import UNITS, Slices
 
@@ -196,6 +197,25 @@ def refuse_list(kind: int, command: BaseCommand) -> Effects | None:
     if not is_brokers_own(text(getattr(message_of(kind, command), namespace.name))):
         return None
     return response(kind, command, BROKERS_OWN)
+
+
+def refuse_pattern(kind: int, command: BaseCommand, longest: int) -> Effects | None:
+    """Return the effects that refuse a request for a list by a pattern of more than `longest`
+    characters, or one that might occupy a broker; None if brokers may match it. Raises `PeerError`
+    for a pattern that is not UTF-8."""
+    message = message_of(kind, command)
+    for place in places(kind, TO_BROKER, Act.EXPRESSION):
+        pattern = text(getattr(message, place.name))
+        if len(pattern) > longest or not is_linear(pattern):
+            return response(kind, command, _BAD_PATTERN)
+    return None
+
+
+_BAD_PATTERN = Denial(
+    Refusal.NAME,
+    "a pattern of topics may have characters, classes, groups, alternatives and repetitions only, "
+    "and must not be long: brokers might take too long to match others",
+)
 
 
 def _without_hash(kind: int, message: Any) -> bool:

@@ -280,8 +280,12 @@ class PulsarSession:
 
     def list_topics(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Return what to do with a client's request for a list of topics: forward it, or refuse it
-        if it asks for the brokers' own topics."""
-        return rights.refuse_list(kind_of(frame), command) or FORWARD
+        if it asks for the brokers' own topics, or where rights are needed by a pattern that might
+        occupy a broker."""
+        kind, refused = kind_of(frame), None
+        if self._listener.services.guarded:
+            refused = rights.refuse_pattern(kind, command, self._listener.bounds.names)
+        return refused or rights.refuse_list(kind, command) or FORWARD
 
     def listed(self, frame: bytes) -> Slices[Effects]:
         """Return what to do with a broker's list of topics: forward it without the topics that the

@@ -86,7 +86,10 @@ def test_each_entry_is_of_a_field() -> None:
 
 def test_what_is_looked_for_in_the_message_of_a_command_is_there() -> None:
     own = {
-        TO_BROKER: (Act.FIRST_SUBSCRIPTION, Act.NAMESPACE, Act.CLAIM, Act.HASH, Act.TRANSACTION),
+        TO_BROKER: (
+            *(Act.FIRST_SUBSCRIPTION, Act.NAMESPACE, Act.CLAIM, Act.HASH, Act.TRANSACTION),
+            Act.EXPRESSION,
+        ),
         TO_CLIENT: (Act.HASH, Act.TEXT, Act.REMOVED, Act.LEADS),
     }
     for way, acts in own.items():
