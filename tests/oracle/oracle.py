@@ -26,7 +26,8 @@ VERSIONS = tuple(POMS)
 Reading = dict[str, Any]
 """A broker's reading, see `Oracle.java`. Of a frame: `t` (type), `f` (fields by number), `at`
 (offset after the command), `tn` or `tx` (its topic, or the error of its name), `n` (messages by the
-metadata). Of a name: `full`, `partition` and so on. Of a pattern: nothing. `ex`: the exception of a refusal."""
+metadata). Of a name: `full`, `partition` and so on. Of a pattern: nothing. `ex`: the exception of a
+refusal."""
 
 _SOURCE = Path(__file__).with_name("Oracle.java")
 _HEAD = struct.Struct(">ci").pack

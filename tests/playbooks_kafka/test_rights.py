@@ -11,6 +11,8 @@ from gateway.errors import PeerError
 from gateway.wire.account import Right
 from gateway.wire.contract import Direction, EndReason
 from gateway.wire.kafka import frames
+from gateway.wire.kafka.answering import metadata_of
+from gateway.wire.kafka.asking import OWN
 from gateway.wire.kafka.codec import encode
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.fields import CLUSTER as OF_CLUSTER
@@ -30,9 +32,13 @@ from .frames import (
     ask,
     asked,
     assignment,
+    batch,
     correlations,
+    described,
+    fetch,
     id_of,
     known,
+    produce,
     subscription,
     tell,
     told,
@@ -438,6 +444,44 @@ def test_a_topic_without_the_right_becomes_another_one(
     of_topics = [it for it in allowed.services.judged if not it[1].startswith("group:")]
     assert (right, "secret") in of_topics
     assert {*of_topics} <= {(right, "secret"), (right, "plain")}
+
+
+HIDDEN, SEEN = id_of("hidden"), id_of("seen")
+
+
+@pytest.mark.parametrize(
+    ("frame", "errors"),
+    [
+        (produce(13, 1, a=batch(1), hidden=batch(1), seen=batch(1)), {HIDDEN: 100, SEEN: 29}),
+        (fetch(13, 1, "a", "hidden", "seen"), {HIDDEN: 100, SEEN: 29}),
+        (ask(20, 6, 1, Topics=[{"TopicId": it} for it in (HIDDEN, SEEN)]), {HIDDEN: 100, SEEN: 29}),
+        (ask(METADATA, 12, 1, Topics=[{"TopicId": it} for it in (HIDDEN, SEEN)]), {HIDDEN: 100}),
+    ],
+    ids=["Produce", "Fetch", "DeleteTopics", "Metadata"],
+)
+def test_the_id_of_a_topic_that_is_hidden_is_one_that_nobody_has(
+    frame: bytes, errors: dict[bytes, int]
+) -> None:
+    """As brokers say it (KIP-516)."""
+    every = [(right, it) for right in (*Right,) for it in ("hidden", "seen")]
+    services = guarded(*(it for it in every if it != (Right.LOOKUP, "seen")))
+    play = Play(services, known=("a", "hidden", "seen"))
+    reached = play.client(frame)
+    assert HIDDEN not in reached
+    others = play.session._substitutes._originals  # type: ignore[attr-defined]
+    assert dict(others.values()) == errors
+
+
+def test_whether_an_id_in_metadata_is_of_a_hidden_topic_is_asked_for_first() -> None:
+    play = Play(guarded((Right.LOOKUP, "hidden")))
+    frame = ask(METADATA, 12, 1, Topics=[{"TopicId": HIDDEN, "Name": None}])
+    assert play.client(frame) == metadata_of([HIDDEN], OWN)[1]
+    play.broker(described(12, OWN, "hidden"))
+    (topic,) = asked(play.broker_got())["Topics"]
+    assert topic["TopicId"] != HIDDEN
+    said = [{"TopicId": topic["TopicId"], "ErrorCode": 100, "Name": None}]
+    (topic,) = told(METADATA, 12, play.broker(tell(METADATA, 12, 1, Topics=said)))["Topics"]
+    assert (topic["TopicId"], topic["ErrorCode"], topic["Name"]) == (HIDDEN, 100, None)
 
 
 # -- questions about rights ------------------------------------------------------------------------

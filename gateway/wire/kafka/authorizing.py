@@ -196,10 +196,18 @@ class _Request:
         if self._key in OPENS:
             error = self._open(topic, by_id=by_id)
         elif self._key == METADATA and by_id:
-            return self._by_unknown_id(topic)
+            # Brokers answer differently for an id that nobody has and for a topic that is hidden
+            # from their response, so the gateway asks for the name first.
+            name = self._book.name(topic, wanted=self._book.is_guarded)
+            if self._has_too_many_unknown(name):
+                return ErrorCode.UNKNOWN_TOPIC_ID
+            error = self._hides(name)
         else:
             name = self._book.name(topic) if by_id else topic
             error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else self._lacks(name)
+            if by_id and name is not None and error is not None:
+                self.units += 1
+                error = self._book.of_id(name, error)
         if error is not None:
             if len(self.denied) >= bounds.MOST:
                 raise PeerError(f"more than {bounds.MOST} topics without a right to them")
@@ -212,12 +220,17 @@ class _Request:
         used = self._book.use(Action.CONSUME, topic, by_id=by_id)
         return None if isinstance(used, Account) else used
 
-    def _by_unknown_id(self, topic: bytes) -> ErrorCode | None:
-        """Let a Metadata request ask for the name of an id: its response has the name, and is
-        filtered then."""
-        if self._book.name(topic, wanted=False) is None:
-            self._unknown += 1
-        return ErrorCode.UNKNOWN_TOPIC_ID if self._unknown > MOST_UNKNOWN else None
+    def _has_too_many_unknown(self, name: bytes | None) -> bool:
+        """Count an id of a Metadata request if nobody here knows its `name`. Return whether there
+        are too many of them; then none is asked for."""
+        self._unknown += name is None
+        if self._unknown > MOST_UNKNOWN:
+            self._book.wanted = ()
+        return self._unknown > MOST_UNKNOWN
+
+    def _hides(self, name: bytes | None) -> ErrorCode | None:
+        hides = name is not None and self._book.is_guarded and self._book.hides(name)
+        return ErrorCode.UNKNOWN_TOPIC_ID if hides else None
 
     def _lacks(self, name: bytes) -> ErrorCode | None:
         topic = read_topic(readable(name))

@@ -127,6 +127,8 @@ class Book(Accounts[bytes]):
         if isinstance(found, Account):
             self.keep(self._own(action, by_id=by_id), topic, found)
             self.has_new = True
+        elif by_id:
+            return self.of_id(name, found)
         return found
 
     def refused(self) -> Account | None:
@@ -141,6 +143,22 @@ class Book(Accounts[bytes]):
             self.keep(self._refused, b"", account)
             self.has_new = True
         return account
+
+    def of_id(self, name: bytes, error: ErrorCode) -> ErrorCode:
+        """Return the error for a topic that a request has named by its id. A client that may not
+        look the topic up is told what it is told of an unknown id, as by brokers (KIP-516)."""
+        return ErrorCode.UNKNOWN_TOPIC_ID if self.hides(name) else error
+
+    def hides(self, name: bytes) -> bool:
+        """Return whether the client may not look a topic up. Nothing is counted."""
+        topic = read_topic(readable(name))
+        may = self._services.which(Right.LOOKUP, self._client.subject)
+        return topic is not None and not may(topic)
+
+    @property
+    def is_guarded(self) -> bool:
+        """Return whether clients' requests have to be authorized."""
+        return self._services.guarded
 
     def _own(self, action: Action, *, by_id: bool) -> dict[bytes, Account]:
         """Return the book's own table of an action. The first call makes it."""

@@ -40,7 +40,7 @@ _TOKEN = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_RANGE = re.compile(rf"\\?(?P<first>.)-\\?(?P<last>.)|\\?.", re.DOTALL)
+_RANGE = re.compile(r"\\?(?P<first>.)-\\?(?P<last>.)|\\?.", re.DOTALL)
 
 
 def is_linear(pattern: str) -> bool:
