@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import struct
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from gateway.wire.account import Right
 from gateway.wire.contract import Direction, EndReason
 from gateway.wire.kafka import frames
 from gateway.wire.kafka.answering import metadata_of
-from gateway.wire.kafka.asking import OWN
+from gateway.wire.kafka.asking import LONGEST_QUESTION, OWN
 from gateway.wire.kafka.codec import encode
 from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.fields import CLUSTER as OF_CLUSTER
@@ -26,6 +27,7 @@ from tests.support.versions import by_version, case, versions
 
 from .frames import (
     EVERY_VERSION,
+    JOIN_GROUP,
     METADATA,
     OFFERED,
     PRODUCE,
@@ -482,6 +484,89 @@ def test_whether_an_id_in_metadata_is_of_a_hidden_topic_is_asked_for_first() -> 
     said = [{"TopicId": topic["TopicId"], "ErrorCode": 100, "Name": None}]
     (topic,) = told(METADATA, 12, play.broker(tell(METADATA, 12, 1, Topics=said)))["Topics"]
     assert (topic["TopicId"], topic["ErrorCode"], topic["Name"]) == (HIDDEN, 100, None)
+
+
+# -- subscriptions of classic consumers ------------------------------------------------------------
+
+JOINS = versions(known(JOIN_GROUP).request)
+
+
+def owning(number: int, wanted: Iterable[str], owned: Iterable[str], rest: bytes = b"") -> bytes:
+    """Return a subscription of a version from 1 on, with the partitions that the member has."""
+    names = [struct.pack(">h", len(it)) + it.encode() for it in wanted]
+    has = [struct.pack(">h", len(it)) + it.encode() + struct.pack(">ii", 1, 0) for it in owned]
+    head = struct.pack(">hi", number, len(names)) + b"".join(names)
+    return head + struct.pack(">i", 3) + b"own" + struct.pack(">i", len(has)) + b"".join(has) + rest
+
+
+def join(version: int, *data: bytes, kind: str = "consumer") -> bytes:
+    protocols = [{"Name": f"p{number}", "Metadata": it} for number, it in enumerate(data)]
+    fields = {"ProtocolType": kind, "Protocols": protocols, "MemberId": "m", "Reason": "why"}
+    return ask(JOIN_GROUP, version, 1, GroupId="g", **fields)
+
+
+@pytest.mark.parametrize("version", JOINS)
+def test_a_classic_consumer_does_not_subscribe_to_what_it_may_not_look_up(version: int) -> None:
+    """A broker with a group of the new protocol would tell it the topic's id and partitions."""
+    rest = struct.pack(">ih", 7, 1) + b"r"
+    frame = join(
+        version,
+        struct.pack(">hi", 0, 2) + b"\0\1a\0\6secret" + b"\xff" * 4,
+        owning(1, ["secret", "a"], ["b", "secret"]),
+        owning(3, ["secret"], ["secret"], rest),
+        owning(9, ["a", "not a name"], ["a"], rest),
+        b"",
+    )
+    shown = join(
+        version,
+        struct.pack(">hi", 0, 1) + b"\0\1a" + b"\xff" * 4,
+        owning(1, ["a"], ["b"]),
+        owning(3, [], [], rest),
+        owning(9, ["a", "not a name"], ["a"], rest),
+        b"",
+    )
+    assert Play(guarded((Right.LOOKUP, "secret"))).client(frame) == shown
+    assert Play(guarded((Right.PRODUCE, "secret"))).client(frame) == frame
+    assert Play().client(frame) == frame
+
+
+def test_members_of_other_groups_say_what_they_will() -> None:
+    frame = join(5, subscription("secret"), b"?", kind="connect")
+    assert Play(guarded((Right.LOOKUP, "secret"))).client(frame) == frame
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\0",
+        subscription("a")[:-1],
+        struct.pack(">hi", 0, 1) + b"\xff\xff" + b"\xff" * 4,
+        struct.pack(">hi", 0, -1) + b"\xff" * 4,
+        struct.pack(">hi", 0, 0) + struct.pack(">i", 9),
+        struct.pack(">hi", 0, 0) + struct.pack(">i", -2),
+        owning(1, ["a"], ["b"])[:-1],
+        struct.pack(">hi", 1, 0) + b"\xff" * 4 + struct.pack(">ih", 1, 1) + b"a" + b"\xff" * 4,
+    ],
+)
+def test_a_subscription_that_cannot_be_read_is_refused(data: bytes) -> None:
+    play = Play(guarded((Right.LOOKUP, "secret")))
+    assert play.client(join(5, data)) == b""
+    assert told(JOIN_GROUP, 5, play.client_got())["ErrorCode"] == TOPIC_DENIED
+
+
+def test_a_join_waits_until_it_is_known_what_the_member_may_look_up() -> None:
+    services = guarded()
+    services.undecided = {"a", "b"}
+    play = Play(services)
+    frame = join(5, owning(1, ["a"], ["b"]))
+    assert play.client(frame) == b""
+    play.finish()
+    assert play.broker_got() == frame
+    play.broker(tell(JOIN_GROUP, 5, 1))
+    services.undecided = {"a"}
+    assert play.client(frame) == b""
+    play.after(LONGEST_QUESTION)
+    assert told(JOIN_GROUP, 5, play.client_got())["ErrorCode"] == ErrorCode.COORDINATOR_LOADING
 
 
 # -- questions about rights ------------------------------------------------------------------------

@@ -16,7 +16,7 @@ watermark of a partition. So it is a violation, whatever rules say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -37,14 +37,24 @@ from gateway.wire.kafka.fields import (
     rules_of,
     walked,
 )
-from gateway.wire.kafka.frames import Head
+from gateway.wire.kafka.frames import SIZE, Head
+from gateway.wire.kafka.memberships import CONSUMER, without
 from gateway.wire.kafka.names import read_topic, readable
 from gateway.wire.kafka.schema import Schema, api
 from gateway.wire.kafka.sessions import Sessions
 from gateway.wire.kafka.slicing import DRAWN, OPENED
 from gateway.wire.kafka.substitutes import Substitutes
 from gateway.wire.kafka.topics import NONE
-from gateway.wire.kafka.walk import Plan, plan, text_at
+from gateway.wire.kafka.walk import (
+    Change,
+    Place,
+    Plan,
+    bytes_at,
+    plan,
+    spliced,
+    text_at,
+    unsigned,
+)
 from gateway.wire.kafka.walker import END, Walker
 from gateway.wire.services import Services, Undecided
 from gateway.wire.slices import UNITS, Slices
@@ -82,10 +92,11 @@ class Denied(NamedTuple):
 
 class Outcome(NamedTuple):
     """What became of a request. `error`: refuses all of it; None if it may be forwarded without the
-    denied parts."""
+    denied parts. `changes`: what else the broker gets otherwise."""
 
     denied: list[Denied]
     error: ErrorCode | None = None
+    changes: Sequence[Change] = ()
 
 
 class Authorizing:
@@ -122,15 +133,19 @@ class Authorizing:
                 yield
         if guarded and head.key in CLUSTER:
             return Outcome(request.denied, request.lacks_cluster())
-        return Outcome(request.denied)
+        error = yield from request.filter_subscriptions()
+        return Outcome(request.denied, error, request.changes)
 
-    def without(self, frame: bytes, denied: list[Denied]) -> Slices[bytes]:
+    def without(self, frame: bytes, outcome: Outcome) -> Slices[bytes]:
         """Return a request with substitutes in place of the denied topics, and without the session
-        of another connection; `frame` itself if nothing is denied."""
-        if not denied:
+        of another connection and what subscriptions lose; `frame` itself if nothing is denied."""
+        if outcome.changes:
+            data = yield from spliced(frame, [], list(outcome.changes))
+            frame = SIZE.pack(len(data) - SIZE.size) + data[SIZE.size :]
+        if not outcome.denied:
             return frame
         changed = bytearray(frame)
-        for number, (end, topic, error, by_id) in enumerate(denied, 1):
+        for number, (end, topic, error, by_id) in enumerate(outcome.denied, 1):
             if topic:
                 other = (self._substitutes.id if by_id else self._substitutes.name)(topic, error)
             else:
@@ -142,17 +157,22 @@ class Authorizing:
 
 
 class _Request:
-    """One request while it is read. `denied`: so far. `units`: of work since the last pause."""
+    """One request while it is read. `denied`, `changes`: so far. `units`: of work since the last
+    pause."""
 
     __slots__ = (
         "_book",
         "_client",
         "_flexible",
         "_frame",
+        "_is_undecided",
         "_key",
+        "_kind",
         "_names",
         "_sessions",
+        "_subscriptions",
         "_unknown",
+        "changes",
         "denied",
         "units",
     )
@@ -168,6 +188,10 @@ class _Request:
         self._frame = frame
         self._names: list[bytes] = []  # of the share session: its group and member
         self._unknown = 0  # ids of topics, in Metadata
+        self._kind = b""  # the protocol type of the group
+        self._subscriptions: list[Place] = []
+        self._is_undecided = False  # a topic of a subscription has to be asked for
+        self.changes: list[Change] = []
         self.denied: list[Denied] = []
         self.units = 0
 
@@ -271,6 +295,40 @@ class _Request:
         subject = Subject(self._client.subject.caller, None, readable(name))
         return None if self._book.forbid(right, subject) is None else error
 
+    # -- subscriptions -----------------------------------------------------------------------
+
+    def kind(self, at: Walker) -> None:
+        """Note the protocol type of a group."""
+        self._kind = self._text(at) or b""
+
+    def subscription(self, at: Walker) -> None:
+        """Note where a member's subscription is."""
+        self._subscriptions.append(Place("", at.start, at.end))
+
+    def filter_subscriptions(self) -> Slices[ErrorCode | None]:
+        """Note the subscriptions that lose topics. Return an error if one cannot be read, or if the
+        rights to its topics are not known."""
+        for place in self._subscriptions if self._kind == CONSUMER else ():
+            data = bytes_at(self._frame, place, flexible=self._flexible)
+            if not data:
+                continue
+            shown = yield from without(data, self._may_not_subscribe)
+            if shown is None:
+                return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            if shown != data:
+                size = len(shown)
+                length = unsigned(size + 1) if self._flexible else size.to_bytes(4)
+                self.changes.append((place.start, place.end, length + shown))
+        return ErrorCode.COORDINATOR_LOADING if self._is_undecided else None
+
+    def _may_not_subscribe(self, name: bytes) -> bool:
+        topic = read_topic(name.decode(errors="replace"))
+        if topic is None:
+            return False  # no topic has this name
+        refused = self._book.forbid(Right.LOOKUP, self._client.subject.about(topic))
+        self._is_undecided |= isinstance(refused, Undecided)
+        return refused is not None
+
     # -- replicas and sessions ---------------------------------------------------------------
 
     def replica(self, at: Walker) -> None:
@@ -322,6 +380,7 @@ _CHECKS: Mapping[Act, Check] = {
     Act.TRANSACTION: _Request.transaction,
     Act.EXPRESSION: _Request.expression,
     Act.REPLICA: _Request.replica,
+    Act.SUBSCRIPTION: _Request.subscription,
     Act.FETCH_SESSION: _Request.session,
     Act.SHARE_SESSION: _Request.named,
 }
@@ -358,6 +417,8 @@ def _checks(key: int, *, guarded: bool) -> dict[str, Check]:
         check = _check(key, path.rpartition("/")[2], act, guarded=guarded)
         if check is not None:
             checks[path + "[]" if kinds[path].startswith("[]") else path] = check
+    if _Request.subscription in checks.values():
+        checks["ProtocolType"] = _Request.kind
     if guarded:
         checks |= {f"{path}#": _Request.list for path in lists_of_all(key)}
     return checks

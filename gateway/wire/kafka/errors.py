@@ -17,6 +17,7 @@ class ErrorCode(IntEnum):
     UNKNOWN_TOPIC = 3
     LEADER_NOT_AVAILABLE = 5  # clients ask for metadata, and try again
     NOT_LEADER = 6  # the same, where brokers say it of a partition; consumers know no 5 there
+    COORDINATOR_LOADING = 14  # clients try again
     INVALID_TOPIC = 17
     TOPIC_AUTHORIZATION_FAILED = 29
     GROUP_AUTHORIZATION_FAILED = 30

@@ -67,6 +67,7 @@ class Act(Enum):
     GROUP = "the client needs the right to consume as this group"
     TRANSACTION = "the client needs the right to produce with this transactional id"
     EXPRESSION = "the client needs the API's right on all topics, unless it is empty"
+    SUBSCRIPTION = "loses the topics that the client may not look up"
     REPLICA = "ends the connection, unless it is -1 or -2: the request is a replica's"
     FETCH_SESSION = "must be a session of this connection, else error 70"
     SHARE_SESSION = "names a share session, which must be one of this connection, else error 122"
@@ -113,7 +114,8 @@ NAMES: Mapping[Direction, Mapping[str, Rule]] = {
         **_acts(Act.COUNTED, "Records"),
         **_passed(_MEMBERS, "MemberId", "GroupInstanceId", "InstanceId"),
         **_passed(_OWN, "RackId", "Reason", "ProtocolType", "ProtocolName", "ServerAssignor"),
-        **_passed(_OWN, "Protocols/Name", "Protocols/Metadata", "CommittedMetadata", "Metrics"),
+        **_acts(Act.SUBSCRIPTION, "Protocols/Metadata"),
+        **_passed(_OWN, "Protocols/Name", "CommittedMetadata", "Metrics"),
         **_passed(_OWN, "ClientSoftwareName", "ClientSoftwareVersion", "Mechanism", "AuthBytes"),
         **_passed("the leader of a group assigns to its members", "Assignments/Assignment"),
         **_passed("brokers draw it at random, and tell it to its client alone", "ClientInstanceId"),

@@ -315,16 +315,16 @@ class KafkaSession:
 
     def _authorized(self, known: Api, head: Head, frame: bytes, now: float) -> Slices[Effects]:
         authorizing = self._authorizing
-        denied, error = yield from authorizing.authorize(known.request, head, frame)
+        outcome = yield from authorizing.authorize(known.request, head, frame)
         waits = self._asking.wait(now)
         if waits is not None:
             # Brokers keep the topics of a fetch session, and clients keep other responses: none of
             # these may get a substitute that is out of date a moment later.
             return waits
         self._paced_until = None
-        if error is not None:
-            return (yield from self._refused_as(known, head, frame, error))
-        data = yield from authorizing.without(frame, denied)
+        if outcome.error is not None:
+            return (yield from self._refused_as(known, head, frame, outcome.error))
+        data = yield from authorizing.without(frame, outcome)
         request = Asked(head.key, head.version, head.correlation, since=now)
         if head.key in COMMITS:
             yield from self._answering.commits(known, head, frame, request)
