@@ -22,7 +22,7 @@ from gateway.wire.services import Services, Undecided
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Subject
 
-ACCOUNT_SIZE = 800
+ACCOUNT_SIZE = 900
 """Bytes of the budget that an open account takes."""
 
 MOST_ASKED = 1000
