@@ -134,6 +134,20 @@ def test_no_watch_tells_of_a_hidden_topic(clients: tuple[Client, Client], namesp
     assert update.topics_hash == ""
 
 
+def test_no_pattern_of_a_list_occupies_a_thread_of_the_broker(
+    clients: tuple[Client, Client], namespace: str
+) -> None:
+    """Brokers match it against the topic's name for longer than the world lasts."""
+    alice, mallory = clients
+    opens(alice, f"persistent://{namespace}/pub{'a' * 34}")
+    asked = {"namespace": namespace, "topics_pattern": r".*pub((a+)+)b\2?"}
+    assert (
+        mallory(Kind.GET_TOPICS_OF_NAMESPACE, **asked).error.error == ServerError.InvalidTopicName
+    )
+    watch = mallory(Kind.WATCH_TOPIC_LIST, watcher_id=1, **asked)
+    assert watch.error.error == ServerError.InvalidTopicName
+
+
 def test_nobody_lists_namespaces_that_are_named_after_brokers(
     clients: tuple[Client, Client], transactional: Standalone
 ) -> None:
