@@ -515,6 +515,7 @@ def test_a_classic_consumer_does_not_subscribe_to_what_it_may_not_look_up(versio
         owning(1, ["secret", "a"], ["b", "secret"]),
         owning(3, ["secret"], ["secret"], rest),
         owning(9, ["a", "not a name"], ["a"], rest),
+        subscription("secret", "a"),  # of version 1, without the partitions
         b"",
     )
     shown = join(
@@ -523,6 +524,7 @@ def test_a_classic_consumer_does_not_subscribe_to_what_it_may_not_look_up(versio
         owning(1, ["a"], ["b"]),
         owning(3, [], [], rest),
         owning(9, ["a", "not a name"], ["a"], rest),
+        subscription("a"),
         b"",
     )
     assert Play(guarded((Right.LOOKUP, "secret"))).client(frame) == shown

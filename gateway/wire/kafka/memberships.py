@@ -59,7 +59,7 @@ def _without(data: bytes, hides: Callable[[bytes], bool]) -> Slices[bytes]:
     owned = kept.end + _COUNT.size + max(0, size)
     parts = [data[: _VERSION.size], kept.data, data[kept.end : owned]]
     end = owned
-    if version >= _WITH_OWNED:
+    if version >= _WITH_OWNED and owned < len(data):  # some clients leave the partitions out
         rest = yield from _kept(data, owned, hides, assigned=True)
         parts.append(rest.data)
         end = rest.end
