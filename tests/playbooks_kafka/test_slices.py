@@ -16,11 +16,13 @@ from gateway.wire.kafka.errors import ErrorCode
 from gateway.wire.kafka.frames import SIZE
 from gateway.wire.kafka.session import SWEPT
 from gateway.wire.kafka.walk import unsigned
+from gateway.wire.slices import UNITS
 from tests.apache_kafka.encoding import UNKNOWN_TAG
 
 from .frames import (
     DESCRIBE_CONFIGS,
     FETCH,
+    JOIN_GROUP,
     LIST_OFFSETS,
     METADATA,
     ask,
@@ -204,6 +206,18 @@ def test_a_refusal_of_thousands_is_made_in_slices(
     assert len(errors) == MANY
     assert 0 not in errors
     assert play.slices >= MANY / 200
+
+
+def test_a_subscription_of_thousands_is_filtered_in_slices() -> None:
+    def join(*topics: str) -> bytes:
+        protocols = [{"Name": "range", "Metadata": subscription(*topics)}]
+        return ask(JOIN_GROUP, 5, 1, GroupId="g", ProtocolType="consumer", Protocols=protocols)
+
+    play = Play(guarded((Right.LOOKUP, NAMES[0])))
+    done: list[int] = []
+    play.between_slices = lambda: done.append(len(play.services.judged))
+    assert play.client(join(*NAMES)) == join(*NAMES[1:])
+    assert max(after - before for before, after in itertools.pairwise(done)) <= UNITS
 
 
 def test_substitutes_are_kept_while_a_request_is_decided() -> None:
