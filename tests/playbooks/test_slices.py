@@ -14,7 +14,6 @@ from gateway.wire.budget import Budget
 from gateway.wire.contract import (
     Direction,
     Drop,
-    Effects,
     EndReason,
     Forward,
     Replace,
@@ -25,6 +24,7 @@ from gateway.wire.pulsar.field_counts import MOST_FIELDS
 from gateway.wire.pulsar.frames import Kind
 from gateway.wire.slices import UNITS
 from tests.support.frames import data
+from tests.support.slices import effects_of
 
 from .frames import LATER, raw
 from .script import Play
@@ -50,17 +50,6 @@ def steps_of(play: Play, frame: bytes) -> Any:
     (sliced,) = play.session.decide(Direction.TO_CLIENT, frame, 0.0)
     assert isinstance(sliced, Sliced)
     return sliced.steps
-
-
-def effects_of(steps: Any) -> tuple[int, Effects]:
-    """Return the number of slices behind the first, and the effects."""
-    count = 1
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return count, end.value
-        count += 1
 
 
 @LISTED

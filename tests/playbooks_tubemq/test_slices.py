@@ -8,9 +8,10 @@ import pytest
 
 from gateway.errors import PeerError
 from gateway.wire.account import Right
-from gateway.wire.contract import Direction, Effects, Postpone, Replace, Sliced
+from gateway.wire.contract import Direction, Postpone, Replace, Sliced
 from gateway.wire.tubemq import methods as m
 from gateway.wire.tubemq.judging import MOST_TOPICS
+from tests.support.slices import effects_of
 
 from .script import REAL, Tube, TubeServices, ask, asked, tell, told
 from .test_identity import CONSUMER, REQUESTS, Site, in_text, shown
@@ -40,17 +41,6 @@ def steps_of(play: Tube, direction: Direction, frame: bytes) -> Any:
     (sliced,) = play.session.decide(direction, frame, play.now)
     assert isinstance(sliced, Sliced)
     return sliced.steps
-
-
-def effects_of(steps: Any) -> tuple[int, Effects]:
-    """Return the number of slices, and the effects."""
-    count = 1
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            return count, end.value
-        count += 1
 
 
 @pytest.mark.parametrize("count", [1, 60])
