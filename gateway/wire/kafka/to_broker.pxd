@@ -84,6 +84,7 @@ cdef class ToBrokerScanner(BaseScanner):
         self, bytearray chunk, Py_ssize_t at, Py_ssize_t end, int64_t topics
     ) except -1
     @cython.locals(account=Counters)
+    cdef object _note_needs(self, int64_t size)
     cdef object _count(self)
     cpdef count(self, Counters account, int64_t messages, int64_t size, int acks)
     @cython.locals(

@@ -376,13 +376,10 @@ class ToBrokerScanner(BaseScanner):
             return 0
         if at < 0 or topics < 0 or self._refused:
             return self._halt(begin, frame_end)
-        self._version = version
-        self._topics = topics
-        self._part = _TOPIC
+        self._version, self._topics, self._part = version, topics, _TOPIC
         first = behind
         if topics == 1:
-            name_end = self._find(chunk, behind, here)
-            partitions = 0
+            name_end, partitions = self._find(chunk, behind, here), 0
             if name_end > 0:
                 partitions, behind = pieces.length(chunk, name_end, here, 0 if flexible else 4)
             if behind < 0 or (frame_end <= end and (name_end == 0 or behind == 0)):
@@ -394,10 +391,8 @@ class ToBrokerScanner(BaseScanner):
             self._partitions = partitions if partitions > 0 else 0
             self._has_any = partitions > 0
             self._part = _PARTITION
-            account = self.account
-            passes = account is not None
-            if account is not None and not self.overdrawn and account.lacks(frame_end - behind):
-                self._throttle.lacks(account, frame_end - behind)
+            passes = self.account is not None
+            self._note_needs(frame_end - behind)
         elif frame_end <= end:
             passes = self._may_use_all(chunk, behind, frame_end, topics)
         else:
@@ -412,10 +407,7 @@ class ToBrokerScanner(BaseScanner):
             self._part = _BORDER
             return self._halt(begin, frame_end)
         if not self.overdrawn and self._throttle.produced:
-            self._part = _BORDER
-            self.overdrawn = self.stops = self.collects = True
-            self.stop = _REQUEST
-            return 0
+            return self._overdraw()
         self._acks = octets.i16(chunk, at)
         self.passes = self.overdrawn = False
         self._is_cut = frame_end > end
@@ -431,6 +423,19 @@ class ToBrokerScanner(BaseScanner):
         self._topics = topics
         self._part = _TOPIC
         return self.account is not None or bool(self._book.undecided)
+
+    def _note_needs(self, size: int) -> None:
+        """Note that a request of one topic has to wait if its account lacks `size` bytes."""
+        account = self.account
+        if account is not None and not self.overdrawn and account.lacks(size):
+            self._throttle.lacks(account, size)
+
+    def _overdraw(self) -> int:
+        """Stop at the head of a request until its accounts have had their turn."""
+        self._part = _BORDER
+        self.overdrawn = self.stops = self.collects = True
+        self.stop = _REQUEST
+        return 0
 
     def _halt(self, begin: int, frame_end: int) -> int:
         self.stop = frame_end - begin
