@@ -35,6 +35,7 @@ HOST = "127.0.0.1"
 PATIENCE = 120
 ASK = f"curl -sS --fail --retry {PATIENCE} --retry-delay 1 --retry-all-errors"
 """Asks again until what is asked is there."""
+SOME_PASSED = 'gateway_topic_messages_total{.*direction="to_client".*} [1-9]'
 
 NOT_OURS = "a command of Pulsar's own distribution"
 SPARK = "each starts Spark: tests/pipeline/test_commands.py runs them one after the other"
@@ -221,6 +222,9 @@ def test_what_is_asked_of_a_running_demo_is_answered(block: Block, scene: Scene)
     script = f"{sys.executable} -m gateway demo > demo.log 2>&1 & trap 'kill $!' EXIT; "
     asked = (edited(command, scene.edits) for command in block.commands)
     script += "; ".join(command.replace("curl", ASK) for command in asked)
+    # A demonstration that ends before a message has passed has failed.
+    metrics = f"{scene.environment['GATEWAY_ADMIN_BIND']}/metrics/topics"
+    script += f"; until {ASK} {metrics} | grep -q '{SOME_PASSED}'; do sleep 0.2; done"
     done = run(f"{script}; trap - EXIT; kill $!; wait $!", scene)
     log = (scene.folder / "demo.log").read_text()
     assert done.returncode == 0, f"{script}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}\n{log}"
