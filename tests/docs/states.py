@@ -25,6 +25,7 @@ from gateway.wire.pulsar.field_counts import CHECKED_FROM
 from gateway.wire.pulsar.fields import Act
 from gateway.wire.pulsar.frames import COMMAND_BOUND, LISTS, Kind
 from gateway.wire.pulsar.incarnations import UNANSWERED
+from gateway.wire.pulsar.listings import LONGEST as LONGEST_LISTING
 from gateway.wire.pulsar.rights import LIST_REQUESTS, MOST_NAMED
 from gateway.wire.pulsar.rows import Row, Stops
 from gateway.wire.pulsar.session import MOST_LISTED
@@ -71,6 +72,10 @@ _TEXT = "rewrite its text"
 _VIOLATION = "violation"
 _CLOSED = "rewrite URLs; the incarnation has ended"
 _LISTS = "remove hashes, and topics that the client may not look up"
+_LIST = (
+    "remove hashes; refuse lists of tenant `pulsar`; delay above the rate limit of lookups, and "
+    "behind the list under way"
+)
 _OWN = "authorize; refuse a transaction that is not the client's"
 _BY_MODE = "[by mode](pulsar.md#identity)"
 
@@ -91,7 +96,10 @@ WHAT: Mapping[Direction, Mapping[int, str]] = {
         Kind.NEW_TXN: "the response says whose the transaction is",
         **dict.fromkeys((Kind.ADD_PARTITION_TO_TXN, Kind.ADD_SUBSCRIPTION_TO_TXN), _OWN),
         Kind.END_TXN: f"{_OWN}; drop once the gateway stops and has moved all incarnations",
-        **dict.fromkeys(LIST_REQUESTS, "remove hashes; refuse lists of tenant `pulsar`"),
+        **dict.fromkeys(
+            LIST_REQUESTS,
+            _LIST,
+        ),
     },
     TO_CLIENT: {
         Kind.CONNECTED: _VIOLATION,
@@ -200,6 +208,11 @@ def _bounds() -> str:
         ("topics of one command that need rights", f"{MOST_NAMED}", too_many),
         ("redirects of a lookup", f"{HOPS}, within {LONGEST_CHASE:g} s", "ServiceNotReady"),
         ("redirected lookups at once", f"{JOBS_AT_ONCE}", "other lookups wait"),
+        (
+            "lists of topics under way, with rules",
+            "1",
+            f"others wait, for {LONGEST_LISTING:g} s each",
+        ),
         ("side connections", f"{MAX_CONNECTIONS}", "unused connections close"),
         ("frames of a broker until CONNECTED", f"{bounds.rounds}", "AuthenticationError"),
         ("size of the command in MESSAGE, SEND_RECEIPT", _size(COMMAND_BOUND), "violation"),

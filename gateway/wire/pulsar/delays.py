@@ -1,4 +1,5 @@
-"""Delays lookups, and requests to open producers and consumers, beyond a rate limit of a rule.
+"""Delays lookups, requests for lists of topics, and requests to open producers and consumers, where
+they exceed a rate limit of a rule.
 
 A client has to wait rather than being refused: a request beyond the limit is kept here, and later
 decided as if it came only then. Until then no other module knows of it. Later requests about the
@@ -29,6 +30,7 @@ from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import decode, kind_of, text
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.requests import REQUESTS, ClientRequest, Party, read_request, refuse
+from gateway.wire.pulsar.rights import LIST_REQUESTS
 from gateway.wire.pulsar.waiting import WaitingFrames
 from gateway.wire.services import Again
 
@@ -75,7 +77,7 @@ class Delays:
         if kind not in REQUESTS:
             return None
         request = read_request(kind, command)
-        wait = self._wait(request)
+        wait = self._wait(kind, request)
         if isinstance(wait, Denial):
             return self._refuse(kind, request, wait)
         if not wait and request.party not in self._queues:
@@ -84,11 +86,17 @@ class Delays:
             return self._refuse(kind, request, FULL)
         return self._put(request.party, _waiting(frame, wait, now))
 
-    def _wait(self, request: ClientRequest, again: Again | None = None) -> float | Again | Denial:
+    def _wait(
+        self, kind: int, request: ClientRequest, again: Again | None = None
+    ) -> float | Again | Denial:
         """Return how long a request has to wait; 0.0 where nothing limits it."""
         action, _ = request.party
         message, services = request.message, self._listener.services
-        if not hasattr(message, "topic") or action not in services.paced:
+        if action not in services.paced:
+            return 0.0
+        if kind in LIST_REQUESTS:
+            return services.wait(action, self._client.subject, again)
+        if not hasattr(message, "topic"):
             return 0.0
         subscription = text(message.subscription) if hasattr(message, "subscription") else None
         subject = self._client.about(text(message.topic), subscription)
@@ -117,7 +125,7 @@ class Delays:
         while queue and queue[0].until <= now:
             frame, _, again = queue.popleft()
             kind, request = self._read(frame)
-            wait = 0.0 if again is None else self._wait(request, again)
+            wait = 0.0 if again is None else self._wait(kind, request, again)
             if isinstance(wait, Denial):
                 refused = self._refuse(kind, request, wait)  # the frame was dropped when it came
                 effects += (effect for effect in refused if not isinstance(effect, Drop))

@@ -9,7 +9,7 @@ from gateway.wire.account import Action
 from gateway.wire.contract import Denial, Direction, Drop, Effects, Inject, Refusal
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import BaseCommand
 from gateway.wire.pulsar.commands import (
-    error,
+    NO_REQUEST,
     lookup_failed,
     message_of,
     partitions_failed,
@@ -18,6 +18,7 @@ from gateway.wire.pulsar.commands import (
 )
 from gateway.wire.pulsar.fields import TO_BROKER, Act, places_by_kind
 from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.rights import refusal
 from gateway.wire.pulsar.topics import named
 from gateway.wire.services import LookupOutcome, Services
 
@@ -29,6 +30,9 @@ REQUESTS: dict[int, tuple[Action, str, str]] = {
     Kind.SUBSCRIBE: (Action.CONSUME, "subscribe", "consumer_id"),
     Kind.LOOKUP: (Action.LOOKUP, "lookupTopic", "request_id"),
     Kind.PARTITIONED_METADATA: (Action.LOOKUP, "partitionMetadata", "request_id"),
+    Kind.GET_TOPICS_OF_NAMESPACE: (Action.LOOKUP, "getTopicsOfNamespace", "request_id"),
+    Kind.WATCH_TOPIC_LIST: (Action.LOOKUP, "watchTopicList", "request_id"),
+    Kind.WATCH_SCALABLE_TOPICS: (Action.LOOKUP, "watchScalableTopics", "watch_id"),
     Kind.CLOSE_PRODUCER: (Action.PRODUCE, "close_producer", "producer_id"),
     Kind.CLOSE_CONSUMER: (Action.CONSUME, "close_consumer", "consumer_id"),
     Kind.UNSUBSCRIBE: (Action.CONSUME, "unsubscribe", "consumer_id"),
@@ -48,7 +52,8 @@ def read_request(kind: int, command: BaseCommand) -> ClientRequest:
     """Return the request in a command. `kind`: the command's type, one of `REQUESTS`."""
     action, field, id = REQUESTS[kind]
     message = getattr(command, field)
-    return ClientRequest((action, getattr(message, id)), message.request_id, message)
+    request_id = getattr(message, "request_id", NO_REQUEST)
+    return ClientRequest((action, getattr(message, id)), request_id, message)
 
 
 _BAD_TOPIC = Denial(
@@ -104,8 +109,10 @@ def refuse(
         services.looked_up(LookupOutcome.REFUSED)
     if kind in (Kind.PRODUCER, Kind.SUBSCRIBE):
         return refused(*request.party, request.request_id, denial)
-    response = error if by_error else _REFUSALS.get(kind, error)
-    return (Drop(), Inject(Direction.TO_CLIENT, response(request.request_id, denial)))
+    own = None if by_error else _REFUSALS.get(kind)
+    if own is None:
+        return refusal(kind, request.message, denial)
+    return (Drop(), Inject(Direction.TO_CLIENT, own(request.request_id, denial)))
 
 
 _REFUSALS: dict[int, Callable[[int, Denial], bytes]] = {

@@ -103,7 +103,11 @@ def response(kind: int, command: BaseCommand, denial: Denial, code: Any = None) 
     """Return the effects that refuse a request: it is dropped, and the client gets the error
     response that a broker would send. `kind`: the request's type. `code`: the error, if it is
     another one than usual for the kind of denial."""
-    request = message_of(kind, command)
+    return refusal(kind, message_of(kind, command), denial, code)
+
+
+def refusal(kind: int, request: Any, denial: Denial, code: Any = None) -> Effects:
+    """Do the same as `response`. `request`: the message of the command's type."""
     own = _RESPONSES.get(kind)
     if own is None:
         frame = error(request.request_id, denial)

@@ -14,8 +14,8 @@ from gateway.wire.slices import Slices
 Decide = Callable[[Any, BaseCommand, bytes, float], Effects]
 """Decides a stop frame: called with the session, the command, the frame and the time."""
 
-DecideLong = Callable[[Any, bytes], Slices[Effects]]
-"""Decides a stop frame that may take long: called with the session and the frame."""
+DecideLong = Callable[[Any, bytes, float], Slices[Effects]]
+"""Decides a stop frame that may take long: called with the session, the frame and the time."""
 
 
 class Stops(Enum):

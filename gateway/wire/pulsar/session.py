@@ -50,10 +50,11 @@ from gateway.wire.pulsar.commands import (
 )
 from gateway.wire.pulsar.context import Client, ListenerContext
 from gateway.wire.pulsar.counts import CountChecks
-from gateway.wire.pulsar.delays import Delays
+from gateway.wire.pulsar.delays import FULL, Delays
 from gateway.wire.pulsar.field_counts import CHECKED_FROM
 from gateway.wire.pulsar.frames import HEAD, KNOWN, Kind, kind_name, split
 from gateway.wire.pulsar.incarnations import Incarnations
+from gateway.wire.pulsar.listings import Listings, id_of
 from gateway.wire.pulsar.lookups import Lookups
 from gateway.wire.pulsar.metadata import metadata_of
 from gateway.wire.pulsar.requests import REQUESTS, check_names, names_in, read_request, refuse
@@ -85,6 +86,7 @@ class PulsarSession:
         "_client",
         "_delays",
         "_listener",
+        "_listings",
         "_lookups",
         "_transactions",
         "_undecided",
@@ -107,6 +109,7 @@ class PulsarSession:
         self._lookups = Lookups(listener, client)
         self._delays: Delays | None = None  # made when it is needed: idle pairs are many
         self._undecided: UndecidedCommands | None = None
+        self._listings: Listings | None = None
         self._transactions: TransactionRequests | None = None
         self.collected_bound = listener.bounds.collected_from(max_message_size + FRAME_PADDING)
         name = client.principal.name or client.subject.host or ""
@@ -173,7 +176,7 @@ class PulsarSession:
         if direction is Direction.TO_CLIENT:
             row = self._listener.commands.rows[direction].get(split(frame)[0])
             if row is not None and row.decide_long is not None:
-                return self._in_slices(frame, row.decide_long(self, frame))
+                return self._in_slices(frame, row.decide_long(self, frame, now))
         command = decode(frame, self._listener.bounds.fields)
         self._mask(command, frame)
         if direction is Direction.TO_BROKER and self._listener.services.guarded:
@@ -281,13 +284,29 @@ class PulsarSession:
     def list_topics(self, command: BaseCommand, frame: bytes, now: float) -> Effects:
         """Return what to do with a client's request for a list of topics: forward it, or refuse it
         if it asks for the brokers' own topics, or where rights are needed by a pattern that might
-        occupy a broker."""
+        occupy a broker. It waits while another one is under way."""
         kind, refused = kind_of(frame), None
         if self._listener.services.guarded:
             refused = rights.refuse_pattern(kind, command, self._listener.bounds.names)
-        return refused or rights.refuse_list(kind, command) or FORWARD
+        refused = refused or rights.refuse_list(kind, command)
+        if refused or not self._listener.limited:
+            return refused or FORWARD
+        if self._listings is None:
+            self._listings = Listings(self._listener, self._client)
+        asked = self._listings.ask(id_of(message_of(kind, command)), frame, now)
+        return self._refuse(kind, command, FULL) if asked is None else asked
 
-    def listed(self, frame: bytes) -> Slices[Effects]:
+    def listed(self, frame: bytes, now: float) -> Slices[Effects]:
+        """Return what to do with a broker's list of topics, and forward the client's next request
+        for one."""
+        kind = kind_of(frame)
+        command = yield from decode_long(frame, MOST_LISTED)
+        effects = yield from self._filtered(kind, command, frame)
+        if kind != Kind.WATCH_TOPIC_UPDATE and self._listings is not None:
+            effects = (*effects, *self._listings.answered(id_of(message_of(kind, command)), now))
+        return effects
+
+    def _filtered(self, kind: int, command: BaseCommand, frame: bytes) -> Slices[Effects]:
         """Return what to do with a broker's list of topics: forward it without the topics that the
         client may not look up. An update of a watch of which nothing is left is dropped: that a
         hidden topic matches the watch's pattern must not show.
@@ -295,10 +314,8 @@ class PulsarSession:
         The rights are those of one moment: a list that takes long is not one of two sets of rules.
         """
         services, rewriter = self._listener.services, self._listener.rewriter
-        kind, is_long = kind_of(frame), len(frame) > CHECKED_FROM
-        command = yield from decode_long(frame, MOST_LISTED)
         self._mask(command, frame)
-        changed = False
+        changed, is_long = False, len(frame) > CHECKED_FROM
         if services.guarded:
             may = services.which(Right.LOOKUP, self._client.subject)
 
@@ -358,7 +375,10 @@ class PulsarSession:
         """Return what to do with the broker's ERROR. That depends on the request to which it
         responds: any request of the client, or a request of the gateway's own."""
         self._lookups.failed(command.error.request_id, now)
-        return self.incarnations.error(command, frame, now)
+        effects = self.incarnations.error(command, frame, now)
+        if self._listings is not None:
+            effects = (*effects, *self._listings.answered(id_of(command.error), now))
+        return effects
 
     def _decide_again(self, frame: bytes, now: float) -> Iterable[Effect] | Undecided:
         """Decide a frame that was dropped because the client's right was not known."""
@@ -431,7 +451,8 @@ class PulsarSession:
         """See `contract.Session`."""
         effects, here = self.incarnations.leave(now)
         ending = self._transactions is not None and self._transactions.are_ending
-        here = here or ending or bool(self._lookups or self._delays or self._undecided)
+        waits = self._lookups or self._delays or self._undecided or self._listings
+        here = here or ending or bool(waits)
         return effects if effects or here else None
 
     # -- lookups -----------------------------------------------------------------------------
@@ -531,7 +552,7 @@ class PulsarSession:
     def close(self) -> bool:
         """See `contract.Session`."""
         self._lookups.clear()
-        for waiting in (self._delays, self._undecided):
+        for waiting in (self._delays, self._undecided, self._listings):
             if waiting is not None:
                 waiting.clear()
         if self.incarnations.close():
