@@ -2,6 +2,7 @@
 
 import struct
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import cache
@@ -243,6 +244,10 @@ _TOPICS = 8
 
 _REGISTERS = 31
 
+_BEATS = 5
+"""Requests of which one is a heartbeat. Brokers forget a consumer that sends none for 33 s, and
+where a limit is shared by two hundred, each of them gets a response every two seconds."""
+
 
 def _consumer(topic: str, group: str) -> dict[str, Any]:
     id = f"{group}_127.0.0.1-77-1-1-Pull-1.13.0"
@@ -298,8 +303,21 @@ class OfTubeMQ:
                 raise EOFError  # brokers forget who sends no heartbeats, so it comes anew
             return b"", sends
 
+        def beat(number: int) -> dict[str, Any]:
+            names = _consumer(topic, f"g{number}")
+            place = f"{_BROKER}:{host}:{port}#{topic}:0"
+            kept = {name: names[name] for name in ("clientId", "groupName")}
+            return {**kept, "readStatus": 0, "partitionInfo": [place]}
+
         gets = _numbered(lambda number: _consumer(topic, f"g{number}"), m.GET_MESSAGES)
-        return Talk(size, gets, registers, tube_frames.length, heard)
+        beats = _numbered(beat, m.BEAT_PARTITIONS)
+        asked: Counter[int] = Counter()
+
+        def asks(number: int) -> bytes:
+            asked[number] += 1
+            return (gets if asked[number] % _BEATS else beats)(number)
+
+        return Talk(size, asks, registers, tube_frames.length, heard)
 
     def stored(self, topic: str) -> int:
         host, port = self._servers.brokers[_BROKER]
