@@ -493,6 +493,7 @@ class Server:
         if self._witness is not None:
             known = self.settings.name, connection.id, str(connection.client), connection.caller
             self._witness.ended(Ended(*known, reason, seconds, detail))
+        principal = connection.caller and connection.caller.principal
         log = self._log.info if reason in _ORDINARY else self._log.warning
         log(
             "connection_ended",
@@ -501,6 +502,7 @@ class Server:
             client=str(connection.client),
             reason=reason.value,
             seconds=round(seconds, 3),
+            **({"principal": principal} if principal else {}),
             **({"detail": detail} if detail else {}),
         )
 

@@ -33,6 +33,7 @@ from gateway.wire.contract import (
     Refused,
     Transmit,
 )
+from gateway.wire.subject import Caller
 from gateway.wire.traced import TracedSession
 from tests.plane.protocol import FakeSession, crash, passing, stop
 
@@ -77,7 +78,8 @@ async def test_bytes_sent_before_the_pair_opens_are_not_lost() -> None:
 async def test_a_refused_client_gets_its_farewell() -> None:
     def opener(origin: Origin) -> Opening:
         yield Receive(Peer.CLIENT)
-        return Refused(EndReason.AUTHENTICATION_FAILED, passing(b"no"), "not you")
+        caller = Caller(principal="alice")
+        return Refused(EndReason.AUTHENTICATION_FAILED, passing(b"no"), "not you", caller=caller)
 
     async with serving(opener) as running:
         client = running.connect()
@@ -91,6 +93,7 @@ async def test_a_refused_client_gets_its_farewell() -> None:
         assert line["log_level"] == "warning"
         assert line["reason"] == "authentication_failed"
         assert line["detail"] == "not you"
+        assert line["principal"] == "alice"
 
 
 async def test_an_ordinary_end_is_logged_as_information() -> None:
