@@ -174,12 +174,12 @@ def run(script: str, scene: Scene) -> subprocess.CompletedProcess[str]:
     environment = os.environ | scene.environment
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
+        # It ends what the script has started, too.
+        ["timeout", str(PATIENCE), "bash", "-euo", "pipefail", "-c", script],
         cwd=scene.folder,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
         check=False,
     )
 
