@@ -261,7 +261,7 @@ listeners:
   - {{name: bench, bind: "{bind}", cluster: bench{more}}}
 {doors}clusters:
   bench: {{brokers: "pulsar://{broker}"}}
-{clusters}limits: {{connections: {connections}}}
+{clusters}limits: {{connections: {connections}, unauthenticated: {connections}}}
 log: {{format: json}}
 """
 

@@ -87,8 +87,14 @@ class Felt(NamedTuple):
 # -- brokers -----------------------------------------------------------------------------------
 
 
-def _pulsar(wire: Wire) -> None:
+@cache
+def _list(request_id: int) -> bytes:
+    """Return the answer of a broker to a request for a list."""
     names = [f"persistent://public/default/{'pub' if n % 2 else 'sec'}-{n}" for n in range(TOPICS)]
+    return simple(Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE, request_id=request_id, topics=names)
+
+
+def _pulsar(wire: Wire) -> None:
     wire.say(CONNECTED)
     with suppress(Closed):
         while True:
@@ -96,9 +102,7 @@ def _pulsar(wire: Wire) -> None:
             if command.type != BaseCommand.GET_TOPICS_OF_NAMESPACE:
                 respond(wire, command)
                 continue
-            number = command.getTopicsOfNamespace.request_id
-            kind = Kind.GET_TOPICS_OF_NAMESPACE_RESPONSE
-            wire.say(simple(kind, request_id=number, topics=names))
+            wire.say(_list(command.getTopicsOfNamespace.request_id))
 
 
 def _kafka(wire: Wire) -> None:
