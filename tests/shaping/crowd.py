@@ -30,8 +30,9 @@ PER = {"kafka": ("topic", "principal")}
 """Of what each has the limit, if not of a topic alone."""
 
 RATE = 100_000
-RATES = {("tubemq", READ): 1_000_000}
-"""Others: a reply of TubeMQ brings 330 KB, and passes whole."""
+RATES = {("tubemq", READ): 6_000_000}
+"""Others: a reply of TubeMQ brings 330 KB, and passes whole. Each of two hundred consumers gets one
+every eleven seconds."""
 
 SECONDS, SHORT_SECONDS = 60.0, 20.0
 WARM, WARM_OF = 8.0, {"pulsar": 35.0}
