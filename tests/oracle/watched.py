@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from gateway.errors import PeerError
+from gateway.plane.fairness import Fairness
 from gateway.plane.lane import Lane
 from gateway.plane.moving import Descriptor
 from gateway.plane.pair import Pair
@@ -126,6 +127,7 @@ class MemoryLane(Descriptor):
         self.address = "192.0.2.7"
         self.fd = -1
         self.plain = False
+        self.served = Fairness().served(None, self.address)
 
     def receive_into(self, buffer: Any, size: int) -> int:
         if not self.inbox:
