@@ -11,7 +11,7 @@ that of a principal that used none, is nobody's.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -51,11 +51,23 @@ class _Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MonthlyUse:
-    """All of a month. `used`: a row for each tenant. `uses`: what its invoice shows beside."""
+    """All of a month. `used`: a row for each tenant. `uses`: what its invoice shows beside.
+    `missing`: how many records are missing, by the days that lack some, in order."""
 
     used: tuple[Used, ...]
     uses: Mapping[str, Use]
     completeness: Completeness
+    missing: Mapping[date, int] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the tables have nothing of the month."""
+        return not self.used and not self.completeness.present
+
+
+def has_sums(state: State) -> bool:
+    """Return whether there is anything that bills are made of."""
+    return any(state.days.get(it) for it in (*BILLED, "completeness"))
 
 
 def gone_before(state: State, month: Month) -> str | None:
@@ -178,7 +190,8 @@ def _gathered(
         uses[tenant] = Use(whole, days, tuple(topics.get(tenant, ())))
         sums = {it: sum(getattr(day, it) for day in days) for it in (*FIGURES, "connection_ms")}
         used.append(Used(tenant, **sums, stored_byte_hours=stored.get(tenant, 0)))
-    return MonthlyUse(tuple(used), uses, whole)
+    missing = {day: it.missing for day, it in sorted(complete.items()) if it.missing}
+    return MonthlyUse(tuple(used), uses, whole, missing)
 
 
 def _days(

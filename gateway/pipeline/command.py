@@ -63,6 +63,10 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     billed.add_argument("--month", help="2026-11 (the month before this one)")
     billed.add_argument("--out", type=Path, default=INVOICES, help="(%(default)s)")
     billed.add_argument("--close", action="store_true", help="the month changes no more")
+    text = "close a month of which there are no records, as nothing was used"
+    billed.add_argument("--empty", action="store_true", help=text)
+    text = "close a month of which up to N records are missing (%(default)s)"
+    billed.add_argument("--accept-missing", type=int, default=0, metavar="N", help=text)
     advised = add("recommend", _recommend, "recommend limits from what tenants used")
     advised.add_argument(
         "--rules",
@@ -385,7 +389,7 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline.billing import prices
     from gateway.pipeline.billing.closing import Closed
     from gateway.pipeline.billing.months import Month
-    from gateway.pipeline.chargeback import gone_before, month_of
+    from gateway.pipeline.chargeback import gone_before, has_sums, month_of
     from gateway.pipeline.lake import Lake
     from gateway.pipeline.storage import byte_hours
 
@@ -396,6 +400,10 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
         raise ConfigurationError(f"--month {options.month}: {error}") from None
     closed, lake = invoicing.closed_months(options.out), Lake(spark, options.tables)
     state = lake.state()
+    if not has_sums(state):
+        raise ConfigurationError(
+            f"{options.tables}: has nothing to bill; name the folder that ingest takes records into"
+        )
 
     def look(month: Month) -> MonthlyUse:
         return month_of(lake, month, byte_hours(lake, month, state), state=state)
@@ -418,6 +426,8 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
             "name a later month"
         )
     use = look(month)
+    if options.close:
+        invoicing.check(month, use, is_empty=options.empty, accepted=options.accept_missing)
     adjustments = invoicing.corrections(month, closed, look_again)
     charges = invoicing.write(options.out, month, card, use, adjustments)
     if options.close:

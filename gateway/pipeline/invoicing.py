@@ -19,6 +19,7 @@ from gateway.pipeline.billing.amounts import charge
 from gateway.pipeline.billing.closing import Closed
 from gateway.pipeline.billing.figures import Use
 from gateway.pipeline.billing.file_names import file_stem
+from gateway.pipeline.billing.wording import count_are
 from gateway.system.whole_files import write_at_once
 
 if TYPE_CHECKING:
@@ -88,6 +89,25 @@ def write(
     )
     write_at_once(into / "overview.html", overview.to_html(whole))
     return charges
+
+
+def check(month: Month, use: MonthlyUse, *, is_empty: bool, accepted: int) -> None:
+    """Raise `ConfigurationError` if a month may not be closed with this use. `is_empty`: somebody
+    says that nothing was used. `accepted`: how many records may be missing."""
+    if use.is_empty and not is_empty:
+        raise ConfigurationError(
+            f"{month} cannot be closed: the tables have no records of it; name the tables that "
+            "have, or say that nothing was used: --empty"
+        )
+    if is_empty and not use.is_empty:
+        raise ConfigurationError(f"--empty: the tables have records of {month}; leave it out")
+    missing = use.completeness.missing
+    if missing > accepted:
+        days = ", ".join(f"{day} ({number:,})" for day, number in use.missing.items())
+        raise ConfigurationError(
+            f"{month} cannot be closed: {count_are(missing, 'record')} missing, on {days}; ingest "
+            f"what is left, or close it without them: --accept-missing {missing}"
+        )
 
 
 def close(folder: Path, closed: Closed, now: datetime) -> Path:

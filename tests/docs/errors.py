@@ -351,6 +351,12 @@ PIPELINE = (
         "`retain --even-unbilled` removed days of a month that was not closed; the remaining days "
         "make no bill. If the records still exist, ingest them into new tables.",
     ),
+    Remedy(
+        "… cannot be closed: … missing, on …",
+        "Ingest the files that gateways still have. Lines in the table `quarantine` count as "
+        "missing, and so do records that `usage.disk` removed, and those of a process before its "
+        "first file that was ingested: only you can say whether to bill without them.",
+    ),
 )
 
 SECTIONS = (

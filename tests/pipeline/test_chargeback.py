@@ -20,6 +20,7 @@ from gateway.pipeline.ingest import ingest
 from gateway.pipeline.invoicing import close, closed_months, corrections, write
 from gateway.pipeline.lake import Lake
 from gateway.pipeline.rollup import rollup
+from tests.pipeline import several
 from tests.pipeline.samples import NOW, Folder, ms, used
 
 OCTOBER, NOVEMBER = Month(2026, 10), Month(2026, 11)
@@ -145,3 +146,51 @@ def test_a_month_is_closed_when_the_grace_is_over(tmp_path: Path) -> None:
     assert closed_months(tmp_path) == []
     close(tmp_path, month, ends + timedelta(hours=72))
     assert [it.month for it in closed_months(tmp_path)] == [OCTOBER]
+
+
+# -- the job -----------------------------------------------------------------------------------
+
+
+def bill(lake: Lake, month: str, *words: str) -> None:
+    """Write the invoices of a month by the command line, beside the tables."""
+    folder = Path(lake.base).parent
+    (folder / "prices.yaml").write_text("version: 1\ncurrency: EUR\nprices: {gb_in: 1}\n")
+    places = "--prices", str(folder / "prices.yaml"), "--out", str(folder / "invoices")
+    options = several.options_of(["chargeback", lake.base, *places, "--month", month, *words])
+    assert options.job(lake.spark, options) == 0
+
+
+def test_tables_that_are_not_there_close_no_month(lake: Lake, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"/tables: has nothing to bill; name the folder"):
+        bill(lake, "2025-10", "--close", "--empty")
+    assert not (tmp_path / "invoices").exists()
+
+
+@pytest.mark.tier("test")
+def test_a_month_without_records_is_closed_if_somebody_says_that_it_is_empty(
+    lake: Lake, records: Folder, tmp_path: Path
+) -> None:
+    records.add([used(1, "2025-11-05T01:00")])
+    taken(lake, records)
+    with pytest.raises(ConfigurationError, match=r"^2025-10 .* have no records of it; .* --empty$"):
+        bill(lake, "2025-10", "--close")
+    with pytest.raises(ConfigurationError, match="--empty: the tables have records of 2025-11"):
+        bill(lake, "2025-11", "--close", "--empty")
+    assert not (tmp_path / "invoices").exists()
+    bill(lake, "2025-10", "--close", "--empty")
+    assert [it.month for it in closed_months(tmp_path / "invoices")] == [Month(2025, 10)]
+
+
+@pytest.mark.tier("test")
+def test_a_month_that_lacks_records_is_closed_if_their_number_is_accepted(
+    lake: Lake, records: Folder, tmp_path: Path
+) -> None:
+    records.add([used(seq, f"2025-10-0{seq}T01:00") for seq in (1, 3, 6)], name="x.jsonl.gz")
+    taken(lake, records)
+    missing = r"3 records are missing, on 2025-10-03 \(1\), 2025-10-06 \(2\); .* --accept-missing 3"
+    for words in ((), ("--accept-missing", "2")):
+        with pytest.raises(ConfigurationError, match=missing):
+            bill(lake, "2025-10", "--close", *words)
+    assert not (tmp_path / "invoices").exists()
+    bill(lake, "2025-10", "--close", "--accept-missing", "3")
+    assert [it.month for it in closed_months(tmp_path / "invoices")] == [Month(2025, 10)]

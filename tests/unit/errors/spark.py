@@ -145,6 +145,11 @@ OTHERS = [
     # tests/pipeline/test_keeping.py causes these.
     "--unread: jobs may still read younger files; 24h at least",
     "--month 2025-02: its days before 2025-03-01 are gone, which retain let go; name a later month",
+    # tests/pipeline/test_chargeback.py causes this.
+    (
+        "2025-10 cannot be closed: 3 records are missing, on 2025-10-03 (1), 2025-10-06 (2); "
+        "ingest what is left, or close it without them: --accept-missing 3"
+    ),
 ]
 
 MESSAGES = [*(it.message for it in CASES), *(message for _, message in ENDED), *OTHERS]
