@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gateway.pipeline.chargeback import MonthlyUse
     from gateway.pipeline.forecasting import Forecast
     from gateway.pipeline.ingest import Taken
-    from gateway.pipeline.lake import Lake
+    from gateway.pipeline.lake import Lake, State
     from gateway.pipeline.neighbours import Thresholds
 
     Job = Callable[[SparkSession, argparse.Namespace], int]
@@ -384,6 +384,19 @@ def _subscriptions(spark: SparkSession, options: argparse.Namespace) -> int:
     return 0
 
 
+def _summed_up(lake: Lake) -> State:
+    """Sum up what the tables have and no job has summed up, and return them as they are then. So a
+    job that reads sums may be run alone, and late records are in what it says."""
+    from gateway.pipeline import rollup, storage
+
+    while True:  # again, if another job's commit has won, or records came meanwhile
+        state = lake.state()
+        if not (rollup.stale(state) or storage.stale(state)):
+            return state
+        days = {*rollup.rollup(lake, _now_ms()), *storage.store(lake, _now_ms())}
+        _say(f"{len(days)} days summed up first")
+
+
 def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline import invoicing
     from gateway.pipeline.billing import prices
@@ -399,7 +412,7 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     except ValueError as error:
         raise ConfigurationError(f"--month {options.month}: {error}") from None
     closed, lake = invoicing.closed_months(options.out), Lake(spark, options.tables)
-    state = lake.state()
+    state = _summed_up(lake)
     if not has_sums(state):
         raise ConfigurationError(
             f"{options.tables}: has nothing to bill; name the folder that ingest takes records into"
@@ -541,6 +554,8 @@ def _forecast(spark: SparkSession, options: argparse.Namespace) -> int:
     rules = files.rules_of(files.load(options.rules)) if options.rules else ()
     rules = tuple(it for it in rules if not it.has_expired(time.time()))
     found = [*forecast.of_limits(lake, rules)]
+    if options.prices is not None or disks:
+        _summed_up(lake)
     if options.prices is not None:
         card = prices.load(options.prices)
         found += forecast.of_prices(lake, card, datetime.now(UTC).date())

@@ -22,6 +22,7 @@ from gateway.pipeline.lake import Lake
 from gateway.pipeline.rollup import rollup
 from tests.pipeline import several
 from tests.pipeline.samples import NOW, Folder, ms, used
+from tests.pipeline.test_storage import Snapshots, topic
 
 OCTOBER, NOVEMBER = Month(2026, 10), Month(2026, 11)
 
@@ -151,10 +152,13 @@ def test_a_month_is_closed_when_the_grace_is_over(tmp_path: Path) -> None:
 # -- the job -----------------------------------------------------------------------------------
 
 
+PRICES = "version: 1\ncurrency: EUR\nprices: {gb_in: 1, stored_gb_hour: 1}\n"
+
+
 def bill(lake: Lake, month: str, *words: str) -> None:
     """Write the invoices of a month by the command line, beside the tables."""
     folder = Path(lake.base).parent
-    (folder / "prices.yaml").write_text("version: 1\ncurrency: EUR\nprices: {gb_in: 1}\n")
+    (folder / "prices.yaml").write_text(PRICES)
     places = "--prices", str(folder / "prices.yaml"), "--out", str(folder / "invoices")
     options = several.options_of(["chargeback", lake.base, *places, "--month", month, *words])
     assert options.job(lake.spark, options) == 0
@@ -194,3 +198,22 @@ def test_a_month_that_lacks_records_is_closed_if_their_number_is_accepted(
     assert not (tmp_path / "invoices").exists()
     bill(lake, "2025-10", "--close", "--accept-missing", "3")
     assert [it.month for it in closed_months(tmp_path / "invoices")] == [Month(2025, 10)]
+
+
+@pytest.mark.tier("test")
+def test_what_came_after_the_sums_is_in_the_month_that_is_closed(
+    lake: Lake, records: Folder, tmp_path: Path
+) -> None:
+    records.add([used(1, "2025-10-05T01:00", bytes_wire=GB)])
+    taken(lake, records)
+    snapshots = Snapshots(lake, tmp_path / "stored")
+    snapshots.add("2025-10-05T10:00", topic("orders", GB))
+    snapshots.take()
+    records.add([used(2, "2025-10-05T02:00", bytes_wire=GB)], closed="2025-10-06T01:00")
+    ingest(lake, records.url, "usage", ms(NOW))
+    snapshots.add("2025-10-05T13:00", topic("orders", GB))
+    ingest(lake, str(snapshots.folder), "stored", ms(NOW))
+    bill(lake, "2025-10", "--close")
+    (closed,) = closed_months(tmp_path / "invoices")
+    quantities = {it.charge: it.quantity for it in closed.lines}
+    assert quantities == {"bytes_in": 2, "stored_byte_hours": 3}

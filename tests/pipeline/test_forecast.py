@@ -13,13 +13,14 @@ from gateway.pipeline.ingest import ingest
 from gateway.pipeline.lake import Lake
 from gateway.pipeline.rollup import rollup
 from gateway.policy.rules import Rule
+from tests.pipeline import several
 from tests.pipeline.samples import NOW, Folder, ms, used
 
 GB = 10**9
 
 
 @pytest.fixture
-def grown(lake: Lake, records: Folder) -> Lake:
+def taken(lake: Lake, records: Folder) -> Lake:
     """Return tables of three weeks of November: a tenant sends 100 messages a second more on each,
     and half a gigabyte on all of them."""
     records.add(
@@ -29,8 +30,14 @@ def grown(lake: Lake, records: Folder) -> Lake:
         ]
     )
     ingest(lake, records.url, "usage", ms(NOW))
-    rollup(lake, ms(NOW))
     return lake
+
+
+@pytest.fixture
+def grown(taken: Lake) -> Lake:
+    """Return the same, summed up."""
+    rollup(taken, ms(NOW))
+    return taken
 
 
 def rule(tenant: str, rate: str) -> Rule:
@@ -69,6 +76,17 @@ def test_the_next_step_of_a_price_is_reached_in_this_month_or_not(grown: Lake) -
     (never,) = steps["100"]
     assert never.forecast is not None
     assert never.forecast.days is None
+
+
+def test_what_is_not_summed_up_yet_is_in_forecasts_of_prices(
+    taken: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prices = tmp_path / "prices.yaml"
+    tiers = "gb_in: {price: 2, tiers: [{above: 1000000, price: 1}]}"
+    prices.write_text(f"version: 1\ncurrency: EUR\nprices: {{{tiers}}}\n")
+    options = several.options_of(["forecast", taken.base, "--prices", str(prices)])
+    assert options.job(taken.spark, options) == 0
+    assert capsys.readouterr().err == "21 days summed up first\n1 forecasts\n"
 
 
 def test_a_disk_without_snapshots_has_no_forecast(lake: Lake) -> None:
