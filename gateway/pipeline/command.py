@@ -441,7 +441,11 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     use = look(month)
     if options.close:
         invoicing.check(month, use, is_empty=options.empty, accepted=options.accept_missing)
-    adjustments = invoicing.corrections(month, closed, look_again)
+    found = invoicing.corrections(month, closed, look_again)
+    adjustments = found.pop(month, ())
+    for other in found:
+        what = "late records of closed months are on the invoices of"
+        _say(f"{what} {other}, which is not closed: write these again")
     charges = invoicing.write(options.out, month, card, use, adjustments)
     if options.close:
         this = Closed(month, card, tuple(charges.lines()), adjustments)

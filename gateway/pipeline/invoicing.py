@@ -4,7 +4,7 @@
     FOLDER/closed/2026-10.json
 
 A closed month is what was billed; it never changes. What late records change of it becomes
-adjustments in the next month that is written.
+adjustments in the earliest later month that is not closed.
 """
 
 from __future__ import annotations
@@ -48,19 +48,26 @@ def closed_months(folder: Path) -> list[Closed]:
 
 def corrections(
     month: Month, closed: Sequence[Closed], look: Callable[[Month], MonthlyUse | None]
-) -> tuple[Adjustment, ...]:
-    """Return what late records change of closed months. `look`: reads what was used in a month;
-    None of one whose days are gone, which stays as it was billed."""
+) -> dict[Month, tuple[Adjustment, ...]]:
+    """Return what late records change of closed months before this one, by the month whose invoices
+    have it: the earliest later one that is not closed. It is the same whichever month is written,
+    so no two invoices have a correction; while nobody closes that month, none of a later one has
+    it. `look`: reads what was used in a month; None of one whose days are gone, which stays as it
+    was billed."""
     earlier = [it for before in closed for it in before.adjustments]
-    found: list[Adjustment] = []
+    months = {it.month for it in closed}
+    found: dict[Month, tuple[Adjustment, ...]] = {}
     for before in [it for it in closed if it.month < month][-ADJUSTED:]:
         use = look(before.month)
         if use is None:
             continue
-        now = charge(before.card, use.used)
-        months = before.month, month
-        found += adjust(before.card.currency, months, before.lines, now.lines(), earlier)
-    return tuple(found)
+        present = before.month.next()
+        while present in months:
+            present = present.next()
+        now, both = charge(before.card, use.used), (before.month, present)
+        if made := adjust(before.card.currency, both, before.lines, now.lines(), earlier):
+            found[present] = (*found.get(present, ()), *made)
+    return found
 
 
 def write(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import ConfigurationError
 from gateway.pipeline.billing.adjustments import Adjustment
-from gateway.pipeline.billing.amounts import UNALLOCATED, charge
+from gateway.pipeline.billing.amounts import UNALLOCATED, Used, charge
 from gateway.pipeline.billing.closing import Closed
 from gateway.pipeline.billing.figures import Completeness
 from gateway.pipeline.billing.months import Month
@@ -24,7 +25,8 @@ from tests.pipeline import several
 from tests.pipeline.samples import NOW, Folder, ms, used
 from tests.pipeline.test_storage import Snapshots, topic
 
-OCTOBER, NOVEMBER = Month(2026, 10), Month(2026, 11)
+OCTOBER, NOVEMBER, DECEMBER = (Month(2026, it) for it in (10, 11, 12))
+JANUARY = DECEMBER.next()
 
 HOUR = 3_600_000
 
@@ -116,27 +118,51 @@ def test_late_records_adjust_a_closed_month_once(
         later = datetime(2026, 12, 30, tzinfo=UTC)
         close(tmp_path, Closed(month, CARD, lines, adjusted), later)
 
-    def look(month: Month) -> tuple[Adjustment, ...]:
+    def look(month: Month) -> dict[Month, tuple[Adjustment, ...]]:
         return corrections(month, closed_months(tmp_path), lambda it: month_of(october, it))
 
     closed(OCTOBER)
-    assert look(NOVEMBER) == ()
+    assert look(NOVEMBER) == {}
     records.add([used(7, "2026-10-07T01:00", bytes_wire=GB)], closed="2026-11-20T01:00")
     taken(october, records)
-    found = look(NOVEMBER)
+    found = look(NOVEMBER)[NOVEMBER]
     assert [(it.tenant, it.original, it.amount) for it in found] == [
         ("acme", OCTOBER, Decimal("1.00"))
     ]
     closed(NOVEMBER, *found)
-    assert look(NOVEMBER.next()) == ()
+    assert look(DECEMBER) == {}
+
+
+@pytest.mark.parametrize("order", list(permutations([NOVEMBER, DECEMBER])))
+def test_each_correction_is_on_one_invoice_whichever_month_is_closed_first(
+    order: tuple[Month, ...],
+) -> None:
+    def used_in(gigabytes: int) -> MonthlyUse:
+        return MonthlyUse((Used("acme", bytes_in=gigabytes * GB),), {}, Completeness(1, 1))
+
+    def ended(month: Month, gigabytes: int, *adjusted: Adjustment) -> Closed:
+        return Closed(month, CARD, tuple(charge(CARD, used_in(gigabytes).used).lines()), adjusted)
+
+    closed, billed = [ended(OCTOBER, 5)], Decimal(0)
+    for late, month in enumerate((*order, JANUARY), 1):
+
+        def look(it: Month, late: int = late) -> MonthlyUse:
+            return used_in(5 + late if it == OCTOBER else 1)
+
+        still_open = {*order, JANUARY} - {it.month for it in closed}
+        invoices = {it: corrections(it, closed, look).get(it, ()) for it in still_open}
+        assert [it for it, own in invoices.items() if own] == [min(still_open)]
+        billed += sum(it.amount for it in invoices[month])
+        closed = sorted([*closed, ended(month, 1, *invoices[month])], key=lambda it: it.month)
+    assert billed == late
 
 
 def test_a_closed_month_stays_as_billed_when_its_days_are_gone(october: Lake) -> None:
     """Its figures are none then, which would be credited."""
     lines = tuple(charge(CARD, month_of(october, OCTOBER).used).lines())
     closed = [Closed(OCTOBER, CARD, lines)]
-    assert corrections(NOVEMBER, closed, lambda _: MonthlyUse((), {}, Completeness(0, 0))) != ()
-    assert corrections(NOVEMBER, closed, lambda _: None) == ()
+    assert corrections(NOVEMBER, closed, lambda _: MonthlyUse((), {}, Completeness(0, 0))) != {}
+    assert corrections(NOVEMBER, closed, lambda _: None) == {}
 
 
 def test_a_month_is_closed_when_the_grace_is_over(tmp_path: Path) -> None:
