@@ -26,7 +26,15 @@ from pyspark.storagelevel import StorageLevel
 
 from gateway.errors import ConfigurationError
 from gateway.pipeline.given import given
-from gateway.pipeline.schema import OF_GATEWAYS, RECORDS, TABLES, columns_of, defaults_of, struct
+from gateway.pipeline.schema import (
+    OF_GATEWAYS,
+    RECORDS,
+    TABLES,
+    choices_of,
+    columns_of,
+    defaults_of,
+    struct,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -263,6 +271,10 @@ def _reason(stream: str, now_ms: int, retired: str) -> Column:
         (F.col("record.v").isNull(), F.lit("no version")),
         (F.col("record.v") != kind.version, F.concat(F.lit("version "), F.col("record.v"))),
         *((F.col(f"record.{name}").isNull(), F.lit(f"no {name}")) for name in kind.required),
+        *(
+            (~F.col(f"record.{name}").isin(*values), F.lit(f"unknown {name}"))
+            for name, values in choices_of(kind.record).items()
+        ),
         (time < earliest, F.lit(f"of a day before {EARLIEST}")),
         (time < oldest, F.lit(f"of a day before {retired}, {_RETIRED}")),
         (time > F.lit(now_ms + AHEAD_MS), F.lit("more than a day ahead")),

@@ -34,13 +34,19 @@ _PLAIN: dict[type, DataType] = {
 }
 
 
-def spark_type(kind: inspect.Type) -> DataType:
-    """Return the type of a column for a field of a record."""
+def _bare(kind: inspect.Type) -> inspect.Type:
+    """Return the type of a field without what is said of it, and without None."""
     if isinstance(kind, inspect.Metadata):
-        return spark_type(kind.type)
+        return _bare(kind.type)
     if isinstance(kind, inspect.UnionType):  # with None
         (other,) = [it for it in kind.types if not isinstance(it, inspect.NoneType)]
-        return spark_type(other)
+        return _bare(other)
+    return kind
+
+
+def spark_type(kind: inspect.Type) -> DataType:
+    """Return the type of a column for a field of a record."""
+    kind = _bare(kind)
     if isinstance(kind, inspect.ListType):
         return ArrayType(spark_type(kind.item_type))
     if isinstance(kind, inspect.StructType):
@@ -66,6 +72,17 @@ def defaults_of(record: type[msgspec.Struct]) -> dict[str, object]:
         else:
             found[it.encode_name] = None if it.default is msgspec.NODEFAULT else it.default
     return found
+
+
+def choices_of(record: type[msgspec.Struct]) -> dict[str, tuple[str, ...]]:
+    """Return all values that fields may have, by the name of the field: of those that have few."""
+    fields = ((it.encode_name, it.type) for it in msgspec.structs.fields(record))
+    kinds = ((name, _bare(inspect.type_info(kind))) for name, kind in fields)
+    return {
+        name: tuple(map(str, kind.values))
+        for name, kind in kinds
+        if isinstance(kind, inspect.LiteralType)
+    }
 
 
 _NAMED: dict[str, DataType] = {

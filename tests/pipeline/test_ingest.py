@@ -138,6 +138,8 @@ HOSTILE: list[tuple[str, Record]] = [
     ("version 2", '{"v":2,"gw":"a","boot":"b","seq":1,"start_ms":1,"dur_ms":1,"op":"send"}'),
     ("no gw", '{"v":1,"boot":"b","seq":1,"start_ms":1,"op":"send"}'),
     ("no op", f'{{"v":1,"gw":"a","boot":"b","seq":1,"start_ms":{ms(NOW)}}}'),
+    ("unknown op", used(1, op="ack")),
+    ("unknown lat_what", used(1, op="latency", lat_what="sleep")),
     ("seq below 1", used(0)),
     ("more than a day ahead", used(1, "2026-11-26T00:00")),
     ("of a day before 2020-01-01", '{"v":1,"gw":"a","boot":"b","seq":1,"start_ms":1,"op":"send"}'),
@@ -157,6 +159,13 @@ def test_lines_that_are_no_records_are_put_aside(lake: Lake, records: Folder) ->
     assert found == sorted((reason, "2026-11-20") for reason, _ in HOSTILE)
     assert max(len(it) for (it,) in rows(lake.read("quarantine"), "line")) == LONGEST_LINE
     assert seqs(lake) == [5, 6]
+
+
+def test_an_event_of_an_unknown_kind_is_put_aside(lake: Lake, records: Folder) -> None:
+    records.add([happened(1), happened(2, event="lost")])
+    (taken,) = take(lake, records, "events")
+    assert (taken.records, taken.quarantined) == (1, 1)
+    assert rows(lake.read("quarantine"), "stream", "reason") == [("events", "unknown event")]
 
 
 def test_bytes_that_are_no_text_are_put_aside_and_seen(lake: Lake, records: Folder) -> None:
