@@ -67,6 +67,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     billed.add_argument("--empty", action="store_true", help=text)
     text = "close a month of which up to N records are missing (%(default)s)"
     billed.add_argument("--accept-missing", type=int, default=0, metavar="N", help=text)
+    text = "in CSV files, an apostrophe stands before what spreadsheets take for formulas"
+    billed.add_argument("--for-spreadsheets", action="store_true", help=text)
     advised = add("recommend", _recommend, "recommend limits from what tenants used")
     advised.add_argument(
         "--rules",
@@ -446,7 +448,9 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     for other in found:
         what = "late records of closed months are on the invoices of"
         _say(f"{what} {other}, which is not closed: write these again")
-    charges = invoicing.write(options.out, month, card, use, adjustments)
+    charges = invoicing.write(
+        *(options.out, month, card, use, adjustments), for_spreadsheets=options.for_spreadsheets
+    )
     if options.close:
         this = Closed(month, card, tuple(charges.lines()), adjustments)
         _say(f"closed: {invoicing.close(options.out, this, now)}")

@@ -76,13 +76,17 @@ def write(
     card: RateCard,
     use: MonthlyUse,
     adjustments: Sequence[Adjustment] = (),
+    *,
+    for_spreadsheets: bool = False,
 ) -> Charges:
-    """Write all files of a month; return its charges."""
+    """Write all files of a month; return its charges. `for_spreadsheets`: no text of a CSV file is
+    taken for a formula."""
     charges = charge(card, use.used)
     into = folder / str(month)
     into.mkdir(parents=True, exist_ok=True)
     setting = focus.Setting(card, month, use.completeness.part)
-    write_at_once(into / "focus.csv", focus.to_csv(setting, charges, adjustments))
+    table = focus.to_csv(setting, charges, adjustments, for_spreadsheets=for_spreadsheets)
+    write_at_once(into / "focus.csv", table)
     for statement in charges.statements:
         tenant = statement.tenant
         own = tuple(it for it in adjustments if it.tenant == tenant)
@@ -90,7 +94,8 @@ def write(
         invoice = invoices.Invoice(card, month, statement, seen, own)
         stem = into / file_stem(tenant)
         write_at_once(stem.with_name(f"{stem.name}.html"), invoices.to_html(invoice))
-        write_at_once(stem.with_name(f"{stem.name}.csv"), invoices.to_csv(invoice))
+        table = invoices.to_csv(invoice, for_spreadsheets=for_spreadsheets)
+        write_at_once(stem.with_name(f"{stem.name}.csv"), table)
     whole = overview.Overview(
         card, month, charges, use.completeness, tuple(adjustments), has_links=True
     )

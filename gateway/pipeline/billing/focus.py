@@ -87,11 +87,18 @@ def rows(
         yield _base(setting, adjustment.tenant) | _of_adjustment(adjustment)
 
 
-def to_csv(setting: Setting, charges: Charges, adjustments: Iterable[Adjustment] = ()) -> str:
+def to_csv(
+    setting: Setting,
+    charges: Charges,
+    adjustments: Iterable[Adjustment] = (),
+    *,
+    for_spreadsheets: bool = False,
+) -> str:
     """Return the rows as a CSV table with all columns."""
     columns = (*COLUMNS, *OWN)
     found = rows(setting, charges, adjustments)
-    return csv_text(columns, ([row.get(it) for it in columns] for row in found))
+    cells = ([row.get(it) for it in columns] for row in found)
+    return csv_text(columns, cells, for_spreadsheets=for_spreadsheets)
 
 
 def _base(setting: Setting, tenant: str) -> Row:

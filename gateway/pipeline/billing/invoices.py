@@ -324,9 +324,9 @@ _CSV: Final = (
 )
 
 
-def to_csv(invoice: Invoice) -> str:
+def to_csv(invoice: Invoice, *, for_spreadsheets: bool = False) -> str:
     """Return the invoice as a table: charges, adjustments, what has no price, and the total."""
-    return csv_text(_CSV, _rows(invoice))
+    return csv_text(_CSV, _rows(invoice), for_spreadsheets=for_spreadsheets)
 
 
 def _rows(invoice: Invoice) -> Iterator[list[Cell]]:

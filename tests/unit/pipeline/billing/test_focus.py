@@ -33,7 +33,7 @@ BILL = read(
 USED = [
     Used("a", 20 * GB, connection_ms=1),
     Used("=b", 25 * GB),
-    Used("c", GB),
+    Used("nl\nline", GB),
     Used("", 2 * GB),
 ]
 
@@ -41,11 +41,12 @@ NUMBERS = ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost")
 MAY_BE_NULL = ("BillingAccountName", "ChargeClass", "PricingQuantity", "PricingUnit")
 
 
-def table(card: RateCard) -> list[dict[str, str]]:
+def table(card: RateCard, *, for_spreadsheets: bool = False) -> list[dict[str, str]]:
     now = charge(card, USED)
     late = adjust(card.currency, MONTHS, charge(card, USED[1:]).lines(), now.lines())
     setting = Setting(card, NOVEMBER, Fraction(999, 1000))
-    return list(csv.DictReader(io.StringIO(to_csv(setting, now, late), newline="")))
+    text = to_csv(setting, now, late, for_spreadsheets=for_spreadsheets)
+    return list(csv.DictReader(io.StringIO(text, newline="")))
 
 
 def usual(card: RateCard) -> list[dict[str, str]]:
@@ -123,11 +124,14 @@ def test_an_adjustment_is_a_correction_of_its_month() -> None:
         assert row["ChargeDescription"].startswith("Correction of 2026-10: ")
 
 
-def test_names_are_harmless_in_spreadsheets() -> None:
-    assert {it["SubAccountId"] for it in table(PRICES)} == {"a", "'=b", "c", ""}
+def test_names_are_as_others_have_them_and_harmless_in_spreadsheets() -> None:
+    found = {it["SubAccountId"]: it["InvoiceId"] for it in table(PRICES)}
+    assert found == {"": "", **{it: f"2026-11/{it}" for it in ("a", "=b", "nl\nline")}}
+    harmless = {it["SubAccountId"] for it in table(PRICES, for_spreadsheets=True)}
+    assert harmless == {"a", "'=b", r"nl\nline", ""}
 
 
 def test_a_part_of_a_bill_says_which_part_it_is() -> None:
     found = {it["SubAccountId"]: it["x_BillShare"] for it in usual(BILL)}
-    assert found["c"] == "0.020833333333"
+    assert found["nl\nline"] == "0.020833333333"
     assert {it["PricingCategory"] for it in usual(BILL)} == {"Other"}

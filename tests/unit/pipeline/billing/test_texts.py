@@ -44,6 +44,12 @@ def test_numbers_are_never_changed() -> None:
 @given(st.lists(st.lists(HOSTILE, min_size=2, max_size=2), max_size=4))
 def test_a_table_is_read_back_as_it_was(rows: list[list[str]]) -> None:
     text = csv_text(["a", "b"], rows)
+    assert list(csv.reader(io.StringIO(text, newline=""))) == [["a", "b"], *rows]
+
+
+@given(st.lists(st.lists(HOSTILE, min_size=2, max_size=2), max_size=4))
+def test_a_table_for_spreadsheets_has_no_formulas(rows: list[list[str]]) -> None:
+    text = csv_text(["a", "b"], rows, for_spreadsheets=True)
     found = list(csv.reader(io.StringIO(text, newline="")))
     assert found == [["a", "b"], *[[harmless(it) for it in row] for row in rows]]
     assert all(not it.lstrip().startswith(("=", "+", "-", "@")) for row in found for it in row)
