@@ -308,11 +308,15 @@ def _ingest(spark: SparkSession, options: argparse.Namespace) -> int:
         taken += ingest(lake, source, stream, _now_ms(), files_at_once=most, progress=told)
         if is_topic:
             inbox.clear(lake, stream, _now_ms())
-    sums = [sum(column) for column in zip(*((it.files, it.records) for it in taken), strict=True)]
-    files, records = sums or (0, 0)
-    bad, missing = sum(it.quarantined for it in taken), sum(it.missing for it in taken)
+    files, read, new, doubled, bad, missing = (
+        sum(getattr(it, name) for it in taken)
+        for name in ("files", "read", "new", "doubled", "quarantined", "missing")
+    )
     days = len({day for it in taken for day in it.days})
-    _say(f"{files} new files, {records} records of {days} days; {bad} lines put aside")
+    _say(
+        f"{files} new files of {days} days: {read:,} lines read; {new:,} new records, "
+        f"{doubled:,} doubled, {bad:,} put aside"
+    )
     if retired := sum(it.retired for it in taken):
         _say(f"{retired} of them are of days that `retain` let go, whose sums stay as they are")
     if missing:

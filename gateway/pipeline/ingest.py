@@ -88,18 +88,30 @@ _NUMBERED = r"-(\d{12})-(\d{12})\.jsonl(\.[a-z0-9]+)?$"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a batch gave. `missing`: records that files lack, by their names. `days`: made anew.
-    `ahead_ms`: how far the latest record is ahead of the run, which is of the gateway (or the
-    cluster) `ahead`. `retired`: of the quarantined lines, those of days that are gone."""
+    """What a batch gave. `new`: the records that tables had not. `missing`: records that files
+    lack, by their names. `days`: made anew. `ahead_ms`: how far the latest record is ahead of the
+    run, which is of the gateway (or the cluster) `ahead`. `retired`: of the quarantined lines,
+    those of days that are gone."""
 
     files: int
     records: int
+    new: int
     quarantined: int
     missing: int
     days: Sequence[str]
     ahead_ms: int = 0
     ahead: str = ""
     retired: int = 0
+
+    @property
+    def read(self) -> int:
+        """All lines: records that are new or doubled, and what was put aside."""
+        return self.records + self.quarantined
+
+    @property
+    def doubled(self) -> int:
+        """Records that tables had, or that came more than once."""
+        return self.records - self.new
 
 
 def ingest(
@@ -117,18 +129,19 @@ def ingest(
 
     Raises `ConfigurationError` if there is no such folder.
     """
-    found, last = list[Taken](), set[tuple[str, int]]()
+    found, batch, is_last = list[Taken](), set[tuple[str, int]](), False
     while True:
         state = lake.state()
         new = _new_files(lake, source, stream, state, files_at_once)
-        if last:  # again, if another job's commit has won; what was written since is for later
-            new = [it for it in new if it in last]
+        if is_last:  # what was written since is for later
+            new = [it for it in new if it in batch]
+        if batch.intersection(new):  # another job's commit has won, so these are taken again
+            del found[-1]
         if not new:
             return found
+        batch, is_last = set(new), len(new) < files_at_once
         found.append(_take(lake, stream, now_ms, state, new))
         progress(found[-1])
-        if len(new) < files_at_once:
-            last = set(new)
 
 
 # -- files -------------------------------------------------------------------------------------
@@ -201,7 +214,8 @@ def _take(
         files = _files(lake.spark, stream, new, lines)
         change = lake.change("ingest", now_ms, state)
         had = lake.read(stream, days, state=state)
-        change.replace(stream, once(had.unionByName(good), RECORDS[stream].identity), days)
+        whole = once(had.unionByName(good), RECORDS[stream].identity)
+        added = change.replace(stream, whole, days) - had.count()
         bad = _quarantined(stream, lines)
         retired = F.count_if(F.endswith("reason", F.lit(_RETIRED))).alias("retired")
         late = {str(it.day): it.retired for it in bad.groupBy("day").agg(retired).collect()}
@@ -216,7 +230,7 @@ def _take(
         lines.unpersist()
     time, who = max((tuple(it.latest) for it in found), default=(0, ""))
     ahead_ms = max(0, time - now_ms)
-    sums = row.records, row.quarantined, row.missing
+    sums = row.records, added, row.quarantined, row.missing
     ahead = who if ahead_ms else ""
     return Taken(len(new), *sums, days, ahead_ms, ahead, sum(late.values()))
 

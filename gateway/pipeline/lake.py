@@ -300,9 +300,9 @@ class Change:
     def generation(self) -> str:
         return f"{self._number:08d}-{self._id}"
 
-    def replace(self, table: str, rows: DataFrame, days: Iterable[str]) -> None:
+    def replace(self, table: str, rows: DataFrame, days: Iterable[str]) -> int:
         """Write these days of a table: they are gone where there are no rows. The rows of a day may
-        be many: they are divided into files of a bounded size."""
+        be many: they are divided into files of a bounded size. Return how many rows there are."""
         columns = TABLES[table].fieldNames()
         placed = rows.select(*columns).withColumn("dt", F.col("day"))
         # Adaptive execution splits what is large, and joins what is small.
@@ -311,6 +311,7 @@ class Change:
         placed.write.partitionBy("dt").parquet(folder)
         written = self._written(folder)
         self._entries += [(table, day, self.generation * (day in written)) for day in set(days)]
+        return sum(written.values())
 
     def retire(self, table: str, days: Iterable[str], before: str) -> None:
         """Have these days of a table gone for good, and refuse rows of days before `before`."""
@@ -351,9 +352,10 @@ class Change:
             *(tuple(entries), retired),
         )
 
-    def _written(self, folder: str) -> set[str]:
-        rows = self._lake.spark.read.schema("dt string").parquet(folder).distinct().collect()
-        return {str(row.dt) for row in rows}
+    def _written(self, folder: str) -> dict[str, int]:
+        """Return the number of rows by day."""
+        rows = self._lake.spark.read.schema("dt string").parquet(folder).groupBy("dt").count()
+        return {str(day): number for day, number in rows.collect()}
 
 
 def _row(commit: Commit) -> Mapping[str, object]:

@@ -54,7 +54,7 @@ def test_a_record_comes_into_the_tables_with_all_fields(lake: Lake, records: Fol
     )
     records.add([whole])
     (taken,) = take(lake, records)
-    assert taken == Taken(1, 1, 0, 0, ["2026-11-20"])
+    assert taken == Taken(1, 1, 1, 0, 0, ["2026-11-20"])
     (row,) = lake.read("usage").collect()
     assert row.day == "2026-11-20"
     found = {name: getattr(row, name) for name in columns_of(Usage).names}
@@ -92,12 +92,17 @@ def test_a_late_file_changes_its_own_day_alone(lake: Lake, records: Folder) -> N
 
 
 def test_records_that_come_twice_count_once(lake: Lake, records: Folder) -> None:
-    first = records.add([used(1), used(2)])
+    def counts() -> tuple[int, ...]:
+        (taken,) = take(lake, records)
+        return taken.read, taken.new, taken.doubled, taken.quarantined
+
+    first = records.add([used(1), used(2), "no record"])
     shutil.copy(first, first.with_name("copy.jsonl.gz"))
-    take(lake, records)
-    records.add([used(2), used(3)], closed="2026-11-23T01:00")
-    take(lake, records)
-    assert seqs(lake) == [1, 2, 3]
+    assert counts() == (6, 2, 2, 2)
+    late = used(4, "2026-11-21T01:00")
+    records.add([used(2), used(3), late, "none"], closed="2026-11-23T01:00")
+    assert counts() == (4, 2, 1, 1)
+    assert seqs(lake) == [1, 2, 3, 4]
 
 
 def test_processes_and_gateways_have_numbers_of_their_own(lake: Lake, records: Folder) -> None:

@@ -241,7 +241,8 @@ def test_what_is_taken_meanwhile_counts_once(
         ingest(lake, records.url, "usage", ms(NOW))
     records.add([used(3)], closed="2026-11-20T03:00")
     meanwhile(lambda: compact(lake, ms(NOW), kept_ms=LONG_MS))
-    ingest(lake, records.url, "usage", ms(NOW))
+    taken = ingest(lake, records.url, "usage", ms(NOW))
+    assert sum(it.new for it in taken) == 1
     assert rows(lake.read("usage"), "seq") == [(1,), (2,), (3,)]
     assert len(rows(lake.read("files"))) == 3
     sweep(lake, 3)

@@ -72,7 +72,7 @@ def test_a_topic_gives_the_tables_of_the_files(
     base = str(tmp_path / "topic")
     said = run(base, sent)
     assert f"{COUNT - 1 + len(HOSTILE)} messages" in said
-    assert f"{COUNT - 1} records of 3 days; {len(HOSTILE)} lines put aside" in said
+    assert f"{COUNT - 1:,} new records, 0 doubled, {len(HOSTILE)} put aside" in said
     topic = Lake(lake.spark, base)
     assert tables(topic)["usage"] == tables(lake)["usage"]
     assert len(tables(topic)["quarantine"]) == len(HOSTILE)
@@ -80,7 +80,7 @@ def test_a_topic_gives_the_tables_of_the_files(
     wait_until(lambda: backlog(pulsar, sent) == 0)
     assert "nothing new" in run(base, sent)
     send(pulsar, f"persistent://{sent.removeprefix(f'{pulsar.service_url}/')}", [used(COUNT)])
-    assert "1 new files, 1 records of 1 days" in run(base, sent)
+    assert "1 new files of 1 days: 1 lines read; 1 new records" in run(base, sent)
 
 
 POINTS = {
