@@ -34,10 +34,11 @@ from gateway.pipeline.schema import (
     columns_of,
     defaults_of,
     struct,
+    texts_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -60,15 +61,18 @@ AHEAD_MS = 86_400_000
 """How far the clock of a gateway may be ahead of the time of the run. Its records count by their
 own time; beyond a day that is no clock any more."""
 
-_SEVERAL = r'\}[\s\x00]*\{\s*"v"\s*:'
-"""Where another record begins in a line, of which JSON readers see the first alone. In no text of
-JSON is it part of a record: quotes in texts have a backslash."""
-
 MOST = 10**15
 """Of each number of a record: a petabyte, or eleven days in nanoseconds. Sums of ten thousand
 larger ones could pass what 64 bits hold, which would fail a job."""
 
 _CORRUPT = "_corrupt"
+
+_STRICT = {
+    "columnNameOfCorruptRecord": _CORRUPT,
+    "allowSingleQuotes": "false",
+    "allowNonNumericNumbers": "false",
+}
+"""How JSON is read: as RFC 8259 has it. Of a key that is there twice the last one counts."""
 
 _RETIRED = "which is retired"
 """The end of the reason why a record of a day is put aside that `retain` let go."""
@@ -253,10 +257,12 @@ def as_records(texts: DataFrame, stream: str, now_ms: int, retired: str = EARLIE
     """Return the same of lines that are in the column `value`."""
     columns = columns_of(RECORDS[stream].record)
     marked = StructType([*columns.fields, StructField(_CORRUPT, StringType())])
-    read = F.from_json("line", marked, {"columnNameOfCorruptRecord": _CORRUPT})
+    read = F.from_json("line", marked, _STRICT)
     lines = texts.withColumnRenamed("value", "line").withColumn("record", read)
     time = F.col(f"record.{RECORDS[stream].time}")
     day = F.date_format(F.timestamp_millis(time), "yyyy-MM-dd")
+    # In two steps: Java does not compile code that is as long as all checks together.
+    lines = lines.withColumn("reason", _unread(stream))
     lines = lines.withColumn("reason", _reason(stream, now_ms, retired))
     return lines.withColumn("day", F.when(F.col("reason").isNull(), day))
 
@@ -273,15 +279,25 @@ def _path() -> Column:
     return F.url_decode(escaped).alias("path")
 
 
+def _unread(stream: str) -> Column:
+    """Return why a line is not read as a record; null if it is."""
+    record = F.col("record")
+    is_none = record.isNull() | F.col(f"record.{_CORRUPT}").isNotNull() | ~_is_one()
+    return (
+        F.when(~F.is_valid_utf8("line"), "no UTF-8")
+        .when(is_none, "no JSON of a record")
+        .when(_has_no_text(stream), "no text where one belongs")
+    )
+
+
 def _reason(stream: str, now_ms: int, retired: str) -> Column:
-    """Return why a line is not taken as a record; null if it is."""
-    kind, record = RECORDS[stream], F.col("record")
+    """Return why a line is not taken as a record: it is not read, or its values are wrong; null if
+    it is taken."""
+    kind, unread = RECORDS[stream], F.col("reason")
     time = F.col(f"record.{kind.time}")
     earliest, oldest = (F.unix_millis(F.lit(it).cast("timestamp")) for it in (EARLIEST, retired))
     checks = [
-        (~F.is_valid_utf8("line"), F.lit("no UTF-8")),
-        (F.rlike("line", F.lit(_SEVERAL)), F.lit("several records in a line")),
-        (record.isNull() | F.col(f"record.{_CORRUPT}").isNotNull(), F.lit("no JSON of a record")),
+        (unread.isNotNull(), unread),
         (F.col("record.v").isNull(), F.lit("no version")),
         (F.col("record.v") != kind.version, F.concat(F.lit("version "), F.col("record.v"))),
         *((F.col(f"record.{name}").isNull(), F.lit(f"no {name}")) for name in kind.required),
@@ -307,6 +323,38 @@ def _reason(stream: str, now_ms: int, retired: str) -> Column:
     for is_wrong, reason in checks:  # one flat expression: Spark Connect refuses deep ones
         found = found.when(is_wrong, reason)
     return found
+
+
+def _is_one() -> Column:
+    """Return whether a line has nothing behind its record, up to whose end Spark reads it. No line
+    that has more ends both an array and an object around it before its own end; where the only
+    brace is at the end, nothing can be behind it, which takes less time to see."""
+    around = (("[", "]"), ('[{"":', "}]"))
+    texts = (F.concat(F.lit(before), "line", F.lit(after)) for before, after in around)
+    of_array, of_object = (F.json_array_length(it).eqNullSafe(F.lit(1)) for it in texts)
+    return F.rlike("line", F.lit(r"\A[^}]*\}\z")) | (of_array & of_object)
+
+
+_LIKE_NO_TEXT = r"(?m)^(?:-?[0-9][0-9.eE+-]*|true|false|[\[{].*)$"
+"""What Spark makes of values of JSON that are no texts, where it reads a text."""
+
+
+def _has_no_text(stream: str) -> Column:
+    """Return whether a record has something else than a text, or null, where a text belongs: Spark
+    makes a text of it. Few records have what looks so; only their lines are searched, which takes
+    as long as all the rest."""
+    texts = texts_of(columns_of(RECORDS[stream].record))
+    read = F.concat_ws("\n", *(F.col(f"record.{it}") for it in texts))
+    pattern = _not_texts({it.rpartition(".")[2] for it in texts})
+    return F.rlike(read, F.lit(_LIKE_NO_TEXT)) & F.rlike("line", F.lit(pattern))
+
+
+def _not_texts(names: Iterable[str]) -> str:
+    """Return a pattern of JSON that has something else than a text, or null, in one of these
+    fields, or whose keys have escapes: they may be any, and no gateway writes them. Within a text,
+    quotes have a backslash before them, so what looks like a key is a key."""
+    named = "|".join(sorted(names))
+    return rf'(?<!\\)"(?:{named})"\s*:\s*[^"n\s]|\\u[0-9a-fA-F]{{4}}[^"\\]*"\s*:'
 
 
 def filled(stream: str) -> list[Column]:

@@ -74,6 +74,20 @@ def defaults_of(record: type[msgspec.Struct]) -> dict[str, object]:
     return found
 
 
+def texts_of(kind: DataType, name: str = "") -> list[str]:
+    """Return the names of all fields that are texts, those of structs behind a dot."""
+    if isinstance(kind, StringType):
+        return [name]
+    if isinstance(kind, ArrayType):
+        return texts_of(kind.elementType, name)
+    fields = kind.fields if isinstance(kind, StructType) else ()
+    return [
+        it
+        for field in fields
+        for it in texts_of(field.dataType, f"{name}.{field.name}".lstrip("."))
+    ]
+
+
 def choices_of(record: type[msgspec.Struct]) -> dict[str, tuple[str, ...]]:
     """Return all values that fields may have, by the name of the field: of those that have few."""
     fields = ((it.encode_name, it.type) for it in msgspec.structs.fields(record))

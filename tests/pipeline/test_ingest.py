@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import gzip
 import random
+import re
 import shutil
 from pathlib import Path
 from typing import Any
 
 import cramjam
+import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gateway.errors import ConfigurationError
 from gateway.pipeline.command import main
@@ -19,11 +23,12 @@ from gateway.pipeline.ingest import (
     LONGEST_READ,
     MOST,
     Taken,
+    _not_texts,
     ingest,
     streams,
 )
 from gateway.pipeline.lake import Lake
-from gateway.pipeline.schema import columns_of
+from gateway.pipeline.schema import columns_of, texts_of
 from gateway.usage.records import Usage
 from tests.pipeline.samples import NOW, Folder, Record, happened, line, ms, rows, used
 
@@ -132,13 +137,32 @@ def test_the_order_of_files_and_lines_makes_no_difference(
     assert found == rows(alone.read("usage"))
 
 
+ONE = line(used(1)).decode().strip()
+
+OTHER = '{"seq":2,"v":1}'
+
+NO_JSON = [
+    *(ONE + it for it in (ONE, OTHER, f"\0 {OTHER}", f",{OTHER}", f',"record":{OTHER}')),
+    *(
+        ONE + it
+        for it in ("}", "} x", "]", "]}", "}]", f"] {OTHER}", f"}} {OTHER}", " x", ",", "//")
+    ),
+    *(f"{ONE[:-1]},{it}}}" for it in ("", "new:1", '"new":NaN', '"new":01', '"msgs":"7"')),
+    *(f'null,"record":{ONE}', f"[{ONE}]", "null", "7", ONE.replace('"', "'"), "{half"),
+    "x" * 1_000_000,
+    '{"v":1,"gw":"a","boot":"b","seq":1,"start_ms":"x","op":"send"}',
+    '{"v":1,"gw":"a","boot":"b","seq":99999999999999999999}',
+]
+
+NO_TEXTS = [
+    *(ONE.replace(':"acme"', it) for it in (":7", " :\ttrue", ":[]", ': {"a":"b"}')),
+    f'{ONE[:-1]},"\\u0074opic":7}}',
+    f'{ONE[:-1]},"throttles":[{{"rule":7,"count":1,"ms":1}}]}}',
+]
+
 HOSTILE: list[tuple[str, Record]] = [
-    ("several records in a line", line(used(1)).decode().strip() + line(used(2)).decode().strip()),
-    ("several records in a line", line(used(1)).decode().strip() + "\0 " + '{"v":1'),
-    ("no JSON of a record", "{half"),
-    ("no JSON of a record", "x" * 1_000_000),
-    ("no JSON of a record", '{"v":1,"gw":"a","boot":"b","seq":1,"start_ms":"x","op":"send"}'),
-    ("no JSON of a record", '{"v":1,"gw":"a","boot":"b","seq":99999999999999999999}'),
+    *(("no JSON of a record", it) for it in NO_JSON),
+    *(("no text where one belongs", it) for it in NO_TEXTS),
     ("no version", "{}"),
     ("version 2", '{"v":2,"gw":"a","boot":"b","seq":1,"start_ms":1,"dur_ms":1,"op":"send"}'),
     ("no gw", '{"v":1,"boot":"b","seq":1,"start_ms":1,"op":"send"}'),
@@ -183,13 +207,45 @@ def test_bytes_that_are_no_text_are_put_aside_and_seen(lake: Lake, records: Fold
     assert (reason, "a\ufffd" in kept) == ("no UTF-8", True)
 
 
+ODD = ['}{"v":1}', "}{", '{"v":', '"topic":7', '\\"topic":7', '\\u0074":', '\1":7', "\\", "'", "]}"]
+
+
 def test_text_that_looks_like_another_record_is_part_of_its_own(
     lake: Lake, records: Folder
 ) -> None:
-    odd = ['}{"v":1}', "}{", '{"v":']
-    records.add([used(seq, principal=it) for seq, it in enumerate(odd, 1)])
+    records.add([used(seq, principal=it) for seq, it in enumerate(ODD, 1)])
     take(lake, records)
-    assert rows(lake.read("usage"), "principal") == sorted(((it,) for it in odd), key=repr)
+    assert rows(lake.read("usage"), "principal") == sorted(((it,) for it in ODD), key=repr)
+
+
+def test_a_record_may_have_spaces_null_and_fields_of_later_versions(
+    lake: Lake, records: Folder
+) -> None:
+    spaced = ONE.replace(":", " : ").replace(",", ",\t")
+    new = '"new":{"a":[1,{"b":null}]},"topic":null,"msgs":7,"msgs":8'
+    records.add([f" {spaced} \r", f"{line(used(2)).decode().strip()[:-1]},{new}}}"], name="x.jsonl")
+    (taken,) = take(lake, records)
+    assert (taken.records, taken.quarantined) == (2, 0)
+    assert rows(lake.read("usage"), "seq", "msgs") == [(1, 0), (2, 8)]
+
+
+TEXTS = [it.rpartition(".")[2] for it in texts_of(columns_of(Usage))]
+
+
+@given(
+    st.sampled_from(TEXTS),
+    st.sampled_from(["7", "-1", "true", "{}", '["a"]', " 7"]),
+    st.one_of(st.text(), st.text('"\\:\1u041topic7,{} ')),
+)
+def test_what_is_no_text_is_found_and_no_text_is_taken_for_it(
+    key: str, value: str, text: str
+) -> None:
+    """Texts may hold whatever looks like a key."""
+    pattern = re.compile(_not_texts(TEXTS))
+    whole = {**dict.fromkeys(TEXTS, text), "new": [text, {f'x{text}"{key}': 7}], "msgs": 7}
+    written = msgspec.json.encode(whole).decode()
+    assert not pattern.search(written)
+    assert pattern.search(f'{written[:-1]},"{key}":{value}}}')
 
 
 def test_a_line_beyond_all_bounds_is_missing_and_no_more(lake: Lake, records: Folder) -> None:
