@@ -133,7 +133,7 @@ CALLS = {
         "producer_closed",
         "frame_for_client",
     ): "fields of CLOSE_PRODUCER",  # clients are told later
-    ("session", "listed", "frame_for_client"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
+    ("session", "_filtered", "frame_for_client"): "text of WATCH_SCALABLE_TOPICS_UPDATE",
     ("session", "_decide", "forwarded"): "text of PARTITIONED_METADATA_RESPONSE",  # and others
     ("session", "transaction_began", "forwarded"): "text of NEW_TXN_RESPONSE",
     ("session", "transaction_ended", "forwarded"): "text of END_TXN_RESPONSE",
