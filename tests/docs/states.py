@@ -24,7 +24,7 @@ from gateway.wire.pulsar.counts import MOST_METADATA
 from gateway.wire.pulsar.field_counts import CHECKED_FROM
 from gateway.wire.pulsar.fields import Act
 from gateway.wire.pulsar.frames import COMMAND_BOUND, LISTS, Kind
-from gateway.wire.pulsar.incarnations import UNANSWERED
+from gateway.wire.pulsar.incarnations import FEW_STRAYS, MOST_STRAYS, UNANSWERED
 from gateway.wire.pulsar.listings import LONGEST as LONGEST_LISTING
 from gateway.wire.pulsar.rights import LIST_REQUESTS, MOST_NAMED
 from gateway.wire.pulsar.rows import Row, Stops
@@ -203,6 +203,8 @@ def _bounds() -> str:
         ("producers and consumers", f"{bounds.handles:,}", too_many),
         ("names of producers and consumers", _size(bounds.handle_names), too_many),
         ("in-flight requests about one producer or consumer", f"{UNANSWERED}", too_many),
+        ("SENDs of producers that are not open", _size(FEW_STRAYS), "violation"),
+        ("these after the broker or the gateway closed one", _size(MOST_STRAYS), "violation"),
         ("in-flight lookups", f"{bounds.lookups:,}, {_size(bounds.lookup_bytes)}", too_many),
         ("delayed requests", delayed, waits),
         ("topics of one command that need rights", f"{MOST_NAMED}", too_many),

@@ -9,10 +9,12 @@ from gateway.wire.account import Action
 from gateway.wire.contract import Direction, Drop, Forward, Hold, Inject
 from gateway.wire.pulsar._proto.pulsar_wire_pb2 import ServerError
 from gateway.wire.pulsar.commands import BUSY, IN_USE
-from gateway.wire.pulsar.incarnations import UNANSWERED
+from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.incarnations import FEW_STRAYS, MOST_STRAYS, UNANSWERED
 from gateway.wire.pulsar.states import State
 
 from .frames import (
+    NO_REQUEST,
     TOPIC,
     close_producer,
     error,
@@ -176,6 +178,41 @@ def test_a_client_that_sends_no_message_or_fewer_is_at_fault(play: Play, count: 
 
 def test_a_send_for_a_producer_that_was_never_opened_is_dropped(play: Play) -> None:
     play.client(send(9)).drops()
+
+
+def send_strays(play: Play, size: int) -> None:
+    """Send so many bytes to a producer that is not open."""
+    stray = raw(Kind.SEND, send(1)[12:16], bytes(1024 * 1024 - 32))
+    for _ in range(size // len(stray)):
+        play.client(stray).drops()
+
+
+def test_more_sends_for_producers_that_are_not_open_than_clients_have_end_the_connection(
+    play: Play,
+) -> None:
+    send_strays(play, FEW_STRAYS)
+    with pytest.raises(PeerError, match="not open"):
+        send_strays(play, FEW_STRAYS)
+
+
+def test_a_client_may_close_its_producer_and_gets_no_more_sends_by_that(play: Play) -> None:
+    opened(play)
+    play.client(close_producer(1)).forwards()
+    with pytest.raises(PeerError, match="not open"):
+        send_strays(play, 2 * FEW_STRAYS)
+
+
+@pytest.mark.parametrize("in_flight", [0, 1])
+def test_all_that_a_client_has_sent_when_it_reads_the_brokers_close_is_dropped(
+    play: Play, in_flight: int
+) -> None:
+    opened(play)
+    for sequence in range(in_flight):
+        play.client(send(1, sequence)).passes()
+    play.broker(close_producer(1, request=NO_REQUEST)).happens()
+    send_strays(play, MOST_STRAYS)
+    with pytest.raises(PeerError, match="not open"):
+        send_strays(play, FEW_STRAYS)
 
 
 # -- holding -----------------------------------------------------------------------------------

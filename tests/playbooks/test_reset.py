@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from gateway.wire.account import Action
 from gateway.wire.contract import Direction, Discard, Inject
+from gateway.wire.pulsar.frames import Kind
+from gateway.wire.pulsar.incarnations import FEW_STRAYS, MOST_STRAYS
 from gateway.wire.pulsar.states import State
 
 from .frames import (
@@ -11,6 +13,7 @@ from .frames import (
     close_producer,
     producer,
     producer_success,
+    raw,
     read,
     receipt,
     send,
@@ -72,6 +75,17 @@ def test_what_still_arrives_is_dropped_and_sent_again_by_the_next_incarnation() 
     play.broker(producer_success(2)).forwards()
     play.client(send(1, 1)).passes()
     assert play.account.messages == 1
+
+
+def test_much_may_still_arrive_and_more_each_time_that_the_gateway_closes_one() -> None:
+    play = with_held_producer()
+    large = raw(Kind.SEND, send(1)[12:16], bytes(FEW_STRAYS))
+    for request in (2, 3):
+        play.reset().happens()
+        for _ in range(MOST_STRAYS // len(large)):
+            play.client(large).drops()
+        play.client(producer(1, request=request)).happens()
+        play.broker(producer_success(request)).forwards()
 
 
 def test_the_brokers_own_close_ends_a_reset() -> None:

@@ -88,6 +88,14 @@ LOOK = 1.0
 """Seconds until a large SEND that waits is decided again, if nothing happens before: its producer
 may have been closed meanwhile."""
 
+FEW_STRAYS = 1024 * 1024
+"""Bytes of SENDs that one connection may send to producers that are not open, though neither broker
+nor gateway has closed any. Brokers end the connection at the first."""
+
+MOST_STRAYS = 64 * 1024 * 1024
+"""The same after such a close, until the client has read it. Java's clients keep so many bytes
+without receipts by default (`memoryLimit`)."""
+
 UNANSWERED = 16
 """In-flight requests about one producer or consumer. Each is kept until its response comes. A
 client repeats a request after 30 s."""
@@ -116,6 +124,7 @@ class Incarnations:
         "_listener",
         "_permits",
         "_stopwatch",
+        "_strays",
         "_to_broker",
         "_to_client",
         "_to_leave",
@@ -141,6 +150,7 @@ class Incarnations:
         # The account of the large SEND that is postponed, and when this began to wait.
         self._large: Account | None = None
         self._large_since = 0.0
+        self._strays = FEW_STRAYS  # bytes of SENDs that may yet come of producers not open
         self._late: LateReceipts | None = None
         self._to_leave: Iterator[Handle] | None = None  # those left in this round of steps
 
@@ -378,6 +388,8 @@ class Incarnations:
         wait a while for the receipts that have not come yet; see `closing`."""
         handle = self.handles.producers.get(command.close_producer.producer_id)
         is_open = handle is not None and handle.state is State.OPEN
+        if is_open:
+            self._strays = MOST_STRAYS
         if handle is not None and is_open and handle.unanswered and not handle.requests:
             return self._await_receipts(
                 handle, self._listener.rewriter.frame_for_client(command, frame), now
@@ -481,14 +493,7 @@ class Incarnations:
         size = HEAD.unpack_from(frame)[0] + 4
         is_whole = size == len(frame)
         if handle is None or handle.state is not State.OPEN:
-            # The client repeats it elsewhere, since it gets no receipt.
-            if is_whole:
-                return DROP
-            if handle is None:
-                return (End(EndReason.FRAME_TOO_LARGE, detail=f"a SEND of {size} bytes"),)
-            self._large = None
-            self._to_broker.go_on(frame, None)
-            return (Drop(owed=True),)
+            return self._drop(frame, size)
         account = handle.account
         messages = max(1, command.send.num_messages)
         waits = account.held and not self._listener.services.wants(account)
@@ -511,6 +516,19 @@ class Incarnations:
             account.needs = 0
             self._to_broker.go_on(frame, account)
         return FORWARD
+
+    def _drop(self, frame: bytes, size: int) -> Effects:
+        """Return what to do with a SEND of a producer that is not open: drop it. The client repeats
+        it elsewhere, since it gets no receipt, and is charged there. Raises `PeerError` if more of
+        them come than any close explains."""
+        self._strays -= size
+        if self._strays < 0:
+            raise PeerError("a SEND of a producer that is not open")
+        if len(frame) == size:
+            return DROP
+        self._large = None
+        self._to_broker.go_on(frame, None)
+        return (Drop(owed=True),)
 
     def _look_again(self, now: float) -> float:
         """Return when a large SEND that waits is decided again, if nothing happens before."""
@@ -719,6 +737,8 @@ class Incarnations:
 
     def _stop(self, handle: Handle, event: Event) -> None:
         """Forward no more SENDs. A consumer's acknowledgements pass: each saves a redelivery."""
+        if handle.action is Action.PRODUCE and handle.state is State.OPEN:
+            self._strays = MOST_STRAYS
         handle.follow(event)
         if handle.action is Action.PRODUCE:
             self._to_broker.close_producer(handle.id)
