@@ -304,6 +304,44 @@ def test_no_expression_finds_a_hidden_topic(edge: Edge) -> None:
     assert response["Assignment"] is None
 
 
+def test_another_members_assignment_tells_of_no_hidden_topic(edge: Edge) -> None:
+    """The gateway has not heard of the topics: members joined elsewhere. It has the public one for
+    clients that try again."""
+    public, secret = edge.topic("pub"), edge.topic("secret")
+    beat: dict[str, Any] = {
+        "GroupId": f"m-{uuid.uuid4().hex[:8]}",
+        "MemberId": uuid.uuid4().hex,
+        "RebalanceTimeoutMs": 10_000,
+        "SubscribedTopicNames": [public[0], secret[0]],
+        "TopicPartitions": [],
+    }
+    errors: set[int] = set()
+
+    def assigned(client: Client, epoch: int) -> dict[str, Any]:
+        """Return the first heartbeat's response that assigns something."""
+        found: dict[str, Any] = {}
+
+        def is_assigned() -> bool:
+            found.update(client(GROUP_HEARTBEAT, 1, **beat, MemberEpoch=epoch))
+            errors.add(found["ErrorCode"])
+            return bool((found["Assignment"] or {}).get("TopicPartitions"))
+
+        wait_until(is_assigned)
+        return found
+
+    with closing(edge.direct()) as direct, closing(edge.client()) as mallory:
+        direct(10, 4, KeyType=0, CoordinatorKeys=[beat["GroupId"]])
+        joined = assigned(direct, 0)
+        ids = {it["TopicId"] for it in joined["Assignment"]["TopicPartitions"]}
+        assert ids == {public[1], secret[1]}
+        errors.clear()
+        del beat["SubscribedTopicNames"]
+        beat["SubscribedTopicRegex"] = ""  # brokers assign anew to those who state all they have
+        told = assigned(mallory, joined["MemberEpoch"])["Assignment"]["TopicPartitions"]
+    assert errors == {ErrorCode.COORDINATOR_LOADING, ErrorCode.NONE}
+    assert [it["TopicId"] for it in told] == [public[1]]
+
+
 def test_a_group_tells_of_the_topics_that_a_member_may_know(edge: Edge) -> None:
     """Offsets of a group name its topics, also to those who may use the group and not the topic."""
     public, secret = edge.topic("pub"), edge.topic("secret")

@@ -308,6 +308,49 @@ def test_an_answer_loses_the_topics_that_may_not_be_looked_up(
     assert free.broker(both) == both
 
 
+def _assigned(key: int, version: int, *topics: str) -> bytes:
+    """Return a response that assigns partition 0 of these topics to a group's member."""
+    partitions = [{"TopicId": id_of(topic), "Partitions": [0]} for topic in topics]
+    assigned = {"TopicPartitions": partitions}
+    return tell(key, version, 1, MemberId="m", MemberEpoch=2, Assignment=assigned)
+
+
+ASSIGNED = by_version(it for it in EVERY_VERSION if it[0] in {68, 76})
+
+
+@pytest.mark.parametrize(("key", "version"), ASSIGNED)
+def test_a_member_is_assigned_topics_once_their_names_are_known(key: int, version: int) -> None:
+    """Whoever may use the group would learn the ids of hidden topics from it."""
+    response = _assigned(key, version, "plain", "secret", "unheard")
+    play = Play(guarded((Right.LOOKUP, "secret")), known=("plain",))
+    play.client(ask(key, version))
+    heard = told(key, version, play.broker(response))
+    assert (heard["ErrorCode"], heard["Assignment"]) == (ErrorCode.COORDINATOR_LOADING, None)
+    unknown = [id_of("secret"), id_of("unheard")]
+    assert [it["TopicId"] for it in asked(play.broker_got())["Topics"]] == unknown
+    assert play.broker(described(12, OWN, "secret", "unheard")) == b""
+    play.client(ask(key, version))
+    assert play.broker(response) == _assigned(key, version, "plain", "unheard")
+
+
+@pytest.mark.parametrize(("key", "version"), ASSIGNED)
+def test_where_nothing_is_forbidden_ids_need_no_names(key: int, version: int) -> None:
+    response = _assigned(key, version, "unheard")
+    play = Play()
+    play.client(ask(key, version))
+    assert play.broker(response) == response
+
+
+def test_a_groups_offsets_name_no_topic_whose_name_is_not_known() -> None:
+    groups = [
+        {"GroupId": "g", "Topics": [{"TopicId": id_of(it)} for it in ("plain", "unheard")]},
+    ]
+    play = Play(guarded((Right.LOOKUP, "secret")), known=("plain",))
+    play.client(ask(9, 10, Groups=[{"GroupId": "g", "Topics": None}]))
+    (group,) = told(9, 10, play.broker(tell(9, 10, 1, Groups=groups)))["Groups"]
+    assert [it["TopicId"] for it in group["Topics"]] == [id_of("plain")]
+
+
 DESCRIBE_GROUPS = 15
 
 

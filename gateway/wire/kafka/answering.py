@@ -14,6 +14,7 @@ from gateway.wire.account import Account, Action, Right
 from gateway.wire.address import Address
 from gateway.wire.kafka.addresses import METADATA, PRODUCE, SHARE_FETCH, Node
 from gateway.wire.kafka.book import STRAY, Book
+from gateway.wire.kafka.codec import encoded
 from gateway.wire.kafka.commits import COMMITS, DELETE_GROUPS, Commit, accepted, commit_of, deleted
 from gateway.wire.kafka.context import Client, Listener
 from gateway.wire.kafka.errors import ErrorCode
@@ -24,6 +25,7 @@ from gateway.wire.kafka.records import counted
 from gateway.wire.kafka.rewriting import rewritten
 from gateway.wire.kafka.schema import Api, Schema, api
 from gateway.wire.kafka.substitutes import Original, Substitutes
+from gateway.wire.kafka.synthetic import ERROR
 from gateway.wire.kafka.throttle import Throttle, has_throttle, throttled
 from gateway.wire.kafka.versions import offered
 from gateway.wire.kafka.walk import Change, Place, plan, spliced, topic_at, unsigned
@@ -39,6 +41,12 @@ _SHARED = frozenset(
     {_SHARED_ERROR, _SHARED_TOPIC, "Responses/Partitions/ErrorCode", _SHARED_RECORDS}
 )
 _NO_RECORDS = unsigned(1)
+_ASSIGNING = frozenset({68, 76})
+"""The APIs whose responses assign partitions of topics by the topics' ids alone. If a name is not
+known, the client gets an error after which it states anew what it has (Java's client after 0.1 s),
+so that the broker assigns again. By then the gateway has the name: it asks the broker behind the
+response. An assignment without the topic would not be repeated."""
+
 _PRODUCED = frozenset({"Name", "TopicId", "ErrorCode"})
 _NO_ERROR = bytes(2)
 
@@ -96,16 +104,21 @@ class Answering:
         elif request.key == SHARE_FETCH:
             frame, used = yield from self._count_shared(schema, version, frame, start)
         yield from self._note(request, schema, frame, start)
+        view = _View(self._listener, self._client, self._book, self._substitutes, known.name)
         frame = yield from rewritten(
             request.key,
             schema,
             version,
             frame,
             start,
-            _View(self._listener, self._client, self._substitutes, known.name),
+            view,
             guarded=self._services.guarded,
             substituted=len(self._substitutes) > 0,
         )
+        if view.lacks_names and request.key in _ASSIGNING:
+            view.failed(ErrorCode.COORDINATOR_LOADING)
+            body = yield from encoded(schema, version, {ERROR: ErrorCode.COORDINATOR_LOADING})
+            frame = response(known, version, request.correlation, body)
         throttle = self._throttle.milliseconds(used) if used else 0
         if throttle and has_throttle(schema, version):
             frame = throttled(schema, version, frame, start, throttle)
@@ -230,13 +243,24 @@ class Answering:
 
 class _View:
     """What the client of one connection sees of a cluster; see `rewriting.View`. `api`: the name of
-    the API whose response is rewritten."""
+    the API whose response is rewritten. `lacks_names`: a topic was met whose name is not known."""
 
-    __slots__ = ("_api", "_client", "_listener", "_may_know", "_services", "_substitutes")
+    __slots__ = (
+        "_api",
+        "_book",
+        "_client",
+        "_listener",
+        "_may_know",
+        "_services",
+        "_substitutes",
+        "lacks_names",
+    )
 
     def __init__(
-        self, listener: Listener, client: Client, substitutes: Substitutes, api: str
+        self, listener: Listener, client: Client, book: Book, substitutes: Substitutes, api: str
     ) -> None:
+        self._book = book
+        self.lacks_names = False
         self._listener = listener
         self._services = listener.settings.services
         self._client = client
@@ -245,13 +269,18 @@ class _View:
         self._may_know: Callable[[TopicName], bool] | None = None
 
     def hides(self, topic: bytes, *, by_id: bool) -> bool:
-        """See `View`. A topic whose id has no known name is not hidden: the id alone tells the
-        client nothing."""
+        """See `View`. A topic whose id has no known name is not hidden: see `knows`."""
         if self._may_know is None:
             self._may_know = self._services.which(Right.LOOKUP, self._client.subject)
         name = (self._listener.ids.name(topic) or b"") if by_id else topic
         known = read_topic(name.decode(errors="replace"))
         return known is not None and not self._may_know(known)
+
+    def knows(self, id: bytes) -> bool:
+        """See `View`."""
+        is_known = self._book.name(id) is not None
+        self.lacks_names |= not is_known
+        return is_known
 
     def original(self, topic: bytes) -> Original | None:
         """See `View`."""

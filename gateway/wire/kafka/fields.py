@@ -72,7 +72,10 @@ class Act(Enum):
     FETCH_SESSION = "must be a session of this connection, else error 70"
     SHARE_SESSION = "names a share session, which must be one of this connection, else error 122"
     ASKED = "the request named it; a substitute becomes the denied topic, with its error"
-    FILTERED = "as ASKED; its element is removed if the client may not look the topic up"
+    FILTERED = (
+        "as ASKED; its element is removed if the client may not look the topic up, or if it has an "
+        "id alone, whose name is not known"
+    )
     MEMBERSHIP = "emptied if it names a topic that the client may not look up"
     ADDRESS = "the gateway's host and port take the place of a broker's; the node's id stays"
     EMPTIED = "the list is sent empty"

@@ -69,6 +69,9 @@ class View(Protocol):
     def hides(self, topic: bytes, *, by_id: bool) -> bool:
         """Return whether the client may not look a topic up. `by_id`: `topic` is an id."""
 
+    def knows(self, id: bytes) -> bool:
+        """Return whether the name of a topic is known; if not, note that it has to be asked for."""
+
     def original(self, topic: bytes) -> Original | None:
         """Return the denied topic for which a substitute stands; None if it is not one."""
 
@@ -102,6 +105,7 @@ class Pass:
         "_host",
         "_id",
         "_is_hidden",
+        "_is_named",
         "_kind",
         "_mark",
         "_name",
@@ -129,6 +133,7 @@ class Pass:
         # Of the element of this list that is read:
         self._mark = 0  # the index of its first change
         self._is_hidden = False
+        self._is_named = False  # it has a field for the topic's name
         self._denial = 0  # the error of a substitute
         self._codes: list[tuple[int, int]] = []  # places of errors in front of the topic
         self._name = self._id = b""
@@ -162,6 +167,7 @@ class Pass:
 
     def name(self, at: Walker) -> None:
         """Read the name of a topic."""
+        self._is_named = True
         self._name = text_at(self._frame, at, flexible=self._flexible) or b""
         self._topic(at, self._name, by_id=False)
 
@@ -208,14 +214,18 @@ class Pass:
         """End an element of a list of topics."""
         for start, end in self._codes:
             self._count_code(start, end)
-        if self._name and self._id and self._id != NONE:
-            self._view.learn(self._id, self._name)
+        if self._id and self._id != NONE:
+            if self._name:
+                self._view.learn(self._id, self._name)
+            elif self._filters and not (self._is_named or self._denial):
+                self._is_hidden |= not self._view.knows(self._id)
         if self._is_hidden:
             self._remove(at.start, at.end)
         elif self._denial:
             self.changes[self._mark :] = sorted(self.changes[self._mark :])
         self._mark = len(self.changes)
-        self._is_hidden, self._denial = False, 0
+        self._is_hidden = self._is_named = False
+        self._denial = 0
         self._name = self._id = b""
         self._codes.clear()
 

@@ -42,6 +42,9 @@ class _View:
     def hides(self, topic: bytes, *, by_id: bool) -> bool:
         return False
 
+    def knows(self, id: bytes) -> bool:
+        return True
+
     def original(self, topic: bytes) -> Original | None:
         return None
 
