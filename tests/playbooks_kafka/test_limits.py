@@ -30,6 +30,7 @@ from .frames import (
     fetched,
     known,
     metadata,
+    named,
     produce,
     produced,
     tell,
@@ -71,6 +72,44 @@ def test_what_is_fetched_above_a_limit_keeps_the_next_fetch_waiting_alone() -> N
     assert play.is_waiting
     play.grant(play.account("a"), 10)
     assert play.broker_got() == fetch(12, 4, "b") + metadata(12, 5)
+
+
+def with_errors(version: int, correlation: int, errors: int) -> bytes:
+    """Return a response to Fetch with so many partitions of a topic, which have an error."""
+    partitions = [
+        {"PartitionIndex": index, "ErrorCode": 3, "Records": None} for index in range(errors)
+    ]
+    responses = [{**named(version, "a", "Topic"), "Partitions": partitions}]
+    return tell(FETCH, version, correlation, Responses=responses)
+
+
+@pytest.mark.parametrize("version", [0, 4, 7, 12, 13])
+def test_errors_in_place_of_messages_are_charged(version: int) -> None:
+    """A fetch session repeats them in each response, however short the requests are."""
+    play = limited(known=("a",))
+    play.client(fetch(version, 1, "a"))
+    response = with_errors(version, 1, 1000)
+    play.broker(response)
+    account = play.account("(refused)")
+    assert account.action is Action.CONSUME
+    assert account.messages == 0
+    assert len(response) / 2 < account.bytes < len(response)
+    assert play.account("a").bytes == 0
+    account.bytes_ceiling = account.bytes + 1
+    play.client(fetch(version, 2, "a"))
+    play.broker(with_errors(version, 2, 1))
+    others = produce(9, 3, b=batch(1))
+    assert play.client(others, fetch(version, 4, "a")) == others
+    assert play.awaited == {account}
+    play.grant(account)
+    assert play.broker_got() == fetch(version, 4, "a")
+
+
+def test_a_partition_without_news_is_not_charged() -> None:
+    play = limited()
+    play.client(fetch(4, 1, "a"))
+    play.broker(fetched(4, 1, a=b""))
+    assert [it.topic for it in play.services.live] == ["a"]
 
 
 def test_a_grant_that_is_not_enough_has_the_request_wait_on() -> None:

@@ -131,16 +131,18 @@ class Book(Accounts[bytes]):
             return self.of_id(name, found)
         return found
 
-    def refused(self) -> Account | None:
-        """Return the account that is charged for what the client may not produce; None if there is
-        no room for it. No topic has it, so nothing passes by it."""
-        account = self._refused.get(b"")
+    def refused(self, action: Action) -> Account | None:
+        """Return the account that is charged for what the client may not produce, or for the errors
+        that it gets in place of messages; None if there is no room for it. No topic has it, so
+        nothing passes by it."""
+        key = action.encode()
+        account = self._refused.get(key)
         if account is None:
-            opened = self.admit(Action.PRODUCE, self._client.subject.about(REFUSED))
+            opened = self.admit(action, self._client.subject.about(REFUSED))
             if isinstance(opened, Denial):
                 return None
             account = opened
-            self.keep(self._refused, b"", account)
+            self.keep(self._refused, key, account)
             self.has_new = True
         return account
 

@@ -19,8 +19,8 @@ EVERY_TOPIC = TopicName(TENANT, NAMESPACE, "")
 """Stands for all topics of a cluster."""
 
 REFUSED = TopicName(TENANT, NAMESPACE, "(refused)")
-"""Stands for the topics to which a client may not produce: what it sends to them is counted here,
-and charged to its limits."""
+"""Stands for the topics to which a client may not produce, and those for which it gets errors in
+place of messages: what it sends, and the errors, are counted here and charged to its limits."""
 
 _CACHED = 4096
 """Parsed names that are kept, some 300 bytes each; the same names come again and again."""

@@ -251,7 +251,7 @@ class Producing:
         if not self._requests.overdrawn:
             self._requests.overdrawn = True
             needs = [] if request.error else [(sent.used, sent.size) for sent in request.sent]
-            if request.refused and (refused := self._book.refused()) is not None:
+            if request.refused and (refused := self._book.refused(Action.PRODUCE)) is not None:
                 needs.append((refused, sum(sent.size for sent in request.refused)))
             for used, size in needs:
                 if isinstance(used, Account) and used.lacks(size):
@@ -261,7 +261,7 @@ class Producing:
 
     def _charge_refused(self, request: Request) -> None:
         """Charge the client for what the broker does not get of a request."""
-        account = self._book.refused() if request.refused else None
+        account = self._book.refused(Action.PRODUCE) if request.refused else None
         if account is not None:
             messages = sum(sent.messages for sent in request.refused)
             size = sum(sent.size for sent in request.refused)

@@ -33,6 +33,7 @@ cdef class ToClientScanner(BaseScanner):
     cdef int _part
     cdef int64_t _partitions
     cdef int64_t _records
+    cdef int64_t _refused
     cdef object _services
     cdef int64_t _session
     cdef object _substitutes
@@ -60,7 +61,8 @@ cdef class ToClientScanner(BaseScanner):
     cdef object _restore(self, bytearray chunk, Py_ssize_t end)
     cdef object _find_original(self, bytes topic)
     @cython.locals(error=int, account=Counters)
-    cdef object _note_partition(self, bytearray chunk, Py_ssize_t at)
+    cdef object _note_partition(self, bytearray chunk, Py_ssize_t at, Py_ssize_t size)
+    cdef object _charge_refused(self)
     @cython.locals(account=Counters)
     cdef object _count(self)
     @cython.locals(account=Counters)

@@ -131,6 +131,7 @@ class ToClientScanner(BaseScanner):
         "_part",
         "_partitions",
         "_records",
+        "_refused",
         "_services",
         "_session",
         "_substitutes",
@@ -164,6 +165,7 @@ class ToClientScanner(BaseScanner):
     _part: int
     _partitions: int
     _records: int
+    _refused: int
     _services: Services
     _session: int
     _substitutes: Substitutes
@@ -193,11 +195,12 @@ class ToClientScanner(BaseScanner):
         self._session = 0  # the fetch session that the last response named
         # Of the response that passes: its version; topics, partitions, aborted transactions and
         # tagged fields that follow, and the piece behind these fields; bytes of the partition's
-        # batches; what was counted of the topic, its account, and the error that takes its place.
+        # batches; what was counted of the topic, its account, and the error that takes its place;
+        # bytes of partitions with errors.
         self._part = self._after = _BORDER
         self._version = self._topics = self._partitions = self._aborted = self._records = 0
         self._tags = _COUNT
-        self._messages = self._bytes = self._error = 0
+        self._messages = self._bytes = self._error = self._refused = 0
         self._goes_on = False  # a part of the topic is counted
         self.account = None
         self._topic = b""  # the last one, by its name or its id, and its account
@@ -297,7 +300,7 @@ class ToClientScanner(BaseScanner):
                     raise PeerError(_TORN)
                 if self._error and self.looks:
                     break
-                self._note_partition(chunk, at)
+                self._note_partition(chunk, at, offsets)
                 self._partitions -= 1
                 self._aborted = aborted if aborted > 0 else 0
                 at = behind
@@ -387,6 +390,8 @@ class ToClientScanner(BaseScanner):
                 at = frame_end  # brokers may send more bytes, which clients do not read
                 part = _BORDER
                 self.passes = self._waits = False
+                if self._refused > 0:
+                    self._charge_refused()
                 if says_at >= 0 and not self.looks and self._throttle.consumed:
                     self._tell(chunk, says_at)
             else:
@@ -531,14 +536,16 @@ class ToClientScanner(BaseScanner):
         self.account = used
         return None
 
-    def _note_partition(self, chunk: bytearray, at: int) -> None:
-        """Note where the partition at `at` ends, or count its error; or write the topic's error."""
+    def _note_partition(self, chunk: bytearray, at: int, size: int) -> None:
+        """Note where the partition at `at` ends, or count its error; or write the topic's error.
+        `size`: bytes that the response has of it without messages, of which an error has none."""
         error = octets.i16(chunk, at + 4)
         if self._error != 0:
             chunk[at + 4 : at + 6] = self._error.to_bytes(2)
             error = self._error
         if error != 0:
             self._services.answered_by_error(_FETCH_NAME, error)
+            self._refused += size
             return
         account = self.account
         ends = account.ends if account is not None else None
@@ -546,6 +553,18 @@ class ToClientScanner(BaseScanner):
             index = octets.i32(chunk, at)
             if index in ends or len(ends) < _MOST_ENDS:
                 ends[index] = octets.i64(chunk, at + 6)
+
+    def _charge_refused(self) -> None:
+        """Charge the client for the partitions of a response that have errors: a fetch session
+        repeats them in each response, so a request of some bytes may get thousands. Brokers' quotas
+        count them too."""
+        account = self._book.refused(Action.CONSUME)
+        if account is not None:
+            account.bytes += self._refused
+            if account.lacks(self._refused):
+                account.hold()
+                self._throttle.used_up(account)
+        self._refused = 0
 
     def _count(self) -> None:
         """Count what has come of a topic: one frame of it, also if it is counted in parts."""
