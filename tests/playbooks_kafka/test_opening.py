@@ -15,6 +15,7 @@ from gateway.wire.budget import Budget
 from gateway.wire.contract import Credential, Denial, Dial, EndReason, Origin, Refusal
 from gateway.wire.kafka.context import CLIENT_SIZE, Listener
 from gateway.wire.kafka.errors import ErrorCode
+from gateway.wire.kafka.frames import SIZE
 from gateway.wire.kafka.greeting import HEAD
 from gateway.wire.kafka.opening import MOST_GREETINGS, open_pair
 from gateway.wire.kafka.sasl.handshake import (
@@ -117,6 +118,8 @@ def test_a_client_that_takes_no_version_is_refused() -> None:
     [
         pytest.param(b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(9), id="TLS"),
         pytest.param(b"GET / HTTP/1.1\r\nHost: kafka\r\n\r\n", id="HTTP"),
+        pytest.param(bytes(4), id="an empty frame"),
+        pytest.param(b"\0\0\0\x01\0", id="a frame of a byte"),
         pytest.param(b"\0\0\0\x07" + bytes(20), id="a short frame"),
         pytest.param(b"\xff\xff\xff\xff" + bytes(20), id="a size below zero"),
         pytest.param(struct.pack(">ihhih", 10, 4, 0, 1, -1), id="an API of brokers"),
@@ -139,8 +142,8 @@ def test_a_client_that_says_nothing_more_is_refused(
     refusal: Refusal, reason: EndReason, seen: bytes
 ) -> None:
     talk = opening(listener())
-    if seen:
-        talk.peeks(seen)
+    for count in (SIZE.size, HEAD.size) if seen else ():
+        talk.peeks(seen[:count])
     talk.client(Denial(refusal, "silence"))
     talk.refused(reason)
     assert talk.dials == []

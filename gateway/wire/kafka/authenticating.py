@@ -22,7 +22,6 @@ from gateway.wire.contract import (
     Dialled,
     EndReason,
     Origin,
-    Peek,
     Peer,
     Principal,
     Receive,
@@ -116,10 +115,9 @@ def identify(listener: Listener, origin: Origin) -> Identifying:
     violates the protocol."""
     stated = Stated()
     for _ in range(MOST_ROUNDS):
-        seen = yield Peek(Peer.CLIENT, greeting.HEAD.size)
-        if not isinstance(seen, bytes):
-            return silent(seen)
-        key = greeting.begins(seen)
+        key = yield from greeting.begins()
+        if isinstance(key, Denial):
+            return silent(key)
         if key not in (API_VERSIONS, SASL_HANDSHAKE):
             return (yield from _by_connection(listener, origin, stated))
         frame = yield Receive(Peer.CLIENT)

@@ -24,7 +24,6 @@ from gateway.wire.contract import (
     Opened,
     Opening,
     Origin,
-    Peek,
     Peer,
     Principal,
     Receive,
@@ -45,7 +44,7 @@ from gateway.wire.kafka.frames import (
     request,
     response,
 )
-from gateway.wire.kafka.greeting import HEAD, Stated, begins, stated
+from gateway.wire.kafka.greeting import Stated, begins, stated
 from gateway.wire.kafka.schema import Api, api
 from gateway.wire.kafka.session import KafkaSession
 from gateway.wire.kafka.versions import offered, offers_in, unsupported
@@ -114,10 +113,10 @@ def _greeting() -> Generator[Step, StepResult, Greeting | Refused]:
     """Receive the client's first request if it is ApiVersions, and leave any other unread."""
     known = _api(API_VERSIONS)
     for _ in range(MOST_GREETINGS):
-        seen = yield Peek(Peer.CLIENT, HEAD.size)
-        if not isinstance(seen, bytes):
-            return silent(seen)
-        if begins(seen) != API_VERSIONS:
+        key = yield from begins()
+        if isinstance(key, Denial):
+            return silent(key)
+        if key != API_VERSIONS:
             return Greeting()
         frame = yield Receive(Peer.CLIENT)
         if not isinstance(frame, bytes):
