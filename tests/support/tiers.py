@@ -63,7 +63,7 @@ FOLDERS = {
     ),
     "apache_tubemq": Folder(ALL, 0, "TubeMQ: what servers do with and without a gateway"),
     "clients": Folder(ALL, 0, "programs that tests use as clients"),
-    "oracle": Folder(ALL, 0, "brokers' own decoders check what the gateway sends"),
+    "oracle": Folder(ALL, 15, "brokers' own decoders check what the gateway sends"),
     "faults": Folder(ALL, 0, "brokers that fail"),
     "matrix": Folder(ALL, 0, "tests with clients, in all configurations"),
     "shaping": Folder(ALL, 0, "limits under load"),
