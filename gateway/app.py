@@ -509,7 +509,10 @@ class Application:
         table = routes(self.expositions(), lambda: self._started, self.unready, exemplars.by_sample)
         clients = self._configuration.limits.connections * len(self._listeners)
         bounds = Bounds(assembly.admin_connections(admin.connections, clients), admin.scrapes)
-        addresses = await nursery.start(partial(serve, admin.bind, table, bounds=bounds))
+        arrivals = assembly.make_arrivals(admin)
+        client_of = None if arrivals is None else arrivals.client
+        start = partial(serve, admin.bind, table, bounds=bounds, client_of=client_of)
+        addresses = await nursery.start(start)
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
 
     async def _start_console(self, nursery: trio.Nursery) -> None:

@@ -27,7 +27,8 @@ from gateway.identity.credential import (
     TokenFile,
 )
 from gateway.identity.each_principal import EachPrincipal
-from gateway.listening.proxied import Introduction
+from gateway.listening.arrivals import Arrivals
+from gateway.listening.proxied import Introduction, TrustedProxies
 from gateway.plane.state import PlaneSettings
 from gateway.system import machine
 from gateway.telemetry.figures import ReloadFigures
@@ -432,7 +433,18 @@ def console_settings(console: model.Console, shared: Shared) -> ConsoleSettings:
     tls = None
     if console.tls is not None:
         tls = _console_side(console.tls, shared)
-    return ConsoleSettings(console.bind, console.connections, token, console.is_public, tls)
+    arrivals = make_arrivals(console)
+    return ConsoleSettings(
+        console.bind, console.connections, token, console.is_public, tls, arrivals
+    )
+
+
+def make_arrivals(settings: model.Admin | model.Console) -> Arrivals | None:
+    """Return what lets connections in; None if any may come."""
+    proxies, connects = settings.proxy_protocol, settings.each_address.connects
+    if proxies is None and connects is None:
+        return None
+    return Arrivals(TrustedProxies(() if proxies is None else proxies.from_), connects)
 
 
 def _masked(_: str) -> str:

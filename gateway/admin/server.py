@@ -104,19 +104,28 @@ NONE: Actions = {}
 """The gateway's own admin listener has no actions."""
 
 
+Waiting = Callable[[], AbstractContextManager[None]]
+"""Returns the context in which a newer connection may displace the one that waits."""
+
+ClientOf = Callable[[socket.socket, str, Waiting], Awaitable[str | None]]
+"""See `listening.arrivals.Arrivals.client`."""
+
+
 async def serve(
     bind: Address,
     routes: Routes,
     *,
     actions: Actions = NONE,
     bounds: Bounds = Bounds(),
+    client_of: ClientOf | None = None,
     task_status: trio.TaskStatus[tuple[Address, ...]] = trio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serve HTTP until cancelled. `bind`: the address to listen on; host "" means all addresses,
     port 0 any free port.
 
     `routes`: the paths that respond to GET and HEAD. `actions`: the paths that respond to POST. A
-    path may be in both.
+    path may be in both. `client_of`: returns the address of a new connection's client, or None if
+    the connection has to end; None: the peer is the client.
 
     When the server listens, it reports its addresses by `task_status`. Raises `ConfigurationError`
     if it cannot listen.
@@ -126,7 +135,8 @@ async def serve(
     def arrived(sock: socket.socket, client: Address, _reached: Address) -> None:
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(sock))
         site.openings.begin(stream, client.host)
-        nursery.start_soon(attend, stream, site, client.host)
+        known = None if client_of is None else partial(client_of, sock, client.host)
+        nursery.start_soon(attend, stream, site, client.host, known)
 
     # Mostly no descriptor is free because of others: a probe matters more than who waits here.
     acceptor = Acceptor("admin", site.openings, arrived, relieves=True)
@@ -148,8 +158,15 @@ class Site:
         self.long_answers = LifoSemaphore(bounds.long)
 
 
-async def attend(stream: trio.abc.HalfCloseableStream, site: Site, host: str) -> None:
-    """Serve one connection, which already has a slot, until it ends. `host`: the client's address.
+async def attend(
+    stream: trio.abc.HalfCloseableStream,
+    site: Site,
+    host: str,
+    known: Callable[[Waiting], Awaitable[str | None]] | None = None,
+) -> None:
+    """Serve one connection, which already has a slot, until it ends. `host`: the peer's address.
+    `known`: returns the client's, or None if the connection has to end; None: the peer is the
+    client.
 
     Raises nothing: a failure closes only this connection.
     """
@@ -157,6 +174,12 @@ async def attend(stream: trio.abc.HalfCloseableStream, site: Site, host: str) ->
         try:
             async with stream:
                 waiting = partial(site.openings.waiting, stream, scope)
+                if known is not None:
+                    client = await known(waiting)
+                    if client is None:
+                        return
+                    host = client
+                    site.openings.attribute(stream, host)
                 await _Visitor(Talk(stream, site.turns, host), site, waiting).attend()
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the client is gone
@@ -167,12 +190,9 @@ async def attend(stream: trio.abc.HalfCloseableStream, site: Site, host: str) ->
 
 
 class _Visitor:
-    """Serves one connection. `waiting`: returns the context in which a newer connection may
-    displace this one."""
+    """Serves one connection."""
 
-    def __init__(
-        self, talk: Talk, site: Site, waiting: Callable[[], AbstractContextManager[object]]
-    ) -> None:
+    def __init__(self, talk: Talk, site: Site, waiting: Waiting) -> None:
         self._talk = talk
         self._site = site
         self._waiting = waiting

@@ -372,16 +372,22 @@ class ClusterTls(Part):
     of a trusted authority will do."""
 
 
-class EachAddress(Part):
+class Connects(Part):
+    """How often one client address (of IPv6: one /64) may connect. Unbounded by default, as all
+    clients may come from a balancer's address."""
+
+    connects: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
+    """Most new connections of an address per second; after a pause, as many as two seconds allow
+    may come at once. Further ones are closed before TLS (`too_many_connects`)."""
+
+
+class EachAddress(Connects):
     """What one client address (of IPv6: one /64) may take of a listener. Unbounded by default, as
     all clients may come from a balancer's address."""
 
     connections: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
     """Most authenticated connections of an address; connections before authentication count for
     `limits.unauthenticated`."""
-    connects: Annotated[int, _within(units.whole, 1, 1_000_000)] | None = None
-    """Most new connections of an address per second; after a pause, as many as two seconds allow
-    may come at once. Further ones are closed before TLS (`too_many_connects`)."""
 
 
 class EachPrincipal(Part):
@@ -719,6 +725,11 @@ class Admin(Part):
     """Most responses of `/metrics` that are made at a time: one for each scraper. The latest
     waiting request is next. Each response costs the data plane milliseconds, and is cut off after
     5 s."""
+    proxy_protocol: TrustedProxies | None = None
+    """Proxies that say who their clients are, as for listeners."""
+    each_address: Connects = Connects()
+    """How often one client address may connect, as for listeners. Probes and scrapers connect
+    too."""
 
 
 class Metrics(Part):
@@ -759,6 +770,10 @@ class Console(Part):
     connections: Annotated[int, _within(units.whole, 4, 1024)] = 64
     """Most connections of operators at a time; one more gets status 503. A browser opens up to six.
     Connections that have not shown a token or a certificate count for `limits.unauthenticated`."""
+    proxy_protocol: TrustedProxies | None = None
+    """Proxies that say who their clients are, as for listeners."""
+    each_address: Connects = Connects()
+    """How often one client address may connect, as for listeners."""
 
     @property
     def is_public(self) -> bool:

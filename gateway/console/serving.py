@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Scope
 
+    from gateway.listening.arrivals import Arrivals
     from gateway.listening.openings import Openings
     from gateway.tls.sides import ServerSide
     from gateway.wire.address import Address
@@ -40,13 +41,15 @@ if TYPE_CHECKING:
 class ConsoleSettings:
     """Settings of the console's server. `connections`: how many of operators may be open at a time.
     `token`: what requests of the API must show; None: nothing. `is_public`: other machines may
-    connect, by any host name. `tls`: makes the TLS streams of clients; None: plain HTTP."""
+    connect, by any host name. `tls`: makes the TLS streams of clients; None: plain HTTP.
+    `arrivals`: lets connections in; None: any may come."""
 
     bind: Address
     connections: int = 64
     token: bytes | None = None
     is_public: bool = False
     tls: ServerSide | None = None
+    arrivals: Arrivals | None = None
 
 
 async def serve_console(
@@ -95,9 +98,10 @@ class _Server:
         """Serve one connection until it ends. Raises nothing."""
         with trio.CancelScope() as scope:
             try:
-                stream = await self._secured(sock, scope)
-                if stream is not None:
-                    visitor = _Visitor(self, sock, host, stream)
+                client = await self._client(sock, host, scope)
+                stream = None if client is None else await self._secured(sock, scope)
+                if client is not None and stream is not None:
+                    visitor = _Visitor(self, sock, client, stream)
                     with self.openings.waiting(sock, scope):
                         await visitor.attend()
             except Exception as error:  # it ends its own connection
@@ -106,6 +110,18 @@ class _Server:
             finally:
                 self.openings.end(sock)
                 sock.close()
+
+    async def _client(self, sock: socket.socket, host: str, scope: trio.CancelScope) -> str | None:
+        """Return the address of the client; None if the connection has to end. `host`: the address
+        of the peer."""
+        arrivals = self.settings.arrivals
+        if arrivals is None:
+            return host
+        waiting = partial(self.openings.waiting, sock, scope)
+        client = await arrivals.client(sock, host, waiting, self.readiness.readable)
+        if client is not None:
+            self.openings.attribute(sock, client)
+        return client
 
     async def _secured(self, sock: socket.socket, scope: trio.CancelScope) -> Stream | None:
         """Return the connection's stream, after a TLS handshake if the console has TLS; None if the

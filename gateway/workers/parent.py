@@ -234,7 +234,10 @@ class Parent:
         shipper = None if self._shipping is None else self._shipping.figures
         answers = Answers(self._crew, lambda: self._draining, self._lines, shipper)
         bounds = Bounds(assembly.admin_connections(admin.connections, clients=0), admin.scrapes)
-        addresses = await nursery.start(partial(serve, admin.bind, answers.routes(), bounds=bounds))
+        arrivals = assembly.make_arrivals(admin)
+        client_of = None if arrivals is None else arrivals.client
+        start = partial(serve, admin.bind, answers.routes(), bounds=bounds, client_of=client_of)
+        addresses = await nursery.start(start)
         self._log.info("admin_listening", addresses=[str(address) for address in addresses])
 
     # -- the console -------------------------------------------------------------------------

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -54,6 +57,37 @@ def configured(**limits: str) -> Configuration:
 def settings(**limits: str) -> PlaneSettings:
     """Return the settings of the data plane with these limits."""
     return assembly.plane_settings(configured(**limits))
+
+
+@pytest.mark.parametrize(
+    ("settings", "let_in"),
+    [
+        ({}, None),
+        ({"each_address": {"connects": 1}}, ["192.0.2.1", "192.0.2.1", None]),
+        ({"proxy_protocol": {"from": ["192.0.2.1"]}}, [None] * 3),
+    ],
+)
+async def test_who_may_connect_to_the_admin_server_is_set_as_for_listeners(
+    settings: dict[str, Any], let_in: list[str | None] | None
+) -> None:
+    data = {
+        "version": 1,
+        "listeners": [{"name": "clients", "bind": "127.0.0.1:0", "cluster": "main"}],
+        "clusters": {"main": {"brokers": "pulsar://127.0.0.1:1"}},
+        "admin": {"bind": "127.0.0.1:0", **settings},
+    }
+    configuration, mistakes = build(data, Path())
+    assert configuration is not None, mistakes
+    assert configuration.admin is not None
+    arrivals = assembly.make_arrivals(configuration.admin)
+    if arrivals is None:
+        assert let_in is None
+        return
+    ours, theirs = socket.socketpair()
+    theirs.close()
+    with ours:
+        found = [await arrivals.client(ours, "192.0.2.1", nullcontext) for _ in range(3)]
+    assert found == let_in
 
 
 @pytest.mark.parametrize("worker", [None, 3])

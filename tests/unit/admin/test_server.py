@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from ipaddress import IPv4Network
 from itertools import chain, pairwise, repeat
 
 import h11
@@ -25,6 +26,8 @@ from gateway.admin.routes import METRICS_TYPE, alive, routes
 from gateway.admin.server import Actions, Bounds, Routes, Site, serve
 from gateway.errors import ConfigurationError
 from gateway.listening.acceptor import Acceptor
+from gateway.listening.arrivals import Arrivals
+from gateway.listening.proxied import TrustedProxies
 from gateway.wire.address import Address
 
 pytestmark = pytest.mark.trio
@@ -442,6 +445,24 @@ async def test_a_foreign_address_is_explained(gateway: Gateway) -> None:
 async def test_the_empty_host_means_all_addresses(gateway: Gateway, nursery: trio.Nursery) -> None:
     addresses = await nursery.start(serve, Address("", 0), gateway.routes())
     assert b"alive" in await fetched(Address("127.0.0.1", addresses[0].port))
+
+
+def stated(client: str, request: bytes = GET % (b"/livez", b"Connection: close\r\n")) -> bytes:
+    return f"PROXY TCP4 {client} 192.0.2.1 5000 8080\r\n".encode() + request
+
+
+async def test_a_proxy_states_who_connects_and_how_often(
+    gateway: Gateway, nursery: trio.Nursery
+) -> None:
+    arrivals = Arrivals(TrustedProxies([IPv4Network("127.0.0.0/8")]), 1)
+    start = partial(serve, ANYWHERE, gateway.routes(), client_of=arrivals.client)
+    (address,) = await nursery.start(start)
+    for _ in range(2):
+        assert b"alive" in await fetched(address, stated("192.0.2.7"))
+    for refused in (stated("192.0.2.7"), b"PROXY nobody\r\n"):
+        with suppress(trio.BrokenResourceError):
+            assert await fetched(address, refused) == b""
+    assert b"alive" in await fetched(address, stated("192.0.2.8"))
 
 
 @pytest.fixture

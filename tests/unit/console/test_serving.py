@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from importlib.resources import files
+from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,7 +19,9 @@ from gateway.console import exchange
 from gateway.console.guard import LARGEST_BODY
 from gateway.console.serving import ConsoleSettings, serve_console
 from gateway.errors import ConfigurationError
+from gateway.listening.arrivals import Arrivals
 from gateway.listening.openings import Openings
+from gateway.listening.proxied import TrustedProxies
 from gateway.tls.sides import ClientCertificates, ServerSide
 from gateway.wire.address import Address
 from tests.support.tls import NAME
@@ -42,11 +45,13 @@ async def served(
     token: bytes | None = None,
     openings: Openings | None = None,
     tls: ServerSide | None = None,
+    arrivals: Arrivals | None = None,
 ) -> AsyncIterator[int]:
     """Serve a console; yield its port."""
-    settings = ConsoleSettings(Address(HOST, 0), connections, tls=tls)
+    settings = ConsoleSettings(Address(HOST, 0), connections, tls=tls, arrivals=arrivals)
     world = World(token)
-    given = app or world.app, world.app.is_operator, openings or Openings(1000)
+    bounded = Openings(1000) if openings is None else openings
+    given = app or world.app, world.app.is_operator, bounded
     async with trio.open_nursery() as nursery:
         nursery.start_soon(world.feed.run)
         (address,) = await nursery.start(serve_console, settings, *given)
@@ -181,6 +186,44 @@ async def test_more_operators_than_the_bound_are_refused() -> None:
         assert b" 200" in await first.receive_some()
         assert b" 503" in await said(port, operated("/api/v1/status"))
         assert b" 200" in await said(port, get("/page.js"))
+
+
+# -- addresses -------------------------------------------------------------------------------------
+
+PROXIES = TrustedProxies([IPv4Network("127.0.0.0/8")])
+
+
+def stated(client: str) -> bytes:
+    return f"PROXY TCP4 {client} 192.0.2.1 5000 8090\r\n".encode()
+
+
+async def test_a_proxy_states_the_address_of_an_operator() -> None:
+    openings = Openings(2)
+    async with (
+        served(openings=openings, arrivals=Arrivals(PROXIES, None)) as port,
+        await trio.open_tcp_stream(HOST, port) as client,
+    ):
+        await client.send_all(stated("192.0.2.7") + get("/page.js")[:-2])
+        while list(openings._under_way.values()) != ["192.0.2.7"]:  # noqa: ASYNC110 - the server's
+            await trio.sleep(0.01)
+        await client.send_all(b"\r\n")
+        assert b" 200" in await client.receive_some()
+
+
+@pytest.mark.parametrize("first", [get("/page.js"), b"PROXY nobody\r\n"], ids=["none", "wrong"])
+async def test_without_its_header_a_proxys_connection_ends(first: bytes) -> None:
+    async with served(arrivals=Arrivals(PROXIES, None)) as port:
+        with suppress(trio.BrokenResourceError):
+            assert await said(port, first) == b""
+
+
+async def test_an_address_that_connects_too_often_waits_until_it_may() -> None:
+    async with served(arrivals=Arrivals(PROXIES, 1)) as port:
+        for _ in range(2):
+            assert b" 200" in await said(port, stated("192.0.2.7") + get("/page.js"))
+        with suppress(trio.BrokenResourceError):
+            assert await said(port, stated("192.0.2.7") + get("/page.js")) == b""
+        assert b" 200" in await said(port, stated("192.0.2.8") + get("/page.js"))
 
 
 # -- TLS -------------------------------------------------------------------------------------------
