@@ -84,6 +84,7 @@ def of_disks(lake: Lake, disks: Mapping[str, int]) -> Iterator[Expected]:
 
 def of_prices(lake: Lake, card: RateCard, today: date) -> Iterator[Expected]:
     """Yield when tenants reach the next tier of a price in this month, if they do."""
+    card = card.on(today)
     days = latest(lake, "daily")
     sums = summed(traffic_of(lake.read("daily", days)), "tenant", "day")
     for meter in (it for it in METERS if it.figure in FIGURES):

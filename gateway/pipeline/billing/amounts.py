@@ -5,16 +5,25 @@ Rounding, see `money.apportion`: with unit prices a tenant's total is its exact 
 its lines are apportioned to it; the whole is the sum of totals. With a bill, tenants are
 apportioned to the bill, and the lines of a tenant to its part. All results are sorted, so the order
 of rows is of no effect.
+
+Where prices change within the month, the day of use decides which price it has. Steps of tiers run
+through the month, as those of public clouds do: what was used before a change counts for the step
+that use after it begins in. So a change that changes nothing moves no line, and each tier has as
+much of the month as it had without a change.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, NamedTuple, Self, TypeVar
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
+from gateway.errors import ConfigurationError
 from gateway.pipeline.billing.meters import BY_FIGURE, METERS, Meter
 from gateway.pipeline.billing.money import Currency, apportion
 from gateway.pipeline.billing.prices import WHOLE
@@ -47,7 +56,7 @@ class Used:
 
     Bytes, messages, milliseconds, and bytes times hours; none negative. `tenant`: "" or
     `__other__` is nobody. `others`: operations that have no meter, with their numbers; they are
-    reported as unpriced.
+    reported as unpriced. `day`: on which all of it was used, None if that is not known.
     """
 
     tenant: str
@@ -58,6 +67,7 @@ class Used:
     connection_ms: int = 0
     stored_byte_hours: int = 0
     others: tuple[tuple[str, int], ...] = ()
+    day: date | None = None
 
 
 class Line(NamedTuple):
@@ -67,7 +77,8 @@ class Line(NamedTuple):
     the price, which begins `above` a quantity. `quantity`: of this tier alone, in `unit`s.
     `price`: of one unit; None if the line is a part of a bill, whose `share` it is. `listed`: the
     exact amount at prices without overrides, and `list_price` its price, if it is one. `exact` and
-    `amount`: before and after rounding.
+    `amount`: before and after rounding. `since` and `until`: the first day with this price, and the
+    first one without it; None if that is the begin or the end of the month.
     """
 
     tenant: str
@@ -82,6 +93,8 @@ class Line(NamedTuple):
     amount: Decimal
     share: Fraction | None = None
     above: Fraction = Fraction(0)
+    since: date | None = None
+    until: date | None = None
 
 
 class Unpriced(NamedTuple):
@@ -131,10 +144,17 @@ class Charges(NamedTuple):
 
 
 def charge(card: RateCard, rows: Iterable[Used]) -> Charges:
-    """Return what all tenants owe for a month by its rate card."""
+    """Return what all tenants owe for a month by its rate card, whose `changes` are those of this
+    month. Raises `ConfigurationError` if the price of something changes that is not known by day.
+    """
+    rows = tuple(rows)
     sums, refused = add_up(rows)
-    lines = list(_by_bill(card.currency, card.bill, sums) if card.bill else _by_prices(card, sums))
-    unpriced = [] if card.bill else list(_unpriced(card, sums))
+    if card.bill:
+        lines, unpriced = list(_by_bill(card.currency, card.bill, sums)), []
+    else:
+        periods = _periods(card, rows)
+        lines = list(_by_prices(card, periods, sums))
+        unpriced = list(_unpriced(periods, sums))
     found = list(_statements(card.currency, sums, lines, unpriced))
     total = card.currency.total(it.total for it in found)
     return Charges(card.currency, tuple(found[1:]), found[0], total, refused)
@@ -142,7 +162,7 @@ def charge(card: RateCard, rows: Iterable[Used]) -> Charges:
 
 def add_up(rows: Iterable[Used]) -> tuple[dict[str, Used], tuple[Used, ...]]:
     """Return the sum of each tenant that used something, by its name, and the broken rows."""
-    sums: dict[str, dict[str, int]] = {}
+    sums: dict[str, dict[str, Any]] = {}
     others: dict[str, dict[str, int]] = {}
     refused = []
     for row in rows:
@@ -198,13 +218,47 @@ def _grouped(items: Iterable[OfTenant]) -> dict[str, list[OfTenant]]:
 # Unit prices.
 
 
-def _by_prices(card: RateCard, sums: Mapping[str, Used]) -> Iterator[Line]:
-    # What is nobody's has no contract: it is shown at list prices, and owes no minimum.
+class _Period(NamedTuple):
+    """Days of the month with the prices of one card; see `Line` for its ends. `sums`: what each
+    tenant used. `undated`: the part of it that may be of other periods."""
+
+    card: RateCard
+    since: date | None
+    until: date | None
+    sums: Mapping[str, Used]
+    undated: Mapping[str, Used]
+
+    def terms(self, tenant: str) -> Terms:
+        # What is nobody's has no contract: it is shown at list prices, and owes no minimum.
+        return self.card.terms(None if tenant == UNALLOCATED else tenant)
+
+    def used(self, tenant: str) -> Used:
+        return self.sums.get(tenant) or Used(tenant)
+
+
+def _periods(card: RateCard, rows: Iterable[Used]) -> list[_Period]:
+    """Return the periods of a month, which are one if its prices do not change. The first has what
+    is not known by day."""
+    days = [it.valid_from for it in card.changes]
+    of_period: list[list[Used]] = [[] for _ in (None, *days)]
+    undated = []
+    for row in rows:
+        of_period[0 if row.day is None else bisect_right(days, row.day)].append(row)
+        if row.day is None:
+            undated.append(row)
+    found: list[_Period] = []
+    for since, until, used in zip([None, *days], [*days, None], of_period, strict=True):
+        card = card if since is None else card.changed(card.changes[0])
+        loose = {} if found else add_up(undated)[0]
+        found.append(_Period(card, since, until, add_up(used)[0], loose))
+    return found
+
+
+def _by_prices(card: RateCard, periods: list[_Period], sums: Mapping[str, Used]) -> Iterator[Line]:
     for tenant in sorted({*sums, *card.named()}):
-        terms = card.terms(None if tenant == UNALLOCATED else tenant)
-        used = sums.get(tenant, Used(tenant))
-        lines = [line for it in METERS for line in _metered(card, terms, used, it)]
-        lines += _minimum(terms, tenant, _sum(it.exact for it in lines))
+        terms = [it.terms(tenant) for it in periods]
+        lines = [line for it in METERS for line in _metered(periods, terms, tenant, it)]
+        lines += _minimum(terms[0], tenant, _sum(it.exact for it in lines))
         whole = card.currency.rounded(_sum(it.exact for it in lines))
         yield from _rounded(card.currency, lines, whole)
 
@@ -213,28 +267,54 @@ def _sum(parts: Iterable[Fraction]) -> Fraction:
     return sum(parts, Fraction(0))
 
 
-def _metered(card: RateCard, terms: Terms, used: Used, meter: Meter) -> Iterator[Line]:
-    """Yield a line for each tier that a tenant's use reached, not yet rounded."""
-    price, raw = terms.prices.get(meter.price), getattr(used, meter.figure)
-    if price is None or not raw:
-        return
-    listed = card.list_price(meter.price) or price
+def _metered(
+    periods: list[_Period], terms: list[Terms], tenant: str, meter: Meter
+) -> Iterator[Line]:
+    """Yield a line for each price and each of its tiers that a tenant's use reached, not yet
+    rounded. `terms`: of each period."""
+
+    def prices(number: int) -> tuple[Price | None, Price | None]:
+        price = terms[number].prices.get(meter.price)
+        return price, periods[number].card.list_price(meter.price) or price
+
+    grouped = groupby(range(len(periods)), prices)
+    begin, of_prices = Fraction(0), [(key, [periods[it] for it in same]) for key, same in grouped]
+    loose = periods[0].undated.get(tenant)
+    if len(of_prices) > 1 and loose is not None and getattr(loose, meter.figure):
+        raise ConfigurationError(
+            f"the price {meter.price} changes on {of_prices[1][1][0].since}, and not all of the "
+            "use that it is for is known by day"
+        )
+    for (price, listed), of_price in of_prices:
+        raw = sum(getattr(it.used(tenant), meter.figure) for it in of_price)
+        end = begin + Fraction(raw, meter.per)
+        if price is not None and listed is not None:
+            days = of_price[0].since, of_price[-1].until
+            for line in _tiered(tenant, meter, (price, listed), (begin, end)):
+                yield line._replace(since=days[0], until=days[1])
+        begin = end
+
+
+def _tiered(
+    tenant: str, meter: Meter, prices: tuple[Price, Price], part: tuple[Fraction, Fraction]
+) -> Iterator[Line]:
+    """Yield a line for each tier that a part of the month's quantity reaches, from where it begins
+    to where it ends. `prices`: what is charged, and the list price."""
+    price, listed = prices
     for tier, (low, high, unit_price) in enumerate(_tiers(price)):
-        ends = min(Fraction(raw), high * meter.per) if high is not None else Fraction(raw)
-        part = ends - low * meter.per
-        if part <= 0:
-            return
-        quantity = part / meter.per
+        begin, end = max(part[0], low), part[1] if high is None else min(part[1], high)
+        if begin >= end:
+            continue
         yield Line(
-            tenant=used.tenant,
+            tenant=tenant,
             charge=meter.figure,
             tier=tier,
-            quantity=quantity,
+            quantity=end - begin,
             unit=meter.unit,
             price=unit_price,
-            list_price=_only_price(listed, low, low + quantity),
-            listed=_cost(listed, low, low + quantity),
-            exact=quantity * Fraction(unit_price),
+            list_price=_only_price(listed, begin, end),
+            listed=_cost(listed, begin, end),
+            exact=(end - begin) * Fraction(unit_price),
             amount=Decimal(0),
             above=low,
         )
@@ -299,18 +379,22 @@ def _rounded(currency: Currency, lines: list[Line], whole: int) -> Iterator[Line
         yield line._replace(amount=currency.amount(units[number]))
 
 
-def _unpriced(card: RateCard, sums: Mapping[str, Used]) -> Iterator[Unpriced]:
-    """Yield what was used of operations that have no price at all for a tenant."""
+def _unpriced(periods: Iterable[_Period], sums: Mapping[str, Used]) -> Iterator[Unpriced]:
+    """Yield what was used of operations while they had no price at all for a tenant."""
     for tenant, used in sums.items():
-        prices = card.terms(None if tenant == UNALLOCATED else tenant).prices
-        priced = {it.operation for it in METERS if it.price in prices}
+        seen = [(it.used(tenant), _priced(it.terms(tenant))) for it in periods]
         for it in METERS:
-            raw = getattr(used, it.figure)
-            if raw and it.operation not in priced:
+            raw = sum(getattr(own, it.figure) for own, priced in seen if it.operation not in priced)
+            if raw:
                 yield Unpriced(tenant, it.operation, it.figure, Fraction(raw, it.per), it.unit)
         for name, number in used.others:
             if number:
                 yield Unpriced(tenant, name, name, Fraction(number), "")
+
+
+def _priced(terms: Terms) -> set[str]:
+    """Return the operations that have a price."""
+    return {it.operation for it in METERS if it.price in terms.prices}
 
 
 # A bill that is split.

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+from gateway.pipeline.billing.amounts import Used
+from gateway.pipeline.billing.meters import BY_FIGURE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
 
 
 class Completeness(NamedTuple):
@@ -36,6 +43,7 @@ class Day(NamedTuple):
     msgs_out: int
     connection_ms: int
     completeness: Completeness
+    stored_byte_hours: int = 0
 
 
 class Topic(NamedTuple):
@@ -54,3 +62,17 @@ class Use(NamedTuple):
     completeness: Completeness
     days: tuple[Day, ...] = ()
     topics: tuple[Topic, ...] = ()
+
+
+def by_day(used: Iterable[Used], uses: Mapping[str, Use]) -> Iterator[Used]:
+    """Yield what was used on each day of a month, and, without a day, what days do not have of it.
+
+    `used`: of the whole month, a row for each tenant. `uses`: days by tenant.
+    """
+    for whole in used:
+        left = {it: getattr(whole, it) for it in BY_FIGURE}
+        for day in uses[whole.tenant].days if whole.tenant in uses else ():
+            figures = {it: getattr(day, it) for it in BY_FIGURE}
+            left = {it: left[it] - figures[it] for it in BY_FIGURE}
+            yield Used(whole.tenant, **figures, day=day.day)
+        yield replace(whole, **left)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -39,6 +40,7 @@ from gateway.config.parts import Part as ConfigurationPart
 from gateway.errors import ConfigurationError
 from gateway.pipeline.billing.meters import BY_FIGURE, BY_PRICE
 from gateway.pipeline.billing.money import DECIMALS, Currency, currency_of
+from gateway.pipeline.billing.months import Month
 from gateway.telemetry.figures import OTHER
 
 if TYPE_CHECKING:
@@ -52,7 +54,11 @@ MOST_DIGITS: Final = 12
 """Of an amount, before the point and after it: above any real price, and short on an invoice."""
 
 _NUMBER = re.compile(r"(?P<sign>[+-]?)(?P<whole>[0-9]+)(?:\.(?P<part>[0-9]+))?")
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _INFINITE = re.compile(r"[+-]?\.?(nan|inf|infinity)", re.IGNORECASE)
+
+MOST_MONTHS: Final = 120
+"""That corrections go back: ten years, for which tax laws have books kept at most."""
 
 _LONGEST_NAME: Final = 200
 """Characters of a tenant's name or of a text on an invoice."""
@@ -140,6 +146,24 @@ def _exact_tenant(value: object) -> str:
     return name
 
 
+def _day(value: object) -> date:
+    """Read a day. Raises `ValueError`."""
+    try:
+        # The pattern, because Python also takes 20261016 and weeks.
+        if isinstance(value, str) and _DAY.fullmatch(value):
+            return date.fromisoformat(value)
+    except ValueError:
+        pass
+    raise ValueError("is not a day; the first one with these prices, like 2026-10-16")
+
+
+def _months(value: object) -> int:
+    text = str(value)
+    if not text.isascii() or not text.isdigit() or int(text[:9]) > MOST_MONTHS:
+        raise ValueError(f"is not a number of months; 0 to {MOST_MONTHS}")
+    return int(text)
+
+
 def _figure(value: object) -> str:
     if value not in BY_FIGURE:
         raise ValueError(f"is not a figure that is measured; {nearest(value, BY_FIGURE)}")
@@ -225,6 +249,32 @@ class Override(Part):
     """Replaces the minimum."""
 
 
+def _tenants(value: object) -> object:
+    return value if value is not None else {}
+
+
+class Special(Part):
+    """Prices of some tenants from a day on; a minimum is of a whole month, and stays."""
+
+    prices: Prices = Prices()
+    """Replaces those prices that it has, each with its tiers."""
+
+
+_OfTenant = Annotated[str, PlainValidator(_tenant)]
+
+
+class Change(Part):
+    """Prices from a day on. What it does not have stays as it was before."""
+
+    valid_from: Annotated[date, PlainValidator(_day), Field(examples=["2026-10-16"])]
+    """The first day with these prices."""
+    prices: Prices = Prices()
+    """Replaces those prices that it has, each with its tiers."""
+    tenants: Annotated[Mapping[_OfTenant, Special], BeforeValidator(_tenants)] = {}
+    """Replaces the prices of each name or pattern that it has, all of them: `acme: {}` leaves acme
+    without prices of its own."""
+
+
 Weights = Annotated[
     Mapping[
         Annotated[str, PlainValidator(_figure)],
@@ -256,10 +306,6 @@ class Bill(Part):
     """Of a fixed split: percent of the bill by tenant, 100% at most."""
 
 
-def _tenants(value: object) -> object:
-    return value if value is not None else {}
-
-
 class Terms(NamedTuple):
     """What one tenant pays: prices by their names, and the least amount of a month."""
 
@@ -286,18 +332,47 @@ class RateCard(Part):
     """Prices of units. Without them there is a bill."""
     minimum: Amount = Decimal(0)
     """Of a tenant and month; if its lines sum to less, a line has the difference. It is due from
-    tenants that used something, and from those that `tenants` names exactly."""
-    tenants: Annotated[
-        Mapping[Annotated[str, PlainValidator(_tenant)], Override], BeforeValidator(_tenants)
-    ] = {}
+    tenants that used something, and from those that `tenants` names exactly, or a change of an
+    earlier month. It does not change within a month."""
+    tenants: Annotated[Mapping[_OfTenant, Override], BeforeValidator(_tenants)] = {}
     """What is different for a tenant, or for all tenants that begin with what stands before a `*`.
     The exact name comes first, then the longest begin; they are not added up."""
+    changes: tuple[Change, ...] = ()
+    """Other prices from a day on, oldest first. The day decides which price use has; the steps of
+    tiers count from the begin of the month, whatever prices were valid before."""
+    adjusted_months: Annotated[int, PlainValidator(_months)] = 3
+    """Closed months before a month that are looked at for late records, the latest ones. By default
+    no more, as gateways' own disks keep no older records."""
     bill: Bill | None = None
     """A fixed bill to be split, instead of prices."""
+
+    def changed(self, change: Change) -> RateCard:
+        """Return the card as it is after a change, which it then has no more."""
+        prices, tenants = (self.prices or Prices()), dict(self.tenants)
+        listed = {it: price for it in BY_PRICE if (price := change.prices.of(it)) is not None}
+        for name, special in change.tenants.items():
+            before = tenants.get(name) or self.override(name) or Override()
+            tenants[name] = before.model_copy(update={"prices": special.prices})
+        later = tuple(it for it in self.changes if it.valid_from > change.valid_from)
+        new = {"prices": prices.model_copy(update=listed), "tenants": tenants, "changes": later}
+        return self.model_copy(update=new)
+
+    def of(self, month: Month) -> RateCard:
+        """Return the card with the prices of a month's first day, and the changes within it."""
+        card = self.on(month.first)
+        within = tuple(it for it in card.changes if it.valid_from < month.next().first)
+        return card.model_copy(update={"changes": within})
 
     def override(self, tenant: str) -> Override | None:
         """Return what is different for a tenant."""
         exact = self.tenants.get(tenant)
+    def on(self, day: date) -> RateCard:
+        """Return the card with the prices of a day, and the changes after it."""
+        card = self
+        while card.changes and card.changes[0].valid_from <= day:
+            card = card.changed(card.changes[0])
+        return card
+
         if exact is not None and not tenant.endswith("*"):
             return exact
         begins = (it for it in self.tenants if it.endswith("*") and tenant.startswith(it[:-1]))
@@ -381,6 +456,8 @@ def _plain(value: Any) -> Any:
             return value.code
         case Decimal():
             return format(value, "f")
+        case date():
+            return value.isoformat()
         case tuple():
             return [_plain(it) for it in value]
         case Mapping():
@@ -429,7 +506,7 @@ def _modes(data: object) -> Iterator[Mistake]:
         if name in data and data[name] is None:
             yield Mistake((name,), "is empty; leave the line out or give it a value")
     if "bill" in data:
-        for name in ("minimum", "tenants"):
+        for name in ("minimum", "tenants", "changes"):
             if name in data:
                 yield Mistake((name,), "is for unit prices; leave it out beside a bill")
         yield from _split(data["bill"])
@@ -453,6 +530,10 @@ def _contradictions(card: RateCard) -> Iterator[Mistake]:
     if card.prices is not None and not any(card.prices.of(it) for it in BY_PRICE):
         yield Mistake(("prices",), f"has no price; at least one of {', '.join(BY_PRICE)}")
     yield from _decimals(card)
+    for number, (one, other) in enumerate(pairwise(card.changes), 1):
+        if one.valid_from >= other.valid_from:
+            place = ("changes", number, "valid_from")
+            yield Mistake(place, "is not after the day of the change before; oldest first")
     shares = (card.bill.shares if card.bill is not None else None) or {}
     total = sum(map(Fraction, shares.values()))
     if total > WHOLE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -23,6 +24,13 @@ OCTOBER, NOVEMBER, DECEMBER = Month(2026, 10), Month(2026, 11), Month(2026, 12)
 PRICES = read(
     "version: 1\ncurrency: EUR\nminimum: 2\n"
     "prices: {gb_in: {price: 1, tiers: [{above: 10, price: 0.333}]}, connection_hour: 0.7}\n",
+    Path("prices.yaml"),
+)
+CHANGING = read(
+    "version: 1\ncurrency: EUR\nminimum: 2\n"
+    "prices: {gb_in: {price: 1, tiers: [{above: 10, price: 0.333}]}, connection_hour: 0.7}\n"
+    "changes:\n  - valid_from: 2026-10-11\n"
+    "    prices: {gb_in: {price: 2, tiers: [{above: 5, price: 1}]}}\n",
     Path("prices.yaml"),
 )
 BILL = read(
@@ -73,6 +81,16 @@ def test_a_tenant_that_was_not_there_is_adjusted_from_nothing() -> None:
     assert (str(found.before), str(found.after)) == ("0.00", "5.00")
 
 
+def test_late_use_has_the_price_of_its_day_and_moves_tiers_after_it() -> None:
+    early, late = (Used("a", bytes_in=4 * GB, day=date(2026, 10, it)) for it in (1, 31))
+    found = made([early, late], [early, early, late], card=CHANGING)
+    assert [(it.tier, it.since, str(it.quantity), str(it.amount)) for it in found] == [
+        (0, None, "4", "4.00"),
+        (0, date(2026, 10, 11), "-1", "-2.00"),
+        (1, date(2026, 10, 11), "1", "1.00"),
+    ]
+
+
 def test_a_second_adjustment_has_only_what_is_new() -> None:
     before, later = [Used("a", bytes_in=5 * GB)], [Used("a", bytes_in=7 * GB)]
     first = made(before, later)
@@ -103,12 +121,13 @@ ROWS = st.lists(
         st.sampled_from(["", "a", "b", "c"]),
         st.integers(0, 10**13),
         connection_ms=st.integers(0, 10**12),
+        day=st.dates(date(2026, 10, 1), date(2026, 10, 31)),
     ),
     max_size=6,
 )
 
 
-@given(ROWS, ROWS, ROWS, st.sampled_from([PRICES, BILL]))
+@given(ROWS, ROWS, ROWS, st.sampled_from([PRICES, CHANGING, BILL]))
 def test_adjustments_sum_to_the_difference(
     before: list[Used], late: list[Used], later: list[Used], card: RateCard
 ) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import fields
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from itertools import permutations
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gateway.errors import ConfigurationError
 from gateway.pipeline.billing.amounts import (
     LEFT,
     MINIMUM,
@@ -28,6 +30,7 @@ from gateway.pipeline.billing.amounts import (
 )
 from gateway.pipeline.billing.meters import BY_FIGURE
 from gateway.pipeline.billing.money import apportion
+from gateway.pipeline.billing.months import Month
 from gateway.pipeline.billing.prices import RateCard, build, read
 
 GB = 10**9
@@ -346,3 +349,120 @@ def test_lines_are_values() -> None:
     found = charge(priced("prices: {gb_in: 1}"), [Used("a", bytes_in=GB)])
     assert all(isinstance(it, Line) for it in found.lines())
     assert len({*found.lines()}) == 1
+
+
+# -- prices that change within the month -------------------------------------------------------
+
+CHANGING = "prices: {gb_in: 1}\nchanges: [{valid_from: 2026-10-16, prices: {gb_in: 2}}]"
+
+
+def on(day: int, tenant: str = "a", gigabytes: int = 1, connection_ms: int = 0) -> Used:
+    bytes_in, october = gigabytes * GB, date(2026, 10, day)
+    return Used(tenant, bytes_in, connection_ms=connection_ms, day=october)
+
+
+def periods(charges: Charges) -> list[tuple[str, str, str]]:
+    return [(str(it.quantity), str(it.amount), f"{it.since}..{it.until}") for it in charges.lines()]
+
+
+def test_use_before_a_change_has_the_earlier_price() -> None:
+    found = charge(priced(CHANGING), [on(15, gigabytes=3), on(16, gigabytes=5), on(1), on(31)])
+    assert periods(found) == [
+        ("4", "4.00", "None..2026-10-16"),
+        ("6", "12.00", "2026-10-16..None"),
+    ]
+    assert due(found)["a"] == "16.00"
+
+
+def test_steps_of_tiers_run_through_the_month() -> None:
+    """8 GB before the change leave 2 GB of the first tier for what comes after it."""
+    tiers = "tiers: [{above: 10, price: %s}]"
+    card = priced(
+        f"prices: {{gb_in: {{price: 1, {tiers % 0.5}}}}}\nchanges:\n"
+        f"  - {{valid_from: 2026-10-16, prices: {{gb_in: {{price: 2, {tiers % 0.1}}}}}}}"
+    )
+    found = charge(card, [on(2, gigabytes=8), on(20, gigabytes=5)])
+    assert [(it.tier, str(it.quantity), str(it.amount)) for it in found.lines()] == [
+        (0, "8", "8.00"),
+        (0, "2", "4.00"),
+        (1, "3", "0.30"),
+    ]
+
+
+def test_a_price_that_a_change_does_not_have_has_one_line() -> None:
+    card = priced(CHANGING.replace("gb_in: 1", "gb_in: 1, gb_out: 1"))
+    rows = [Used("a", bytes_out=GB, day=date(2026, 10, it)) for it in (1, 31)]
+    assert periods(charge(card, rows)) == [("2", "2.00", "None..None")]
+
+
+def test_a_contract_ends_and_begins_with_a_change() -> None:
+    card = priced(
+        "prices: {gb_in: 1}\ntenants: {a: {prices: {gb_in: 0.5}}}\nchanges:\n"
+        "  - {valid_from: 2026-10-16, tenants: {a: {}, b: {prices: {gb_in: 0.1}}}}"
+    )
+    found = charge(card, [on(it, tenant, 10) for it in (1, 16) for tenant in ("a", "b", "c")])
+    assert due(found) == {"a": "15.00", "b": "11.00", "c": "20.00", UNALLOCATED: "0.00"}
+    assert [len(it.lines) for it in found.statements] == [2, 2, 1]
+
+
+def test_a_minimum_is_of_the_whole_month() -> None:
+    found = charge(priced(CHANGING + "\nminimum: 5"), [on(1), on(16)])
+    assert lines(found, "a") == [("bytes_in", "1.00"), ("bytes_in", "2.00"), (MINIMUM, "2.00")]
+
+
+def test_use_before_the_first_price_is_reported_as_unpriced() -> None:
+    card = priced(CHANGING.replace("prices: {gb_in: 2}", "prices: {connection_hour: 1}"))
+    rows = [on(it, connection_ms=HOUR) for it in (15, 16)]
+    statement = charge(card, rows).of("a")
+    assert statement is not None
+    assert [(it.charge, str(it.amount)) for it in statement.lines] == [
+        ("bytes_in", "2.00"),
+        ("connection_ms", "1.00"),
+    ]
+    assert [(it.figure, str(it.quantity)) for it in statement.unpriced] == [("connection_ms", "1")]
+
+
+def test_use_without_a_day_is_refused_only_where_its_price_changes() -> None:
+    stored = Used("a", stored_byte_hours=GB)
+    card = priced(CHANGING.replace("gb_in: 1", "gb_in: 1, stored_gb_hour: 3"))
+    assert due(charge(card, [on(1), on(16), stored]))["a"] == "6.00"
+    with pytest.raises(ConfigurationError, match="price gb_in changes on 2026-10-16, and not all"):
+        charge(card, [on(1), Used("a", bytes_in=1)])
+
+
+DAILY = st.lists(
+    st.builds(
+        Used,
+        st.sampled_from(["", "a", "b"]),
+        st.integers(0, 10**12),
+        connection_ms=st.integers(0, 10**10),
+        day=st.dates(date(2026, 10, 1), date(2026, 10, 31)),
+    ),
+    max_size=12,
+)
+TIERED = (
+    "prices: {gb_in: {price: 1, tiers: [{above: 10, price: 0.333}]}, connection_hour: 0.7}\n"
+    "minimum: 2\ntenants: {b: {prices: {gb_in: 0.5}}}\n"
+)
+
+
+@given(DAILY, st.dates(date(2026, 9, 1), date(2026, 11, 1)))
+def test_a_change_that_changes_no_price_changes_no_line(rows: list[Used], day: date) -> None:
+    same = f"changes: [{{valid_from: {day}, prices: {{connection_hour: 0.70}}}}]"
+    card = priced(TIERED + same).of(Month(2026, 10))
+    assert charge(card, rows) == charge(priced(TIERED), rows)
+
+
+@given(DAILY, st.dates(date(2026, 10, 2), date(2026, 10, 31)))
+def test_the_quantities_of_all_periods_sum_to_those_of_the_month(
+    rows: list[Used], day: date
+) -> None:
+    dearer = TIERED.splitlines()[0].replace("price: 1,", "price: 1.000000000001,")
+    card = priced(f"{TIERED}changes: [{{valid_from: {day}, {dearer}}}]")
+    whole, parts = [defaultdict[tuple[str, str, int], Fraction](Fraction) for _ in range(2)]
+    for found, charges in ((whole, charge(priced(TIERED), rows)), (parts, charge(card, rows))):
+        for it in charges.lines():
+            if it.charge != MINIMUM:
+                found[it.tenant, it.charge, it.tier] += it.quantity
+    assert parts == whole
+    assert charge(card, rows[::-1]) == charge(card, rows)

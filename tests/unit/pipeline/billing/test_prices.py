@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from gateway.errors import ConfigurationError
+from gateway.pipeline.billing.months import Month
 from gateway.pipeline.billing.prices import RateCard, load, read
 from tests.support.faults import assert_none
 
@@ -136,6 +138,9 @@ def test_all_mistakes_are_reported_at_once() -> None:
         ("version: 2\ncurrency: EUR\nprices: {gb_in: 1}\n", "prices.yaml:1: version", "version"),
         (BILL + "prices: {gb_in: 1}\n", "prices.yaml:3: bill", "stands beside prices"),
         (BILL + "minimum: 5\n", "prices.yaml:4: minimum", "is for unit prices"),
+        (BILL + "changes: []\n", "prices.yaml:4: changes", "is for unit prices"),
+        (PRICES + "adjusted_months: 121\n", "prices.yaml:12: adjusted_months", "0 to 120"),
+        (PRICES + "adjusted_months: -1\n", "prices.yaml:12: adjusted_months", "0 to 120"),
         (BILL.replace("12.5%", "40.1%"), "prices.yaml:3: bill.shares", "more than 100%"),
         (BILL.replace("12.5%", "101%"), "prices.yaml:3: bill.shares.globex", "above 100%"),
         (BILL.replace("12.5%", "0.125"), "prices.yaml:3: bill.shares.globex", "is not a share"),
@@ -190,3 +195,72 @@ def test_an_override_replaces_only_what_it_has() -> None:
 
 def test_each_field_of_a_card_is_described() -> None:
     assert_none(name for name, it in RateCard.model_fields.items() if not it.description)
+
+
+# -- changes -----------------------------------------------------------------------------------
+
+CHANGES = (
+    PRICES
+    + """\
+changes:
+  - {valid_from: 2026-09-16, prices: {gb_in: 0.10}}
+  - valid_from: 2026-10-16
+    prices: {connection_hour: 1}
+    tenants: {acme: {}, lab-1: {prices: {gb_in: 2}}}
+  - {valid_from: 2026-11-01, prices: {gb_in: 7}}
+"""
+)
+
+
+def prices_of(found: RateCard, tenant: str) -> dict[str, str]:
+    return {it: str(price.price) for it, price in found.terms(tenant).prices.items()}
+
+
+def test_a_change_replaces_the_prices_that_it_has() -> None:
+    october = card(CHANGES).of(Month(2026, 10))
+    assert [it.valid_from for it in october.changes] == [date(2026, 10, 16)]
+    assert prices_of(october, "acme") == {"gb_in": "0.05", "gb_out": "0.12"}
+    assert prices_of(october, "x") == {"gb_in": "0.10", "gb_out": "0.12"}
+    later = october.changed(october.changes[0])
+    both = {"gb_in": "0.10", "gb_out": "0.12", "connection_hour": "1"}
+    assert prices_of(later, "acme") == prices_of(later, "x") == both
+    assert prices_of(later, "lab-1") == {**both, "gb_in": "2"}
+    assert not later.changes
+    assert card(CHANGES).on(date(2026, 10, 31)).of(Month(2026, 10)) == later
+
+
+def test_a_change_on_the_first_day_of_a_month_is_none_within_it() -> None:
+    november = card(CHANGES).of(Month(2026, 11))
+    assert november.changes == ()
+    assert prices_of(november, "x")["gb_in"] == "7"
+    assert card(CHANGES).of(Month(2026, 8)) == card(PRICES)
+
+
+def test_minimum_amounts_stay_when_prices_change() -> None:
+    november = card(CHANGES).of(Month(2026, 11))
+    minimums = {it: str(november.terms(it).minimum) for it in ("acme", "lab-1", "lab-2", "x")}
+    assert minimums == {"acme": "5", "lab-1": "0", "lab-2": "0", "x": "5"}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("{prices: {gb_in: 1}}", "valid_from"),
+        ("{valid_from: 2026-02-30}", "is not a day"),
+        ("{valid_from: 20261016}", "is not a day"),
+        ("{valid_from: 2026-W01-1}", "is not a day"),
+        ("{valid_from: 2026-10-16T00:00:00Z}", "is not a day"),
+        ("{valid_from: 2026-10-16, minimum: 5}", "minimum"),
+        ("{valid_from: 2026-10-16, tenants: {acme: {minimum: 5}}}", "minimum"),
+    ],
+)
+def test_a_wrong_change_is_named_with_its_line(change: str, said: str) -> None:
+    (line,) = mistakes(f"{PRICES}changes:\n  - {change}\n")
+    assert line.startswith("prices.yaml:13: changes[0]")
+    assert said in line
+
+
+def test_changes_are_in_the_order_of_their_days() -> None:
+    days = "  - {valid_from: 2026-10-16}\n" * 2
+    (line,) = mistakes(f"{PRICES}changes:\n{days}")
+    assert line.startswith("prices.yaml:14: changes[1].valid_from: is not after the day")
