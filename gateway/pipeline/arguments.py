@@ -16,6 +16,9 @@ LONGEST_LIFE = timedelta(days=365)
 MOST_FILES = 1_000_000
 """Of one commit. Their names pass through the driver, as a text of some 150 MB."""
 
+LONGEST_REASON = 200
+"""As other texts on invoices."""
+
 LATEST_MS = 86_400_000
 """The longest wait for late records: each look writes the sums of all slots within it again."""
 
@@ -60,6 +63,15 @@ def files(text: str) -> int:
     if not text.isdecimal() or len(text) > 7 or not 0 < int(text) <= MOST_FILES:
         raise argparse.ArgumentTypeError(f"{text}: is no number of files; 1 to {MOST_FILES}")
     return int(text)
+
+
+def reason(text: str) -> str:
+    """Return why something is corrected: a line of text."""
+    if not text.strip() or not text.isprintable() or len(text) > LONGEST_REASON:
+        raise argparse.ArgumentTypeError(
+            f"is no reason; a line, {LONGEST_REASON} characters at most"
+        )
+    return text.strip()
 
 
 def kept(text: str) -> tuple[str, int]:

@@ -67,6 +67,8 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     billed.add_argument("--empty", action="store_true", help=text)
     text = "close a month of which up to N records are missing (%(default)s)"
     billed.add_argument("--accept-missing", type=int, default=0, metavar="N", help=text)
+    text = "credit a closed month and bill it by other prices; credit notes have the reason"
+    billed.add_argument("--correct", type=arguments.reason, metavar="REASON", help=text)
     text = "in CSV files, an apostrophe stands before what spreadsheets take for formulas"
     billed.add_argument("--for-spreadsheets", action="store_true", help=text)
     advised = add("recommend", _recommend, "recommend limits from what tenants used")
@@ -406,7 +408,7 @@ def _summed_up(lake: Lake) -> State:
 def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline import invoicing
     from gateway.pipeline.billing import prices
-    from gateway.pipeline.billing.closing import Closed
+    from gateway.pipeline.billing.closing import Closed, Correction
     from gateway.pipeline.billing.months import Month
     from gateway.pipeline.chargeback import gone_before, has_sums, month_of
     from gateway.pipeline.lake import Lake
@@ -418,6 +420,7 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     except ValueError as error:
         raise ConfigurationError(f"--month {options.month}: {error}") from None
     closed, lake = invoicing.closed_months(options.out), Lake(spark, options.tables)
+    bills = [*closed, *invoicing.corrected_months(options.out)]
     state = _summed_up(lake)
     if not has_sums(state):
         raise ConfigurationError(
@@ -434,7 +437,7 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
         return look(month)
 
     before = gone_before(state, month)
-    if month in {it.month for it in closed}:
+    if month in {it.month for it in closed} and not options.correct:
         later = "what changes it now is on the invoices of a later month"
         why = f"its days before {before} are gone" if before else later
         _say(f"{month} is closed and stays as it was billed: {why}")
@@ -445,9 +448,16 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
             "name a later month"
         )
     use = look(month)
-    if options.close:
+    if options.close or options.correct:
         invoicing.check(month, use, is_empty=options.empty, accepted=options.accept_missing)
-    found = invoicing.corrections(month, closed, look_again)
+    if options.correct:
+        this = Closed(month, card, (), (), Correction(0, now.date(), options.correct))
+        path = invoicing.correct(
+            *(options.out, this, bills, use), for_spreadsheets=options.for_spreadsheets
+        )
+        _say(f"corrected: {path}; write the invoices of open months again")
+        return 0
+    found = invoicing.adjustments(month, bills, look_again, card.adjusted_months)
     adjustments = found.pop(month, ())
     for other in found:
         what = "late records of closed months are on the invoices of"

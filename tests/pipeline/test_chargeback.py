@@ -18,7 +18,7 @@ from gateway.pipeline.billing.months import Month
 from gateway.pipeline.billing.prices import read
 from gateway.pipeline.chargeback import MonthlyUse, month_of
 from gateway.pipeline.ingest import ingest
-from gateway.pipeline.invoicing import close, closed_months, corrections, write
+from gateway.pipeline.invoicing import adjustments, close, closed_months, corrected_months, write
 from gateway.pipeline.lake import Lake
 from gateway.pipeline.rollup import rollup
 from tests.pipeline import several
@@ -119,7 +119,7 @@ def test_late_records_adjust_a_closed_month_once(
         close(tmp_path, Closed(month, CARD, lines, adjusted), later)
 
     def look(month: Month) -> dict[Month, tuple[Adjustment, ...]]:
-        return corrections(month, closed_months(tmp_path), lambda it: month_of(october, it))
+        return adjustments(month, closed_months(tmp_path), lambda it: month_of(october, it))
 
     closed(OCTOBER)
     assert look(NOVEMBER) == {}
@@ -150,7 +150,7 @@ def test_each_correction_is_on_one_invoice_whichever_month_is_closed_first(
             return used_in(5 + late if it == OCTOBER else 1)
 
         still_open = {*order, JANUARY} - {it.month for it in closed}
-        invoices = {it: corrections(it, closed, look).get(it, ()) for it in still_open}
+        invoices = {it: adjustments(it, closed, look).get(it, ()) for it in still_open}
         assert [it for it, own in invoices.items() if own] == [min(still_open)]
         billed += sum(it.amount for it in invoices[month])
         closed = sorted([*closed, ended(month, 1, *invoices[month])], key=lambda it: it.month)
@@ -161,8 +161,8 @@ def test_a_closed_month_stays_as_billed_when_its_days_are_gone(october: Lake) ->
     """Its figures are none then, which would be credited."""
     lines = tuple(charge(CARD, month_of(october, OCTOBER).used).lines())
     closed = [Closed(OCTOBER, CARD, lines)]
-    assert corrections(NOVEMBER, closed, lambda _: MonthlyUse((), {}, Completeness(0, 0))) != {}
-    assert corrections(NOVEMBER, closed, lambda _: None) == {}
+    assert adjustments(NOVEMBER, closed, lambda _: MonthlyUse((), {}, Completeness(0, 0))) != {}
+    assert adjustments(NOVEMBER, closed, lambda _: None) == {}
 
 
 def test_a_month_is_closed_when_the_grace_is_over(tmp_path: Path) -> None:
@@ -181,10 +181,10 @@ def test_a_month_is_closed_when_the_grace_is_over(tmp_path: Path) -> None:
 PRICES = "version: 1\ncurrency: EUR\nprices: {gb_in: 1, stored_gb_hour: 1}\n"
 
 
-def bill(lake: Lake, month: str, *words: str) -> None:
+def bill(lake: Lake, month: str, *words: str, prices: str = PRICES) -> None:
     """Write the invoices of a month by the command line, beside the tables."""
     folder = Path(lake.base).parent
-    (folder / "prices.yaml").write_text(PRICES)
+    (folder / "prices.yaml").write_text(prices)
     places = "--prices", str(folder / "prices.yaml"), "--out", str(folder / "invoices")
     options = several.options_of(["chargeback", lake.base, *places, "--month", month, *words])
     assert options.job(lake.spark, options) == 0
@@ -243,3 +243,24 @@ def test_what_came_after_the_sums_is_in_the_month_that_is_closed(
     (closed,) = closed_months(tmp_path / "invoices")
     quantities = {it.charge: it.quantity for it in closed.lines}
     assert quantities == {"bytes_in": 2, "stored_byte_hours": 3}
+
+
+@pytest.mark.tier("test")
+def test_a_closed_month_is_corrected_by_prices_from_a_day_on(
+    lake: Lake, records: Folder, tmp_path: Path
+) -> None:
+    days = "2025-10-15T23:00", "2025-10-16T00:00"
+    records.add([used(seq, day, bytes_wire=GB) for seq, day in enumerate(days, 1)])
+    taken(lake, records)
+    prices = "version: 1\ncurrency: EUR\nprices: {gb_in: 1}\n"
+    bill(lake, "2025-10", "--close", prices=prices)
+    before = {it: it.read_bytes() for it in (tmp_path / "invoices").rglob("*.*")}
+    prices += "changes: [{valid_from: 2025-10-16, prices: {gb_in: 5}}]\n"
+    bill(lake, "2025-10", "--correct", "the new price was left out", prices=prices)
+    assert before == {it: it.read_bytes() for it in before}
+    (correction,) = corrected_months(tmp_path / "invoices")
+    assert {it.charge: it.since for it in correction.lines} == {"bytes_in": date(2025, 10, 16)}
+    assert [str(it.amount) for it in correction.lines] == ["1.00", "5.00"]
+    assert (tmp_path / "invoices/2025-10.1/credit-note-acme.html").exists()
+    bill(lake, "2025-11", prices=prices)  # its days are none, and nothing is adjusted twice
+    assert "2025-10" not in (tmp_path / "invoices/2025-11/focus.csv").read_text()

@@ -10,6 +10,7 @@ With unit prices, the whole is the sum of the tenants: a tenant's total depends 
 own use, so that its invoice can be checked by itself, and a late record of another tenant never
 moves it. With a fixed bill, the whole is the bill, and tenants are parts of it.
 
-`adjustments` compares a closed month with what it is now; `closing` keeps a closed month as text;
-`focus` writes lines as the columns of FOCUS; `invoices` and `overview` write pages.
+`adjustments` compares a closed month with what it is now, and `correcting` credits it and bills it
+again; `closing` keeps a closed month as text; `focus` writes lines as the columns of FOCUS;
+`invoices` and `overview` write pages.
 """

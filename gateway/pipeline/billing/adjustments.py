@@ -7,6 +7,7 @@ it twice adds nothing.
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,7 +25,8 @@ class Adjustment(NamedTuple):
     """What a tenant owes more for a charge of a month that is closed; or less, below zero.
 
     `original`: the closed month. `present`: the month whose invoice has it. `quantity`: how much
-    more was used, in `unit`s. `before` and `after`: what was billed, and what is right.
+    more was used, in `unit`s. `before` and `after`: what was billed, and what is right. `since`: as
+    a line has it, where prices changed within the month.
     """
 
     tenant: str
@@ -37,6 +39,7 @@ class Adjustment(NamedTuple):
     before: Decimal
     after: Decimal
     amount: Decimal
+    since: date | None = None
 
 
 class _Billed(NamedTuple):
@@ -45,8 +48,8 @@ class _Billed(NamedTuple):
     unit: str = ""
 
 
-_Key = tuple[str, str, int]
-"""Tenant, charge, tier."""
+_Key = tuple[str, str, int, date]
+"""Tenant, charge, tier, and since when it has its price."""
 
 
 def adjust(
@@ -74,16 +77,17 @@ def adjust(
         if was.amount == is_now.amount:
             continue
         old, new = (currency.amount(currency.units(it.amount)) for it in (was, is_now))
+        tenant, charge, tier, since = key
         found.append(
             Adjustment(
-                *key,
-                original,
+                *(tenant, charge, tier, original),
                 present,
                 quantity=is_now.quantity - was.quantity,
                 unit=is_now.unit or was.unit,
                 before=old,
                 after=new,
                 amount=currency.amount(currency.units(is_now.amount - was.amount)),
+                since=None if since == date.min else since,
             )
         )
     return tuple(found)
@@ -92,7 +96,7 @@ def adjust(
 def _sums(lines: Iterable[Line | Adjustment]) -> dict[_Key, _Billed]:
     found: dict[_Key, _Billed] = {}
     for line in lines:
-        key = (line.tenant, line.charge, line.tier)
+        key = (line.tenant, line.charge, line.tier, line.since or date.min)
         sums = found.get(key, _Billed())
         found[key] = _Billed(
             sums.quantity + line.quantity,

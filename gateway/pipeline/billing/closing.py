@@ -7,6 +7,7 @@ priced as the others were. Fractions are texts (`1/3`), amounts too: no float is
 from __future__ import annotations
 
 import re
+from datetime import date
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -31,13 +32,33 @@ _FRACTION = re.compile(r"-?[0-9]{1,1000}(/[1-9][0-9]{0,1000})?")
 """Longer ones do not come about, and Python refuses to read very long ones."""
 
 
+class Correction(NamedTuple):
+    """Why a closed month was billed again.
+
+    `number`: of the month's corrections, from 1. `issued`: the day of the credit notes. `tenants`:
+    those that got one, or a new invoice. `credited`: adjustments of this month, on invoices of
+    later months, that credit notes reverse beside the lines that were billed before.
+    """
+
+    number: int
+    issued: date
+    reason: str
+    tenants: tuple[str, ...] = ()
+    credited: tuple[Adjustment, ...] = ()
+
+
 class Closed(NamedTuple):
-    """A month as it was billed."""
+    """A month as it was billed; or as it was billed again, by a correction.
+
+    `adjustments`: of earlier months, on its invoices. A correction has none: they stay as they
+    were.
+    """
 
     month: Month
     card: RateCard
     lines: tuple[Line, ...]
     adjustments: tuple[Adjustment, ...] = ()
+    correction: Correction | None = None
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,12 +67,14 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     card: dict[str, Any]
     lines: list[Line]
     adjustments: list[Adjustment] = []
+    correction: Correction | None = None
 
 
 def dump(closed: Closed) -> bytes:
     """Return a closed month as JSON; the same one gives the same bytes."""
-    month, card, lines, adjustments = closed
-    file = _File(VERSION, str(month), prices.to_data(card), list(lines), list(adjustments))
+    month, card, lines, adjustments, correction = closed
+    data = prices.to_data(card)
+    file = _File(VERSION, str(month), data, list(lines), list(adjustments), correction)
     return msgspec.json.encode(file, enc_hook=_written) + b"\n"
 
 
@@ -69,10 +92,12 @@ def load(data: bytes, title: str) -> Closed:
     if file.v != VERSION or card is None:
         wrong = [f"{format_place(it.place)} {it.text}" for it in mistakes] or [f"version {file.v}"]
         raise ConfigurationError(f"{title}: is not a closed month: {wrong[0]}; {_ADVICE}")
-    billed: list[Line | Adjustment] = [*file.lines, *file.adjustments]
+    credited = file.correction.credited if file.correction else ()
+    billed: list[Line | Adjustment] = [*file.lines, *file.adjustments, *credited]
     for it in billed:
         _check(card, it, title)
-    return Closed(month, card, tuple(file.lines), tuple(file.adjustments))
+    lines, adjustments = tuple(file.lines), tuple(file.adjustments)
+    return Closed(month, card, lines, adjustments, file.correction)
 
 
 _ADVICE: Final = "restore the file that was written when the month was closed"

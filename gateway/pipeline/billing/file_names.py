@@ -13,7 +13,7 @@ _STEM: Final = 60
 """Characters of a name in a file's name; a hash beside it makes it unique."""
 
 
-def file_stem(name: str) -> str:
+def file_stem(name: str, kind: str = "invoice") -> str:
     """Return the name of a tenant's invoice as a file, without suffix: `invoice-acme`.
 
     It is never a path, different for each tenant, also where a disk does not tell cases apart, and
@@ -21,4 +21,4 @@ def file_stem(name: str) -> str:
     """
     stem = _OTHER.sub("-", name)[:_STEM]
     is_plain = stem == name and stem and stem == stem.lower()
-    return f"invoice-{stem}" if is_plain else f"invoice-{stem}.{short_hash(name)}"
+    return f"{kind}-{stem}" if is_plain else f"{kind}-{stem}.{short_hash(name)}"

@@ -8,18 +8,21 @@ BilledCost and EffectiveCost are the rounded amounts, which sum to the invoice. 
 ContractedCost are unit price times quantity, as 1.2 demands, before rounding. An adjustment is a
 correction: its charge period is the original month, its billing period the present one.
 
-What falls short of 1.2: a line under an override has no ListUnitPrice where two tiers of the list
-apply to it, and a part of a split bill has no unit prices.
+What is nobody's is on an invoice without a tenant's name, which nobody gets: a data set has numbers
+of invoices in all rows or in none. What falls short of 1.2: a part of a split bill has no unit
+prices.
 """
 
 from __future__ import annotations
 
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.pipeline.billing.amounts import UNALLOCATED, Charges, Line
 from gateway.pipeline.billing.meters import BY_FIGURE
-from gateway.pipeline.billing.tables import Cell, csv_text
+from gateway.pipeline.billing.months import Month, instant
+from gateway.pipeline.billing.tables import Cell, cell_text, csv_text
 from gateway.pipeline.billing.wording import (
     describe,
     describe_adjustment,
@@ -29,9 +32,10 @@ from gateway.pipeline.billing.wording import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from datetime import date
 
     from gateway.pipeline.billing.adjustments import Adjustment
-    from gateway.pipeline.billing.months import Month
+    from gateway.pipeline.billing.correcting import Document
     from gateway.pipeline.billing.prices import RateCard
 
 VERSION: Final = "1.2"
@@ -41,8 +45,8 @@ MANDATORY: Final = (
     *("BilledCost", "BillingAccountId", "BillingAccountName", "BillingCurrency"),
     *("BillingPeriodEnd", "BillingPeriodStart", "ChargeCategory", "ChargeClass"),
     *("ChargeDescription", "ChargePeriodEnd", "ChargePeriodStart", "ContractedCost"),
-    *("EffectiveCost", "InvoiceIssuer", "ListCost", "PricingQuantity", "PricingUnit"),
-    *("Provider", "Publisher", "ServiceCategory", "ServiceName"),
+    *("EffectiveCost", "InvoiceIssuerName", "ListCost", "PricingQuantity", "PricingUnit"),
+    *("ProviderName", "PublisherName", "ServiceCategory", "ServiceName"),
 )
 """Columns that each data set of 1.2 has."""
 
@@ -63,6 +67,11 @@ COLUMNS: Final = tuple(
 OWN: Final = ("x_BillShare", "x_Completeness", "x_ExactCost")
 """Columns of our own: which part of a bill a line is, which part of the month's records is there,
 and the amount before rounding."""
+
+
+_NO_USAGE: Final = "Adjustment"
+"""The category of a minimum or a share. As a purchase, its effective cost would have to be 0, since
+`focus-validator` takes each purchase for one that covers later charges."""
 
 
 class Setting(NamedTuple):
@@ -95,10 +104,47 @@ def to_csv(
     for_spreadsheets: bool = False,
 ) -> str:
     """Return the rows as a CSV table with all columns."""
+    return _table(rows(setting, charges, adjustments), for_spreadsheets=for_spreadsheets)
+
+
+def corrections_to_csv(
+    setting: Setting,
+    issued: date,
+    documents: Iterable[Document],
+    *,
+    for_spreadsheets: bool = False,
+) -> str:
+    """Return the rows of credit notes and new invoices of a month as a CSV table with all columns.
+    They are corrections in the billing period in which they were issued."""
+    present = setting._replace(month=Month(issued.year, issued.month))
+    return _table(_corrected(setting, present, documents), for_spreadsheets=for_spreadsheets)
+
+
+def _table(found: Iterable[Row], *, for_spreadsheets: bool) -> str:
     columns = (*COLUMNS, *OWN)
-    found = rows(setting, charges, adjustments)
-    cells = ([row.get(it) for it in columns] for row in found)
+    cells = ([_with_point(row.get(it)) for it in columns] for row in found)
     return csv_text(columns, cells, for_spreadsheets=for_spreadsheets)
+
+
+def _with_point(cell: Cell) -> Cell:
+    """Return a number with a decimal, since a column of whole numbers is taken for integers."""
+    if not isinstance(cell, Decimal | Fraction):
+        return cell
+    text = cell_text(cell, str)
+    return Decimal(text if "." in text else f"{text}.0")
+
+
+def _corrected(setting: Setting, present: Setting, documents: Iterable[Document]) -> Iterator[Row]:
+    for document in documents:
+        tenant, what = document.statement.tenant, "Credit" if document.is_credit else "New invoice"
+        base = _base(present, tenant)
+        base["InvoiceId"] = document.number
+        for line in document.statement.lines:
+            text = f"{what} of {setting.month}: {describe(line)}"
+            row = base | _of_line(setting, line)
+            yield row | {"ChargeClass": "Correction", "ChargeDescription": text}
+        for adjustment in document.adjustments:
+            yield base | _of_adjustment(adjustment)
 
 
 def _base(setting: Setting, tenant: str) -> Row:
@@ -111,10 +157,10 @@ def _base(setting: Setting, tenant: str) -> Row:
         "BillingCurrency": card.currency.code,
         "BillingPeriodStart": month.start,
         "BillingPeriodEnd": month.end,
-        "InvoiceId": invoice_id(tenant, month) if is_somebody else None,
-        "InvoiceIssuer": card.issuer,
-        "Provider": card.issuer,
-        "Publisher": card.issuer,
+        "InvoiceId": invoice_id(tenant, month),
+        "InvoiceIssuerName": card.issuer,
+        "ProviderName": card.issuer,
+        "PublisherName": card.issuer,
         "ServiceCategory": "Integration",
         "ServiceName": card.service,
         "ServiceSubcategory": "Messaging",
@@ -133,26 +179,28 @@ def _of_line(setting: Setting, line: Line) -> Row:
         "EffectiveCost": line.amount,
         "ContractedCost": line.exact,
         "ListCost": line.listed,
-        "ChargeCategory": "Usage" if is_usage else "Purchase",
+        "ChargeCategory": "Usage" if is_usage else _NO_USAGE,
         "ChargeClass": None,
         "ChargeDescription": describe(line),
         "ChargeFrequency": "Usage-Based" if is_usage else "Recurring",
-        "ChargePeriodStart": setting.month.start,
-        "ChargePeriodEnd": setting.month.end,
+        "ChargePeriodStart": instant(line.since or setting.month.first),
+        "ChargePeriodEnd": instant(line.until or setting.month.next().first),
         "PricingCategory": "Standard" if line.share is None else "Other",
         "PricingQuantity": line.quantity,
         "PricingUnit": meter.focus if meter else "Units",
         "SkuId": line.charge,
         "SkuMeter": title_of(line.charge),
-        "SkuPriceId": f"{line.charge}/{line.tier}",
+        "SkuPriceId": f"{line.charge}/{line.tier}" + (f"/{line.since}" if line.since else ""),
         "x_BillShare": line.share,
         "x_ExactCost": line.exact,
     }
     if meter is not None:
         found |= {"ConsumedQuantity": line.quantity, "ConsumedUnit": meter.focus}
     if line.share is None:
-        found["ContractedUnitPrice"] = line.exact if line.price is None else line.price
-        found["ListUnitPrice"] = line.listed if line.price is None else line.list_price
+        each = line.exact / line.quantity if line.price is None else line.price
+        found["ContractedUnitPrice"] = each
+        # The average where several tiers of the list apply: times the quantity, it is the cost.
+        found["ListUnitPrice"] = line.list_price or line.listed / line.quantity
     return found
 
 
@@ -165,11 +213,11 @@ def _of_adjustment(adjustment: Adjustment) -> Row:
         "EffectiveCost": adjustment.amount,
         "ContractedCost": adjustment.amount,
         "ListCost": adjustment.amount,
-        "ChargeCategory": "Usage" if meter else "Purchase",
+        "ChargeCategory": "Usage" if meter else _NO_USAGE,
         "ChargeClass": "Correction",
         "ChargeDescription": f"Correction of {adjustment.original}: {what}",
         "ChargeFrequency": "One-Time",
-        "ChargePeriodStart": adjustment.original.start,
+        "ChargePeriodStart": instant(adjustment.since or adjustment.original.first),
         "ChargePeriodEnd": adjustment.original.end,
         "ConsumedQuantity": adjustment.quantity if meter else None,
         "ConsumedUnit": meter.focus if meter else None,

@@ -7,6 +7,7 @@ is escaped (`markup`).
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from gateway.pipeline.billing.days import day_table, plots
@@ -24,10 +25,10 @@ from gateway.pipeline.billing.sheet import (
 from gateway.pipeline.billing.tables import csv_text
 from gateway.pipeline.billing.topics import topic_table
 from gateway.pipeline.billing.wording import (
-    above_text,
     completeness_text,
     count_are,
     describe_adjustment,
+    details,
     invoice_id,
     percent,
     quantity,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from gateway.pipeline.billing.adjustments import Adjustment
     from gateway.pipeline.billing.amounts import Line, Statement
+    from gateway.pipeline.billing.correcting import Document
     from gateway.pipeline.billing.figures import Use
     from gateway.pipeline.billing.money import Currency
     from gateway.pipeline.billing.months import Month
@@ -51,7 +53,8 @@ if TYPE_CHECKING:
 
 class Invoice(NamedTuple):
     """All that an invoice says. `adjustments`: of this tenant, in this month. `issued`: the day on
-    which it was made, if the page shall say it."""
+    which it was made, if the page shall say it. `document`: what the correction of a closed month
+    says of it."""
 
     card: RateCard
     month: Month
@@ -59,6 +62,24 @@ class Invoice(NamedTuple):
     use: Use
     adjustments: tuple[Adjustment, ...] = ()
     issued: date | None = None
+    document: Document | None = None
+
+    @property
+    def number(self) -> str:
+        """Its number."""
+        if self.document is not None:
+            return self.document.number
+        return invoice_id(self.statement.tenant, self.month)
+
+    @property
+    def is_credit(self) -> bool:
+        """Whether it is a credit note."""
+        return self.document is not None and self.document.is_credit
+
+    @property
+    def kind(self) -> str:
+        """What it is called."""
+        return "Credit note" if self.is_credit else "Invoice"
 
     @property
     def total(self) -> Decimal:
@@ -76,7 +97,7 @@ def to_html(invoice: Invoice) -> str:
     """Return the invoice as a page."""
     tenant = invoice.statement.tenant
     return page(
-        f"Invoice {visible(tenant)}, {invoice.month.title}",
+        f"{invoice.kind} {visible(tenant)}, {invoice.month.title}",
         _header(invoice),
         tag(
             "main",
@@ -99,7 +120,7 @@ def _header(invoice: Invoice) -> Markup:
         tag(
             "div",
             tag("p", f"{card.issuer} · {card.service}", class_="kind"),
-            tag("h1", "Invoice for ", name(invoice.statement.tenant)),
+            tag("h1", f"{invoice.kind} for ", name(invoice.statement.tenant)),
         ),
         tag(
             "div",
@@ -115,20 +136,26 @@ def _facts(invoice: Invoice) -> Markup:
     last = month.days()[-1]
     pairs: list[tuple[str, Content, str | None]] = [
         ("Period, in UTC", f"1 to {last.day} {month.title}", None),
-        ("Invoice", name(invoice_id(invoice.statement.tenant, month)), None),
+        (invoice.kind, name(invoice.number), None),
         ("Account", invoice.card.account, None),
     ]
+    if invoice.document is not None:
+        verb = "Reverses" if invoice.is_credit else "Replaces"
+        if invoice.document.refers_to is not None:
+            pairs.append((verb, name(invoice.document.refers_to), None))
+        pairs.append(("Reason", invoice.document.reason, None))
     if invoice.issued is not None:
         pairs.append(("Issued", invoice.issued.isoformat(), None))
-    kind = "good" if invoice.is_final else "bad"
-    pairs.append(("Usage records", completeness_text(completeness.part), kind))
-    return section("About this invoice", facts(pairs))
+    if not invoice.is_credit:
+        kind = "good" if invoice.is_final else "bad"
+        pairs.append(("Usage records", completeness_text(completeness.part), kind))
+    return section(f"About this {invoice.kind.lower()}", facts(pairs))
 
 
 def _incomplete(invoice: Invoice) -> Markup | None:
     """Say what it means that records are missing."""
     completeness = invoice.use.completeness
-    if invoice.is_final:
+    if invoice.is_final or invoice.is_credit:
         return None
     if completeness.part is None:
         return section(
@@ -166,23 +193,20 @@ def _columns(card: RateCard) -> tuple[Column, ...]:
 
 def _charges(invoice: Invoice) -> Markup:
     currency, statement = invoice.card.currency, invoice.statement
-    known = percent(invoice.use.completeness.part)
+    known = "" if invoice.is_credit else percent(invoice.use.completeness.part)
     rows = [_charge(currency, it, known) for it in statement.lines]
     if invoice.adjustments:
         text = currency.text(statement.total)
         rows.append(Record((f"Sum of {invoice.month.title}", "", "", "", text), "part"))
         added = currency.total(it.amount for it in invoice.adjustments)
-        rows.append(
-            Record(("Adjustments of earlier months", "", "", "", currency.text(added)), "part")
-        )
+        rows.append(Record((_titled(invoice), "", "", "", currency.text(added)), "part"))
     rows.append(Record(("Total", "", "", "", currency.text(invoice.total)), "total"))
     nothing = tag("p", "Nothing is charged for this month.") if not statement.lines else None
     return section("Charges", nothing, table("Charges of the month", _columns(invoice.card), rows))
 
 
 def _charge(currency: Currency, line: Line, known: str) -> Record:
-    tier = tag("small", above_text(line)) if line.tier else None
-    what = join((title_of(line.charge), tier))
+    what = join((title_of(line.charge), *(tag("small", it) for it in details(line))))
     much = f"{quantity(line.quantity)} {line.unit}" if line.unit else ""
     cells = (
         what,
@@ -216,6 +240,10 @@ _ADJUSTMENTS: Final = (
 )
 
 
+def _titled(invoice: Invoice) -> str:
+    return "Adjustments on later invoices" if invoice.is_credit else "Adjustments of earlier months"
+
+
 def _adjustments(invoice: Invoice) -> Markup | None:
     if not invoice.adjustments:
         return None
@@ -239,14 +267,14 @@ def _adjustments(invoice: Invoice) -> Markup | None:
     ]
     total = currency.total(it.amount for it in invoice.adjustments)
     rows.append(Record(("Sum", "", "", "", _signed(currency.text(total))), "total"))
-    return section(
-        "Adjustments of earlier months",
-        paragraphs(
-            "Usage records of these months came after their invoices were closed. What was billed "
-            "then stays; here is the difference."
-        ),
-        table("Adjustments of earlier months", _ADJUSTMENTS, rows),
+    what = (
+        "What later invoices added to this month is reversed too."
+        if invoice.is_credit
+        else "Usage records of these months came after their invoices were closed. What was billed "
+        "then stays; here is the difference."
     )
+    title = _titled(invoice)
+    return section(title, paragraphs(what), table(title, _ADJUSTMENTS, rows))
 
 
 def _signed(text: str) -> str:
@@ -321,6 +349,7 @@ def _footer(invoice: Invoice) -> Markup:
 _CSV: Final = (
     *("Invoice", "Tenant", "Month", "Kind", "Charge", "Tier", "Quantity", "Unit", "Price"),
     *("ExactAmount", "Amount", "Currency", "OriginalMonth", "Completeness"),
+    *("FirstDay", "LastDay", "RefersTo"),
 )
 
 
@@ -331,16 +360,21 @@ def to_csv(invoice: Invoice, *, for_spreadsheets: bool = False) -> str:
 
 def _rows(invoice: Invoice) -> Iterator[list[Cell]]:
     tenant, part = invoice.statement.tenant, invoice.use.completeness.part
-    head: list[Cell] = [invoice_id(tenant, invoice.month), tenant, str(invoice.month)]
+    head: list[Cell] = [invoice.number, tenant, str(invoice.month)]
     code = invoice.card.currency.code
+    refers_to = invoice.document and invoice.document.refers_to
+    end: list[Cell] = [None, None, refers_to]
     for line in invoice.statement.lines:
         figures: list[Cell] = [line.quantity, line.unit, line.price, line.exact, line.amount]
-        yield [*head, "charge", line.charge, line.tier, *figures, code, None, part]
+        last = (line.until or invoice.month.next().first) - timedelta(days=1)
+        days = [(line.since or invoice.month.first).isoformat(), last.isoformat(), refers_to]
+        yield [*head, "charge", line.charge, line.tier, *figures, code, None, part, *days]
     for it in invoice.adjustments:
         figures = [it.quantity, it.unit, None, None, it.amount]
-        yield [*head, "adjustment", it.charge, it.tier, *figures, code, str(it.original), None]
+        original = str(it.original)
+        yield [*head, "adjustment", it.charge, it.tier, *figures, code, original, None, *end]
     for un in invoice.statement.unpriced:
         figures = [un.quantity, un.unit, None, None, None]
-        yield [*head, "unpriced", un.figure, None, *figures, None, None, part]
+        yield [*head, "unpriced", un.figure, None, *figures, None, None, part, *end]
     blank = [None] * 6
-    yield [*head, "total", *blank, invoice.total, code, None, part]
+    yield [*head, "total", *blank, invoice.total, code, None, part, *end]

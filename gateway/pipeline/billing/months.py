@@ -53,13 +53,18 @@ class Month(NamedTuple):
 
     @property
     def start(self) -> str:
-        """The begin as FOCUS writes it: ISO 8601 in UTC, the end exclusive."""
-        return f"{self.first.isoformat()}T00:00:00Z"
+        """The begin as FOCUS writes it; the end is exclusive."""
+        return instant(self.first)
 
     @property
     def end(self) -> str:
         """The exclusive end; see `start`."""
         return self.next().start
+
+
+def instant(day: date) -> str:
+    """Return the begin of a day as FOCUS writes it: ISO 8601 in UTC."""
+    return f"{day.isoformat()}T00:00:00Z"
 
 
 _NAMES = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from gateway.pipeline.billing.money import MINUS, decimal_text
 from gateway.pipeline.billing.months import month_name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import date
 
     from gateway.pipeline.billing.adjustments import Adjustment
@@ -37,25 +39,34 @@ def title_of(charge: str) -> str:
 
 
 def describe(line: Line) -> str:
-    """Return what a line is about: `Data in, above 1,000 GB`."""
-    title = title_of(line.charge)
-    return f"{title}, {above_text(line)}" if line.tier else title
+    """Return what a line is about: `Data in, above 1,000 GB, from 16 October`."""
+    return ", ".join((title_of(line.charge), *details(line)))
 
 
-def above_text(line: Line) -> str:
-    """Return where the tier of a line begins: `above 1,000 GB`."""
-    return f"above {quantity(line.above)} {line.unit}"
+def details(line: Line) -> Iterator[str]:
+    """Yield what tells a line from others of its charge: its tier, and when its price is valid."""
+    if line.tier:
+        yield f"above {quantity(line.above)} {line.unit}"
+    last = line.until and day_text(line.until - timedelta(days=1))
+    if line.since is not None:
+        yield f"from {day_text(line.since)}" + (f" to {last}" if last else "")
+    elif last:
+        yield f"until {last}"
 
 
 def describe_adjustment(adjustment: Adjustment) -> str:
     """Return what an adjustment is about; its tier counts from 1, as the first has no number."""
-    title, tier = title_of(adjustment.charge), adjustment.tier
-    return f"{title}, tier {tier + 1}" if tier else title
+    title, tier, since = title_of(adjustment.charge), adjustment.tier, adjustment.since
+    if tier:
+        title = f"{title}, tier {tier + 1}"
+    return title if since is None else f"{title}, from {day_text(since)}"
 
 
-def invoice_id(tenant: str, month: Month) -> str:
-    """Return the number of a tenant's invoice."""
-    return f"{month}/{tenant}"
+def invoice_id(tenant: str, month: Month, correction: int = 0, *, is_credit: bool = False) -> str:
+    """Return the number of a tenant's invoice: `2026-10/acme`. Those of the month's first
+    correction are `2026-10.1/acme`, and its credit note `2026-10.1-credit/acme`."""
+    nth = f".{correction}" if correction else ""
+    return f"{month}{nth}{'-credit' if is_credit else ''}/{tenant}"
 
 
 def count_are(number: int, noun: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from gateway.errors import ConfigurationError
 from gateway.pipeline.billing.adjustments import adjust
 from gateway.pipeline.billing.amounts import MOST, Used, charge
-from gateway.pipeline.billing.closing import Closed, dump, load
+from gateway.pipeline.billing.closing import Closed, Correction, dump, load
 from gateway.pipeline.billing.months import Month
 from gateway.pipeline.billing.prices import RateCard, read
 
@@ -26,9 +28,14 @@ CARDS = [
         "bill: {amount: 10, split: proportional, by: {bytes_in: 1, connection_ms: 0.5}}",
         "bill: {amount: 10, split: fixed, shares: {a: 33.3%}}",
         "bill: {amount: 10, split: even}",
+        "prices: {gb_in: 1}\nchanges: [{valid_from: 2026-10-02, prices: {gb_in: 2}}]",
     )
 ]
-ROWS = [Used("a", MOST, connection_ms=7), Used("\u202e\n", 5, connection_ms=1), Used("", 3)]
+ROWS = [
+    Used("a", MOST, connection_ms=7, day=date(2026, 10, 1)),
+    Used("\u202e\n", 5, connection_ms=1, day=date(2026, 10, 2)),
+    Used("", 3, day=date(2026, 10, 3)),
+]
 
 
 def closed_with(card: RateCard) -> Closed:
@@ -56,6 +63,23 @@ def test_adjustments_that_were_billed_are_read_back() -> None:
     assert adjusted
     closed = closed_with(CARDS[1])._replace(adjustments=adjusted)
     assert load(dump(closed), "closed.json") == closed
+
+
+def test_a_correction_is_read_back() -> None:
+    (change, *_) = adjust(
+        CARDS[1].currency, (OCTOBER, OCTOBER.next()), (), charge(CARDS[1], ROWS).lines()
+    )
+    correction = Correction(1, date(2026, 12, 4), "wrong price", ("a", ""), (change,))
+    closed = closed_with(CARDS[1])._replace(correction=correction)
+    assert load(dump(closed), "corrected.json") == closed
+
+
+def test_a_file_of_before_prices_could_change_is_read() -> None:
+    """Its lines had no days of their prices."""
+    data = json.loads(dump(closed_with(CARDS[1])))
+    del data["correction"]
+    data["lines"] = [it[:12] for it in data["lines"]]
+    assert load(json.dumps(data).encode(), "closed.json") == closed_with(CARDS[1])
 
 
 def test_no_number_of_money_is_a_float_in_the_file() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -99,19 +100,42 @@ def test_unit_price_times_quantity_is_the_cost() -> None:
 
 def test_an_override_has_the_list_cost_beside_it() -> None:
     (row,) = (it for it in usual(PRICES) if (it["SubAccountId"], it["SkuId"]) == ("a", "bytes_in"))
-    assert (row["ContractedCost"], row["ListCost"], row["ListUnitPrice"]) == ("10", "13.33", "")
+    costs = row["ContractedCost"], row["ListCost"], row["ListUnitPrice"]
+    assert costs == ("10.0", "13.33", "0.6665")
+
+
+def test_a_price_has_the_period_of_its_days_and_an_id_of_its_own() -> None:
+    card = read(
+        "version: 1\ncurrency: EUR\nprices: {gb_in: 1}\n"
+        "changes: [{valid_from: 2026-11-11, prices: {gb_in: 2}}]\n",
+        Path("prices.yaml"),
+    )
+    charges = charge(card, [Used("a", GB, day=date(2026, 11, it)) for it in (10, 11)])
+    found = list(csv.DictReader(io.StringIO(to_csv(Setting(card, NOVEMBER), charges))))
+    names = ("ChargePeriodStart", "ChargePeriodEnd", "ListUnitPrice", "SkuPriceId")
+    assert [tuple(row[it] for it in names) for row in found] == [
+        ("2026-11-01T00:00:00Z", "2026-11-11T00:00:00Z", "1.0", "bytes_in/0"),
+        ("2026-11-11T00:00:00Z", "2026-12-01T00:00:00Z", "2.0", "bytes_in/0/2026-11-11"),
+    ]
+
+
+def test_numbers_have_a_decimal_in_currencies_without_any() -> None:
+    card = read("version: 1\ncurrency: JPY\nprices: {gb_in: 1}\n", Path("prices.yaml"))
+    text = to_csv(Setting(card, NOVEMBER), charge(card, [Used("a", 20 * GB)]))
+    (row,) = csv.DictReader(io.StringIO(text))
+    assert {row[it] for it in (*NUMBERS, "PricingQuantity")} == {"20.0"}
 
 
 def test_use_has_a_consumed_quantity_and_a_minimum_has_none() -> None:
     found = {(it["SkuId"], it["ChargeCategory"]) for it in usual(PRICES) if it["ConsumedQuantity"]}
     assert found == {("bytes_in", "Usage"), ("connection_ms", "Usage")}
     (minimum,) = (it for it in usual(PRICES) if it["SkuId"] == "minimum")
-    assert (minimum["ChargeCategory"], minimum["ConsumedUnit"]) == ("Purchase", "")
+    assert (minimum["ChargeCategory"], minimum["ConsumedUnit"]) == ("Adjustment", "")
 
 
-def test_what_is_nobodys_has_no_sub_account_and_no_invoice() -> None:
+def test_what_is_nobodys_has_no_sub_account() -> None:
     (row,) = (it for it in usual(PRICES) if not it["SubAccountId"])
-    assert (row["InvoiceId"], row["SubAccountType"], row["BilledCost"]) == ("", "", "2.00")
+    assert (row["InvoiceId"], row["SubAccountType"], row["BilledCost"]) == ("2026-11/", "", "2.00")
 
 
 def test_an_adjustment_is_a_correction_of_its_month() -> None:
@@ -126,7 +150,7 @@ def test_an_adjustment_is_a_correction_of_its_month() -> None:
 
 def test_names_are_as_others_have_them_and_harmless_in_spreadsheets() -> None:
     found = {it["SubAccountId"]: it["InvoiceId"] for it in table(PRICES)}
-    assert found == {"": "", **{it: f"2026-11/{it}" for it in ("a", "=b", "nl\nline")}}
+    assert found == {it: f"2026-11/{it}" for it in ("", "a", "=b", "nl\nline")}
     harmless = {it["SubAccountId"] for it in table(PRICES, for_spreadsheets=True)}
     assert harmless == {"a", "'=b", r"nl\nline", ""}
 
