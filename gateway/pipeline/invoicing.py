@@ -12,13 +12,14 @@ notes, and new invoices.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import UTC, datetime, time, timedelta
 from typing import TYPE_CHECKING
 
 from gateway.errors import ConfigurationError
 from gateway.pipeline.billing import closing, focus, invoices, overview
-from gateway.pipeline.billing.adjustments import adjust
-from gateway.pipeline.billing.amounts import UNALLOCATED, charge
+from gateway.pipeline.billing.adjustments import Adjustment, adjust
+from gateway.pipeline.billing.amounts import UNALLOCATED, Statement, charge
 from gateway.pipeline.billing.closing import Closed
 from gateway.pipeline.billing.correcting import changes, documents, standing
 from gateway.pipeline.billing.figures import Use, by_day
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from gateway.pipeline.billing.adjustments import Adjustment
     from gateway.pipeline.billing.amounts import Charges
     from gateway.pipeline.billing.months import Month
     from gateway.pipeline.billing.prices import RateCard
@@ -104,9 +104,13 @@ def write(
     setting = focus.Setting(card, month, use.completeness.part)
     table = focus.to_csv(setting, charges, adjustments, for_spreadsheets=for_spreadsheets)
     write_at_once(into / "focus.csv", table)
-    for statement in charges.statements:
-        tenant = statement.tenant
-        own = tuple(it for it in adjustments if it.tenant == tenant)
+    statements = {it.tenant: it for it in charges.statements}
+    of_tenant = defaultdict[str, list[Adjustment]](list)
+    for it in adjustments:
+        of_tenant[it.tenant].append(it)
+    for tenant in sorted({*statements, *of_tenant} - {UNALLOCATED}):
+        statement = statements.get(tenant) or Statement.empty(tenant, card.currency)
+        own = tuple(of_tenant[tenant])
         seen = use.uses.get(tenant, Use(use.completeness))
         invoice = invoices.Invoice(card, month, statement, seen, own)
         _write_invoice(into / file_stem(tenant), invoice, for_spreadsheets=for_spreadsheets)

@@ -21,7 +21,14 @@ from gateway.pipeline.billing.figures import Completeness, Day, Use
 from gateway.pipeline.billing.months import Month
 from gateway.pipeline.billing.prices import RateCard, read
 from gateway.pipeline.chargeback import MonthlyUse
-from gateway.pipeline.invoicing import adjustments, bill, closed_months, correct, corrected_months
+from gateway.pipeline.invoicing import (
+    adjustments,
+    bill,
+    closed_months,
+    correct,
+    corrected_months,
+    write,
+)
 
 GB = 10**9
 OCTOBER, NOVEMBER, DECEMBER = (Month(2026, it) for it in (10, 11, 12))
@@ -222,6 +229,13 @@ def test_a_credit_note_reverses_what_later_invoices_adjusted(tmp_path: Path) -> 
     )
     assert late(bills, DECEMBER, now) == ()
     assert late(bills, DECEMBER, used(a=33)) == (Decimal("1.00"),)
+
+
+def test_a_tenant_that_has_adjustments_alone_gets_an_invoice(tmp_path: Path) -> None:
+    found = adjustments(NOVEMBER, [closed(used(a=30))], lambda _: used(a=30, b=1))[NOVEMBER]
+    write(tmp_path, NOVEMBER, WRONG, used(), found)
+    (_, *lines) = csv.reader((tmp_path / "2026-11/invoice-b.csv").open())
+    assert [it[3] for it in lines] == ["adjustment", "total"]
 
 
 def test_adjustments_go_back_as_far_as_the_rate_card_says() -> None:
