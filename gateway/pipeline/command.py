@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
+    from gateway.pipeline.billing.prices import RateCard
     from gateway.pipeline.chargeback import MonthlyUse
     from gateway.pipeline.forecasting import Forecast
     from gateway.pipeline.ingest import Taken
@@ -405,16 +406,26 @@ def _summed_up(lake: Lake) -> State:
         _say(f"{len(days)} days summed up first")
 
 
+def _rate_card(path: Path) -> RateCard:
+    from gateway.pipeline.billing import prices
+    from gateway.pipeline.billing.months import UTC_ZONE
+
+    card = prices.load(path)
+    if card.time_zone is not UTC_ZONE:
+        raise ConfigurationError(f"{path}: time_zone: tables have sums of days in UTC alone; UTC")
+    return card
+
+
 def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline import invoicing
-    from gateway.pipeline.billing import prices
     from gateway.pipeline.billing.closing import Closed, Correction
     from gateway.pipeline.billing.months import Month
     from gateway.pipeline.chargeback import gone_before, has_sums, month_of
     from gateway.pipeline.lake import Lake
     from gateway.pipeline.storage import byte_hours
 
-    card, now = prices.load(options.prices), datetime.now(UTC)
+    card = _rate_card(options.prices)
+    now = datetime.now(card.time_zone)
     try:
         month = Month.read(options.month or f"{now.replace(day=1) - timedelta(days=1):%Y-%m}")
     except ValueError as error:

@@ -13,7 +13,7 @@ notes, and new invoices.
 from __future__ import annotations
 
 from collections import defaultdict
-from datetime import UTC, datetime, time, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from gateway.errors import ConfigurationError
@@ -24,11 +24,13 @@ from gateway.pipeline.billing.closing import Closed
 from gateway.pipeline.billing.correcting import changes, documents, standing
 from gateway.pipeline.billing.figures import Use, by_day
 from gateway.pipeline.billing.file_names import file_stem
+from gateway.pipeline.billing.months import begin
 from gateway.pipeline.billing.wording import count_are
 from gateway.system.whole_files import write_at_once
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from gateway.pipeline.billing.amounts import Charges
@@ -199,10 +201,10 @@ def check(month: Month, use: MonthlyUse, *, is_empty: bool, accepted: int) -> No
 
 
 def close(folder: Path, closed: Closed, now: datetime) -> Path:
-    """Close a month; return its file. `now`: in UTC. Raises `ConfigurationError` before the grace
+    """Close a month; return its file. Raises `ConfigurationError` before the grace
     is over."""
     month = closed.month
-    if now < datetime.combine(month.next().first, time(), UTC) + GRACE:
+    if now < begin(month.next().first, closed.card.time_zone) + GRACE:
         hours = GRACE // timedelta(hours=1)
         raise ConfigurationError(
             f"{month} cannot be closed yet: records may come until {hours} hours after its end"

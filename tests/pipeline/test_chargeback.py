@@ -196,6 +196,11 @@ def test_tables_that_are_not_there_close_no_month(lake: Lake, tmp_path: Path) ->
     assert not (tmp_path / "invoices").exists()
 
 
+def test_a_month_of_another_zone_is_refused_while_sums_are_of_days_in_utc(lake: Lake) -> None:
+    with pytest.raises(ConfigurationError, match="time_zone: tables have sums of days in UTC"):
+        bill(lake, "2025-10", prices=PRICES + "time_zone: Asia/Kathmandu\n")
+
+
 @pytest.mark.tier("test")
 def test_a_month_without_records_is_closed_if_somebody_says_that_it_is_empty(
     lake: Lake, records: Folder, tmp_path: Path

@@ -34,7 +34,7 @@ class Completeness(NamedTuple):
 
 
 class Day(NamedTuple):
-    """What one tenant used on a day in UTC, and the completeness of that day's records."""
+    """What one tenant used on a day, and the completeness of that day's records."""
 
     day: date
     bytes_in: int

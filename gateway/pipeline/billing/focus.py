@@ -93,7 +93,7 @@ def rows(
     for line in charges.lines():
         yield _base(setting, line.tenant) | _of_line(setting, line)
     for adjustment in adjustments:
-        yield _base(setting, adjustment.tenant) | _of_adjustment(adjustment)
+        yield _base(setting, adjustment.tenant) | _of_adjustment(setting, adjustment)
 
 
 def to_csv(
@@ -144,19 +144,19 @@ def _corrected(setting: Setting, present: Setting, documents: Iterable[Document]
             row = base | _of_line(setting, line)
             yield row | {"ChargeClass": "Correction", "ChargeDescription": text}
         for adjustment in document.adjustments:
-            yield base | _of_adjustment(adjustment)
+            yield base | _of_adjustment(setting, adjustment)
 
 
 def _base(setting: Setting, tenant: str) -> Row:
-    card, month = setting.card, setting.month
+    card, month, zone = setting.card, setting.month, setting.card.time_zone
     is_somebody = tenant != UNALLOCATED
     return {
         "BillingAccountId": card.account,
         "BillingAccountName": card.account,
         "BillingAccountType": "Billing Account",
         "BillingCurrency": card.currency.code,
-        "BillingPeriodStart": month.start,
-        "BillingPeriodEnd": month.end,
+        "BillingPeriodStart": instant(month.first, zone),
+        "BillingPeriodEnd": instant(month.next().first, zone),
         "InvoiceId": invoice_id(tenant, month),
         "InvoiceIssuerName": card.issuer,
         "ProviderName": card.issuer,
@@ -173,7 +173,7 @@ def _base(setting: Setting, tenant: str) -> Row:
 
 def _of_line(setting: Setting, line: Line) -> Row:
     meter = BY_FIGURE.get(line.charge)
-    is_usage = meter is not None
+    is_usage, month, zone = meter is not None, setting.month, setting.card.time_zone
     found: Row = {
         "BilledCost": line.amount,
         "EffectiveCost": line.amount,
@@ -183,8 +183,8 @@ def _of_line(setting: Setting, line: Line) -> Row:
         "ChargeClass": None,
         "ChargeDescription": describe(line),
         "ChargeFrequency": "Usage-Based" if is_usage else "Recurring",
-        "ChargePeriodStart": instant(line.since or setting.month.first),
-        "ChargePeriodEnd": instant(line.until or setting.month.next().first),
+        "ChargePeriodStart": instant(line.since or month.first, zone),
+        "ChargePeriodEnd": instant(line.until or month.next().first, zone),
         "PricingCategory": "Standard" if line.share is None else "Other",
         "PricingQuantity": line.quantity,
         "PricingUnit": meter.focus if meter else "Units",
@@ -204,9 +204,9 @@ def _of_line(setting: Setting, line: Line) -> Row:
     return found
 
 
-def _of_adjustment(adjustment: Adjustment) -> Row:
+def _of_adjustment(setting: Setting, adjustment: Adjustment) -> Row:
     """Return the row of a correction, whose quantities may be null in 1.2, and its prices too."""
-    what = describe_adjustment(adjustment)
+    what, zone = describe_adjustment(adjustment), setting.card.time_zone
     meter = BY_FIGURE.get(adjustment.charge)
     return {
         "BilledCost": adjustment.amount,
@@ -217,8 +217,8 @@ def _of_adjustment(adjustment: Adjustment) -> Row:
         "ChargeClass": "Correction",
         "ChargeDescription": f"Correction of {adjustment.original}: {what}",
         "ChargeFrequency": "One-Time",
-        "ChargePeriodStart": instant(adjustment.since or adjustment.original.first),
-        "ChargePeriodEnd": adjustment.original.end,
+        "ChargePeriodStart": instant(adjustment.since or adjustment.original.first, zone),
+        "ChargePeriodEnd": instant(adjustment.original.next().first, zone),
         "ConsumedQuantity": adjustment.quantity if meter else None,
         "ConsumedUnit": meter.focus if meter else None,
         "SkuId": adjustment.charge,

@@ -135,7 +135,7 @@ def _facts(invoice: Invoice) -> Markup:
     month, completeness = invoice.month, invoice.use.completeness
     last = month.days()[-1]
     pairs: list[tuple[str, Content, str | None]] = [
-        ("Period, in UTC", f"1 to {last.day} {month.title}", None),
+        (f"Period, in {invoice.card.time_zone}", f"1 to {last.day} {month.title}", None),
         (invoice.kind, name(invoice.number), None),
         ("Account", invoice.card.account, None),
     ]
@@ -341,7 +341,7 @@ def _footer(invoice: Invoice) -> Markup:
             "p",
             "In is what producers sent and brokers confirmed, out is what consumers got. A GB is "
             "10^9 bytes, of frames as they pass the gateway; each message of a batch counts. Days "
-            "are in UTC. No tax is computed.",
+            f"are in {invoice.card.time_zone}. No tax is computed.",
         ),
     )
 

@@ -1,10 +1,15 @@
-"""The period of a bill: a month in UTC."""
+"""The period of a bill: a month in a time zone, and its days, of which two in a year have 23 or 25
+hours in many zones."""
 
 from __future__ import annotations
 
 import re
-from datetime import date, timedelta
-from typing import NamedTuple, Self
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from zoneinfo import ZoneInfo
+
+if TYPE_CHECKING:
+    from datetime import tzinfo
 
 _TEXT = re.compile(r"([0-9]{4})-(0[1-9]|1[0-2])")
 
@@ -16,7 +21,7 @@ _LAST_YEAR = 9998
 
 
 class Month(NamedTuple):
-    """A month of UTC, from its first midnight to the next month's. Months are ordered by time."""
+    """A month, from its first midnight to the next month's. Months are ordered by time."""
 
     year: int
     month: int
@@ -51,20 +56,27 @@ class Month(NamedTuple):
         number = (self.next().first - self.first).days
         return tuple(self.first + timedelta(days=it) for it in range(number))
 
-    @property
-    def start(self) -> str:
-        """The begin as FOCUS writes it; the end is exclusive."""
-        return instant(self.first)
-
-    @property
-    def end(self) -> str:
-        """The exclusive end; see `start`."""
-        return self.next().start
+    def cuts(self, zone: tzinfo) -> tuple[int, ...]:
+        """Return when each day begins in a time zone, and the last one ends, in milliseconds since
+        1970. They are not at whole hours of UTC in all zones. A day that a zone skipped has no
+        length."""
+        days = (*self.days(), self.next().first)
+        return tuple(round(begin(it, zone).timestamp()) * 1000 for it in days)
 
 
-def instant(day: date) -> str:
-    """Return the begin of a day as FOCUS writes it: ISO 8601 in UTC."""
-    return f"{day.isoformat()}T00:00:00Z"
+def begin(day: date, zone: tzinfo) -> datetime:
+    """Return when a day begins in a time zone, in UTC: the first midnight, if clocks are put back
+    over it; the moment in which they are put forward, if they skip it."""
+    return datetime.combine(day, time(), zone).astimezone(UTC)
+
+
+def instant(day: date, zone: tzinfo) -> str:
+    """Return when a day begins in a time zone as FOCUS writes it: ISO 8601 in UTC."""
+    return f"{begin(day, zone):%Y-%m-%dT%H:%M:%SZ}"
+
+
+UTC_ZONE: Final = ZoneInfo("UTC")
+"""The time zone of months, unless a rate card says otherwise."""
 
 
 _NAMES = (

@@ -72,7 +72,7 @@ def to_html(overview: Overview) -> str:
     )
     parts = (_facts(overview), _incomplete(overview), _refused(overview), _tenants(overview))
     main = tag("main", *parts, _unallocated(overview), _unpriced(overview))
-    return page(f"All tenants, {month.title}", header, main, _footer())
+    return page(f"All tenants, {month.title}", header, main, _footer(overview))
 
 
 def _facts(overview: Overview) -> Markup:
@@ -258,12 +258,12 @@ def _unpriced(overview: Overview) -> Markup | None:
     )
 
 
-def _footer() -> Markup:
+def _footer(overview: Overview) -> Markup:
     return tag(
         "footer",
         tag(
             "p",
             "Amounts of tenants and what is unallocated sum to the whole exactly. Days and months "
-            "are in UTC. No tax is computed.",
+            f"are in {overview.card.time_zone}. No tax is computed.",
         ),
     )

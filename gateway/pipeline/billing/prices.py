@@ -20,6 +20,7 @@ from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple
+from zoneinfo import ZoneInfo, available_timezones
 
 import yaml
 from pydantic import (
@@ -40,7 +41,7 @@ from gateway.config.parts import Part as ConfigurationPart
 from gateway.errors import ConfigurationError
 from gateway.pipeline.billing.meters import BY_FIGURE, BY_PRICE
 from gateway.pipeline.billing.money import DECIMALS, Currency, currency_of
-from gateway.pipeline.billing.months import Month
+from gateway.pipeline.billing.months import UTC_ZONE, Month
 from gateway.telemetry.figures import OTHER
 
 if TYPE_CHECKING:
@@ -155,6 +156,15 @@ def _day(value: object) -> date:
     except ValueError:
         pass
     raise ValueError("is not a day; the first one with these prices, like 2026-10-16")
+
+
+def _zone(value: object) -> ZoneInfo:
+    # None of the names without an area: "localtime" is what the machine is set to.
+    if value == "UTC" or (
+        isinstance(value, str) and "/" in value and value in available_timezones()
+    ):
+        return ZoneInfo(value)
+    raise ValueError("is not a time zone; UTC, or a name like Europe/Berlin")
 
 
 def _months(value: object) -> int:
@@ -314,7 +324,7 @@ class Terms(NamedTuple):
 
 
 class RateCard(Part):
-    """A file of prices for a month in UTC: of units, or a fixed bill to be split."""
+    """A file of prices for a month: of units, or a fixed bill to be split."""
 
     version: Version
     """Of this format: 1."""
@@ -326,6 +336,9 @@ class RateCard(Part):
     """The billing account, as FOCUS calls what all tenants are parts of."""
     service: Line = "Messaging"
     """What is billed, as FOCUS names a service."""
+    time_zone: Annotated[ZoneInfo, PlainValidator(_zone)] = UTC_ZONE
+    """Of months and days. It stays the same, or hours between two months are billed twice or not
+    at all."""
     note: Line | None = None
     """A line at the end of each invoice: where to ask, what to do."""
     prices: Prices | None = None
@@ -357,6 +370,13 @@ class RateCard(Part):
         new = {"prices": prices.model_copy(update=listed), "tenants": tenants, "changes": later}
         return self.model_copy(update=new)
 
+    def on(self, day: date) -> RateCard:
+        """Return the card with the prices of a day, and the changes after it."""
+        card = self
+        while card.changes and card.changes[0].valid_from <= day:
+            card = card.changed(card.changes[0])
+        return card
+
     def of(self, month: Month) -> RateCard:
         """Return the card with the prices of a month's first day, and the changes within it."""
         card = self.on(month.first)
@@ -366,13 +386,6 @@ class RateCard(Part):
     def override(self, tenant: str) -> Override | None:
         """Return what is different for a tenant."""
         exact = self.tenants.get(tenant)
-    def on(self, day: date) -> RateCard:
-        """Return the card with the prices of a day, and the changes after it."""
-        card = self
-        while card.changes and card.changes[0].valid_from <= day:
-            card = card.changed(card.changes[0])
-        return card
-
         if exact is not None and not tenant.endswith("*"):
             return exact
         begins = (it for it in self.tenants if it.endswith("*") and tenant.startswith(it[:-1]))
@@ -454,6 +467,8 @@ def _plain(value: Any) -> Any:
             return {name: _plain(getattr(value, name)) for name in names}
         case Currency():
             return value.code
+        case ZoneInfo():
+            return value.key
         case Decimal():
             return format(value, "f")
         case date():

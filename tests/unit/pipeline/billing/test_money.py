@@ -63,9 +63,9 @@ def test_a_decimal_text_is_near_its_value(value: Fraction, decimals: int) -> Non
     assert text != "-0"
 
 
-def test_a_month_is_from_midnight_to_midnight_in_utc() -> None:
+def test_a_month_is_from_its_first_day_to_its_last() -> None:
     month = Month.read("2026-12")
-    assert (month.start, month.end) == ("2026-12-01T00:00:00Z", "2027-01-01T00:00:00Z")
+    assert month.next() == Month(2027, 1)
     assert (str(month), month.title) == ("2026-12", "December 2026")
     assert len(Month(2028, 2).days()) == 29
     assert Month(2028, 2).days()[-1] == date(2028, 2, 29)
