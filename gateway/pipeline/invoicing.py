@@ -50,9 +50,15 @@ def closed_months(folder: Path) -> list[Closed]:
 
 def corrected_months(folder: Path) -> list[Closed]:
     """Return the corrections of closed months, oldest first. Raises as `closed_months` does."""
-    paths = (folder / "corrected").glob("*.json")
-    found = [closing.load(path.read_bytes(), str(path)) for path in paths]
-    return sorted(found, key=lambda it: (it.month, it.correction.number if it.correction else 0))
+    found = {}
+    for path in (folder / "corrected").glob("*.json"):
+        this = closing.load(path.read_bytes(), str(path))
+        if this.correction is None:
+            raise ConfigurationError(
+                f"{path}: is not a correction, but a closed month; move it back"
+            )
+        found[this.month, this.correction.number] = this
+    return [found[it] for it in sorted(found)]
 
 
 def bill(card: RateCard, month: Month, use: MonthlyUse) -> Charges:
@@ -65,7 +71,7 @@ def adjustments(
     month: Month,
     closed: Sequence[Closed],
     look: Callable[[Month], MonthlyUse | None],
-    back: int = 3,
+    back: int,
 ) -> dict[Month, tuple[Adjustment, ...]]:
     """Return what late records change of closed months before this one, by the month whose invoices
     have it: the earliest later one that is not closed. It is the same whichever month is written,
@@ -201,8 +207,7 @@ def check(month: Month, use: MonthlyUse, *, is_empty: bool, accepted: int) -> No
 
 
 def close(folder: Path, closed: Closed, now: datetime) -> Path:
-    """Close a month; return its file. Raises `ConfigurationError` before the grace
-    is over."""
+    """Close a month; return its file. Raises `ConfigurationError` before the grace is over."""
     month = closed.month
     if now < begin(month.next().first, closed.card.time_zone) + GRACE:
         hours = GRACE // timedelta(hours=1)

@@ -119,7 +119,7 @@ def test_late_records_adjust_a_closed_month_once(
         close(tmp_path, Closed(month, CARD, lines, adjusted), later)
 
     def look(month: Month) -> dict[Month, tuple[Adjustment, ...]]:
-        return adjustments(month, closed_months(tmp_path), lambda it: month_of(october, it))
+        return adjustments(month, closed_months(tmp_path), lambda it: month_of(october, it), 3)
 
     closed(OCTOBER)
     assert look(NOVEMBER) == {}
@@ -150,7 +150,7 @@ def test_each_correction_is_on_one_invoice_whichever_month_is_closed_first(
             return used_in(5 + late if it == OCTOBER else 1)
 
         still_open = {*order, JANUARY} - {it.month for it in closed}
-        invoices = {it: adjustments(it, closed, look).get(it, ()) for it in still_open}
+        invoices = {it: adjustments(it, closed, look, 3).get(it, ()) for it in still_open}
         assert [it for it, own in invoices.items() if own] == [min(still_open)]
         billed += sum(it.amount for it in invoices[month])
         closed = sorted([*closed, ended(month, 1, *invoices[month])], key=lambda it: it.month)
@@ -161,8 +161,8 @@ def test_a_closed_month_stays_as_billed_when_its_days_are_gone(october: Lake) ->
     """Its figures are none then, which would be credited."""
     lines = tuple(charge(CARD, month_of(october, OCTOBER).used).lines())
     closed = [Closed(OCTOBER, CARD, lines)]
-    assert adjustments(NOVEMBER, closed, lambda _: MonthlyUse((), {}, Completeness(0, 0))) != {}
-    assert adjustments(NOVEMBER, closed, lambda _: None) == {}
+    assert adjustments(NOVEMBER, closed, lambda _: MonthlyUse((), {}, Completeness(0, 0)), 3) != {}
+    assert adjustments(NOVEMBER, closed, lambda _: None, 3) == {}
 
 
 def test_a_month_is_closed_when_the_grace_is_over(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from gateway.errors import ConfigurationError
 from gateway.pipeline.billing.amounts import MINIMUM, UNALLOCATED, Used, charge
-from gateway.pipeline.billing.closing import Closed, Correction
+from gateway.pipeline.billing.closing import Closed, Correction, dump
 from gateway.pipeline.billing.figures import Completeness, Day, Use
 from gateway.pipeline.billing.months import Month
 from gateway.pipeline.billing.prices import RateCard, read
@@ -168,6 +168,13 @@ def test_corrections_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> N
     assert bills[1:] == corrected_months(tmp_path)
 
 
+def test_a_closed_month_among_corrections_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "corrected").mkdir()
+    (tmp_path / "corrected" / "2026-10.json").write_bytes(dump(closed(used(a=1))))
+    with pytest.raises(ConfigurationError, match=r"2026-10\.json: is not a correction"):
+        corrected_months(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("card", "bills", "said"),
     [
@@ -202,7 +209,7 @@ def test_prices_from_a_day_on_are_a_correction_too(tmp_path: Path) -> None:
 
 
 def late(bills: list[Closed], month: Month, use: MonthlyUse) -> tuple[Decimal, ...]:
-    found = adjustments(month, bills, lambda it: use if it == OCTOBER else used())
+    found = adjustments(month, bills, lambda it: use if it == OCTOBER else used(), 3)
     return tuple(it.amount for it in found.get(month, ()))
 
 
@@ -216,7 +223,7 @@ def test_late_records_are_compared_with_the_corrected_bill(tmp_path: Path) -> No
 
 def test_a_credit_note_reverses_what_later_invoices_adjusted(tmp_path: Path) -> None:
     before, now = used(a=30), used(a=32)
-    adjusted = adjustments(NOVEMBER, [closed(before)], lambda _: now)[NOVEMBER]
+    adjusted = adjustments(NOVEMBER, [closed(before)], lambda _: now, 3)[NOVEMBER]
     bills = [closed(before), closed(used(), month=NOVEMBER)._replace(adjustments=adjusted)]
     bills.append(corrected(tmp_path, RIGHT, bills, now))
     assert billed(tmp_path) == {
@@ -232,7 +239,7 @@ def test_a_credit_note_reverses_what_later_invoices_adjusted(tmp_path: Path) -> 
 
 
 def test_a_tenant_that_has_adjustments_alone_gets_an_invoice(tmp_path: Path) -> None:
-    found = adjustments(NOVEMBER, [closed(used(a=30))], lambda _: used(a=30, b=1))[NOVEMBER]
+    found = adjustments(NOVEMBER, [closed(used(a=30))], lambda _: used(a=30, b=1), 3)[NOVEMBER]
     write(tmp_path, NOVEMBER, WRONG, used(), found)
     (_, *lines) = csv.reader((tmp_path / "2026-11/invoice-b.csv").open())
     assert [it[3] for it in lines] == ["adjustment", "total"]
