@@ -16,6 +16,8 @@ from gateway.config.init import template
 from tests.helm import readme, schema
 from tests.helm.rendering import CHART, ROOT
 
+pytestmark = pytest.mark.tier("test")
+
 _USE = re.compile(r"\.Values((?:\.[A-Za-z]+)+)")
 _EXPRESSION = re.compile(r"\{\{.*?\}\}", re.DOTALL)
 

@@ -55,7 +55,7 @@ FOLDERS = {
     "pipeline": Folder(ALL, 165, "jobs of Spark"),
     "edge": Folder(ALL, 0, "gateways before brokers that check credentials"),
     "doctor": Folder(ALL, 0, "the doctor with real brokers"),
-    "helm": Folder(ALL, 0, "the chart; needs helm"),
+    "helm": Folder(ALL, 5, "the chart; needs helm, but for its values"),
     "packages": Folder(ALL, 0, "wheels and images, installed and started"),
     "real": Folder(ALL, 0, "Pulsar: what one or two brokers do with and without a gateway"),
     "apache_kafka": Folder(

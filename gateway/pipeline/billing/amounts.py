@@ -7,8 +7,9 @@ apportioned to the bill, and the lines of a tenant to its part. All results are 
 of rows is of no effect.
 
 Where prices change within the month, the day of use decides which price it has. Steps of tiers run
-through the month: what was used before a change counts for the step that use after it begins in. So a change that changes nothing moves no line, and each tier has as
-much of the month as it had without a change.
+through the month: what was used before a change counts for the step that use after it begins in. So
+a change that changes nothing moves no line, and each tier has as much of the month as it had
+without a change.
 """
 
 from __future__ import annotations
