@@ -100,3 +100,12 @@ def test_a_module_with_types_for_cython_is_built(types: Path) -> None:
     assert f'name = "{name}"' in (ROOT / "pyproject.toml").read_text()
     if COMPILED:
         assert not str(import_module(name).__file__).endswith(".py")
+
+
+def test_the_wheel_has_the_declarations_of_all_compiled_modules() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]["gateway"]
+    packed = {file for pattern in patterns for file in (ROOT / "gateway").glob(pattern)}
+    declared = set((ROOT / "gateway").rglob("*.pxd"))
+    assert declared
+    assert declared <= packed
