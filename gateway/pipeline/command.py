@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, Row, SparkSession
 
+    from gateway.pipeline.billing.closing import Closed
+    from gateway.pipeline.billing.months import Month
     from gateway.pipeline.billing.prices import RateCard
     from gateway.pipeline.chargeback import MonthlyUse
     from gateway.pipeline.forecasting import Forecast
@@ -416,20 +418,25 @@ def _rate_card(path: Path) -> RateCard:
     return card
 
 
+def _month(text: str | None, now: datetime) -> Month:
+    from gateway.pipeline.billing.months import Month
+
+    try:
+        return Month.read(text or f"{now.replace(day=1) - timedelta(days=1):%Y-%m}")
+    except ValueError as error:
+        raise ConfigurationError(f"--month {text}: {error}") from None
+
+
 def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     from gateway.pipeline import invoicing
     from gateway.pipeline.billing.closing import Closed, Correction
-    from gateway.pipeline.billing.months import Month
     from gateway.pipeline.chargeback import gone_before, has_sums, month_of
     from gateway.pipeline.lake import Lake
     from gateway.pipeline.storage import byte_hours
 
     card = _rate_card(options.prices)
     now = datetime.now(card.time_zone)
-    try:
-        month = Month.read(options.month or f"{now.replace(day=1) - timedelta(days=1):%Y-%m}")
-    except ValueError as error:
-        raise ConfigurationError(f"--month {options.month}: {error}") from None
+    month = _month(options.month, now)
     closed, lake = invoicing.closed_months(options.out), Lake(spark, options.tables)
     bills = [*closed, *invoicing.corrected_months(options.out)]
     state = _summed_up(lake)
@@ -463,11 +470,7 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
         invoicing.check(month, use, is_empty=options.empty, accepted=options.accept_missing)
     if options.correct:
         this = Closed(month, card, (), (), Correction(0, now.date(), options.correct))
-        path = invoicing.correct(
-            *(options.out, this, bills, use), for_spreadsheets=options.for_spreadsheets
-        )
-        _say(f"corrected: {path}; write the invoices of open months again")
-        return 0
+        return _correct(options, this, bills, use)
     found = invoicing.adjustments(month, bills, look_again, card.adjusted_months)
     adjustments = found.pop(month, ())
     for other in found:
@@ -482,6 +485,18 @@ def _chargeback(spark: SparkSession, options: argparse.Namespace) -> int:
     known = use.completeness
     _say(f"{len(charges.statements)} invoices in {options.out / str(month)}")
     _say(f"the whole: {card.currency.text(charges.total)}; {known.missing} records are missing")
+    return 0
+
+
+def _correct(
+    options: argparse.Namespace, this: Closed, bills: Sequence[Closed], use: MonthlyUse
+) -> int:
+    from gateway.pipeline import invoicing
+
+    path = invoicing.correct(
+        *(options.out, this, bills, use), for_spreadsheets=options.for_spreadsheets
+    )
+    _say(f"corrected: {path}; write the invoices of open months again")
     return 0
 
 

@@ -74,6 +74,7 @@ from gateway.wire.services import Again, LookupOutcome, LookupTimes
 from gateway.wire.slices import Slices
 from gateway.wire.stopwatch import Stopwatch
 from gateway.wire.subject import Caller, Subject
+from gateway.wire.waiting import Postponing
 
 IDLE = 620.0
 """Seconds without a byte after which a pair ends. Clients say nothing for up to 9 minutes while
@@ -136,6 +137,7 @@ class KafkaSession:
         "stopwatch",
     )
 
+    holding = Postponing()
     idle = IDLE
 
     def __init__(self, listener: Listener, client: Client) -> None:
@@ -198,12 +200,6 @@ class KafkaSession:
         expire, or if the broker checks that. See `contract.Session`."""
         verifies = self._listener.settings.mode is Mode.VERIFY
         return self._client.principal.expires_at if verifies else None
-
-    @property
-    def holding(self) -> KafkaSession:
-        """Return this session, which is also a `contract.Holding` because its requests wait for
-        allowance."""
-        return self
 
     @property
     def moves_at(self) -> float | None:
@@ -385,30 +381,6 @@ class KafkaSession:
                 return (Postpone(now + outcome.seconds),)
             self._paced_until = now + outcome
         return (Postpone(self._paced_until),) if now < self._paced_until else None
-
-    # -- holding -----------------------------------------------------------------------------
-
-    @property
-    def given_up(self) -> float:
-        """Return `math.inf`: this session queues no frame, so a client cannot give up on a queued
-        frame. See `contract.Holding`."""
-        return math.inf
-
-    def following(self, account: Account, chunk: bytearray, start: int, end: int) -> int:
-        """Return `start`: this session queues no frame, so no frame waits behind another. See
-        `contract.Holding`."""
-        return start
-
-    def delivered(self, now: float) -> Effects | None:
-        """Return the effects that offer the postponed request, and the rest of a postponed
-        response, to `decide` again, because an account has allowance now. See `contract.Holding`.
-        """
-        return (Resume(Direction.TO_BROKER), Resume(Direction.TO_CLIENT))
-
-    def reset(self, account: Account) -> Effects | None:
-        """Return None: this session queues no frame, so no producer has to be reset. See
-        `contract.Holding`."""
-        return None
 
     # -- responses ---------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from gateway.errors import PeerError
 from gateway.wire.account import Account
 from gateway.wire.contract import (
     DROP,
+    Await,
     Denial,
     Direction,
     Discard,
@@ -71,6 +72,7 @@ from gateway.wire.tubemq.rewriting import Scope, own_of
 from gateway.wire.tubemq.to_broker import ToBrokerScanner, use_of
 from gateway.wire.tubemq.to_client import ToClientScanner, lead_of
 from gateway.wire.tubemq.waiting import LONGEST_WAIT, Overdrawn, Waiting
+from gateway.wire.waiting import Postponing
 
 IDLE = 700.0
 """Seconds without a byte after which a pair ends: clients in Java drop an unused broker after ten
@@ -96,6 +98,10 @@ tell, and often enough to notice in time that a rule has changed."""
 MOST_OFTEN = 16
 """The number of topics whose waiting messages are checked so often; if more wait, checks are rarer,
 as each takes microseconds for each topic."""
+
+CHECKED = 2.0
+"""Seconds after which a reply that waits for allowance is decided anew, though none was granted:
+its account may be closed."""
 
 RELEASED_AT_ONCE = 32
 """Effects of one step in which waiting messages go on; a message has one or two, and takes up to
@@ -146,7 +152,7 @@ class TubeSession:
     )
 
     idle = IDLE
-    holding = None
+    holding = Postponing()
     expires_at = None
     moves_at = None
     may_move = True
@@ -222,9 +228,9 @@ class TubeSession:
             if self._is_leaving or len(self._in_flight) >= MOST:
                 self._requests.offer_again()
                 return (Postpone(waits),)
-        elif not self._assemblies[direction].has_begun and (due := self._due_in(frame)) is not None:
+        elif not self._assemblies[direction].has_begun and (held := self._waits(frame, now)):
             self._replies.offer_again()
-            return (Postpone(now + due),)
+            return held
         missing = (self._requests, self._replies)[direction].missing
         complete = self._assemblies[direction].take(frame, missing)
         if complete is None:
@@ -529,23 +535,23 @@ class TubeSession:
         data = framed(frame.serial, written(reply.connection, reply.header, reply.body))
         return (Replace(data),)
 
-    def _due_in(self, blocks: bytes) -> float | None:
-        """Return in how many seconds the reply that begins with these blocks may pass, as far as
-        that is known; None if now. No request tells how many bytes it brings, and clients may send
-        many at once, so what brings messages waits for allowance, and all behind it."""
+    def _waits(self, blocks: bytes, now: float) -> Effects:
+        """Return the effects by which the reply that begins with these blocks waits for allowance,
+        if it has to. No request tells how many bytes it brings, and clients may send many at once,
+        so what brings messages waits, and all behind it."""
         serial, number = head(blocks)
         request = self._in_flight.get(serial)
         if request is None or request.account is None or request.method != methods.GET_MESSAGES:
-            return None
+            return ()
         if number == 1 and len(blocks) <= SMALL:
-            return None
+            return ()
         account = request.account
         account.needs = len(blocks) if number == 1 else (number - 1) * BLOCK
         if not account.is_short:
-            return None
+            return ()
         if self._services.wants(account):
-            return 0.0  # the scanner may pass it
-        return min(LONGEST_PAUSE, max(LEAST_PAUSE, self._services.due_in(account)))
+            return (Postpone(now),)  # the scanner may pass it
+        return (Await(account), Postpone(now + CHECKED))
 
     def _scope_of_reply(self, request: Asked) -> Scope:
         own, client = request.own, request.client
