@@ -101,8 +101,8 @@ def _is_acknowledged(pulsar: Standalone, topic: str) -> bool:
 def test_a_producer_is_told_that_its_topic_is_terminated(
     pulsar: Standalone, go: Program, counted: Route, logs: Path
 ) -> None:
-    """It always has one unanswered SEND. The broker sends CLOSE_PRODUCER, and then SEND_ERROR; in one
-    of some fifty terminations the client times out instead, directly too."""
+    """It always has one unanswered SEND. The broker sends CLOSE_PRODUCER, and then SEND_ERROR. In
+    one of some fifty terminations the client times out instead, directly too."""
     wrong: list[str] = []
     for number in range(TERMINATIONS):
         topic = fresh_topic("terminated")
