@@ -105,7 +105,7 @@ NONE: Actions = {}
 
 
 Waiting = Callable[[], AbstractContextManager[None]]
-"""Returns the context in which a newer connection may displace the one that waits."""
+"""Returns a context. While the connection waits in this context, a newer one may take its place."""
 
 ClientOf = Callable[[socket.socket, str, Waiting], Awaitable[str | None]]
 """See `listening.arrivals.Arrivals.client`."""

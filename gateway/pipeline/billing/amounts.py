@@ -270,8 +270,8 @@ def _sum(parts: Iterable[Fraction]) -> Fraction:
 def _metered(
     periods: list[_Period], terms: list[Terms], tenant: str, meter: Meter
 ) -> Iterator[Line]:
-    """Yield a line for each price and each of its tiers that a tenant's use reached, not yet
-    rounded. `terms`: of each period."""
+    """Yield the lines of one meter, before rounding: one for each tier that the tenant's use
+    reached, of each price that the meter had in the month. `terms`: of each period."""
 
     def prices(number: int) -> tuple[Price | None, Price | None]:
         price = terms[number].prices.get(meter.price)

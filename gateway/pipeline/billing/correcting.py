@@ -38,7 +38,7 @@ class Standing(NamedTuple):
         return self.bills[-1]
 
     def invoice_of(self, tenant: str) -> str:
-        """Return the number of the invoice that a tenant got last."""
+        """Return the number of the latest invoice of a tenant."""
         made = [it.correction for it in self.bills if it.correction]
         number = max((it.number for it in made if tenant in it.tenants), default=0)
         return invoice_id(tenant, self.last.month, number)

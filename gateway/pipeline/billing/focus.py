@@ -70,8 +70,8 @@ and the amount before rounding."""
 
 
 _NO_USAGE: Final = "Adjustment"
-"""The category of a minimum or a share. As a purchase, its effective cost would have to be 0, since
-`focus-validator` takes each purchase for one that covers later charges."""
+"""The category of a minimum or a share. It is not `Purchase`: `focus-validator` demands that the
+effective cost of a purchase is 0, because a purchase covers later charges."""
 
 
 class Setting(NamedTuple):

@@ -65,8 +65,8 @@ class Month(NamedTuple):
 
 
 def begin(day: date, zone: tzinfo) -> datetime:
-    """Return when a day begins in a time zone, in UTC: the first midnight, if clocks are put back
-    over it; the moment in which they are put forward, if they skip it."""
+    """Return the time, in UTC, at which a day begins in a time zone. If clocks are put back over
+    midnight, this is the first midnight; if they skip midnight, the moment of the change."""
     return datetime.combine(day, time(), zone).astimezone(UTC)
 
 

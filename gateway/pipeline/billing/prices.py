@@ -254,7 +254,7 @@ class Override(Part):
     """What is different for some tenants."""
 
     prices: Prices = Prices()
-    """Replaces those prices that it has, each with its tiers."""
+    """Each price given here replaces the earlier price of that name, with all its tiers."""
     minimum: Annotated[Decimal | None, PlainValidator(_amount)] = None
     """Replaces the minimum."""
 
@@ -267,7 +267,7 @@ class Special(Part):
     """Prices of some tenants from a day on; a minimum is of a whole month, and stays."""
 
     prices: Prices = Prices()
-    """Replaces those prices that it has, each with its tiers."""
+    """Each price given here replaces the earlier price of that name, with all its tiers."""
 
 
 _OfTenant = Annotated[str, PlainValidator(_tenant)]
@@ -279,7 +279,7 @@ class Change(Part):
     valid_from: Annotated[date, PlainValidator(_day), Field(examples=["2026-10-16"])]
     """The first day with these prices."""
     prices: Prices = Prices()
-    """Replaces those prices that it has, each with its tiers."""
+    """Each price given here replaces the earlier price of that name, with all its tiers."""
     tenants: Annotated[Mapping[_OfTenant, Special], BeforeValidator(_tenants)] = {}
     """Replaces the prices of each name or pattern that it has, all of them: `acme: {}` leaves acme
     without prices of its own."""
