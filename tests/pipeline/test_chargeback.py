@@ -201,7 +201,6 @@ def test_a_month_of_another_zone_is_refused_while_sums_are_of_days_in_utc(lake: 
         bill(lake, "2025-10", prices=PRICES + "time_zone: Asia/Kathmandu\n")
 
 
-@pytest.mark.tier("test")
 def test_a_month_without_records_is_closed_if_somebody_says_that_it_is_empty(
     lake: Lake, records: Folder, tmp_path: Path
 ) -> None:
@@ -231,7 +230,6 @@ def test_a_month_that_lacks_records_is_closed_if_their_number_is_accepted(
     assert [it.month for it in closed_months(tmp_path / "invoices")] == [Month(2025, 10)]
 
 
-@pytest.mark.tier("test")
 def test_what_came_after_the_sums_is_in_the_month_that_is_closed(
     lake: Lake, records: Folder, tmp_path: Path
 ) -> None:
@@ -250,7 +248,6 @@ def test_what_came_after_the_sums_is_in_the_month_that_is_closed(
     assert quantities == {"bytes_in": 2, "stored_byte_hours": 3}
 
 
-@pytest.mark.tier("test")
 def test_a_closed_month_is_corrected_by_prices_from_a_day_on(
     lake: Lake, records: Folder, tmp_path: Path
 ) -> None:

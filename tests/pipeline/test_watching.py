@@ -173,7 +173,6 @@ def test_a_process_that_is_killed_loses_no_alert_and_gives_none_twice(
     assert (row.records, row.repeated) == (16, 0)
 
 
-@pytest.mark.tier("test")
 def test_the_command_prints_alerts_and_looks_again(
     known: Lake,
     gateway: Gateway,
