@@ -11,8 +11,9 @@ from gateway.errors import PeerError
 from gateway.wire.account import Account, Action, Patience, Right
 from gateway.wire.contract import EndReason, ViolationError
 from gateway.wire.first_use import CLOSED_AT_ONCE
-from gateway.wire.plugin import FrameBounds
+from gateway.wire.plugin import EntrySettings, FrameBounds
 from gateway.wire.tubemq import methods as m
+from gateway.wire.tubemq.context import Listener
 from gateway.wire.tubemq.envelopes import MOST_TEXTS
 from gateway.wire.tubemq.frames import MOST_BLOCKS, length
 from gateway.wire.tubemq.in_flight import MOST
@@ -22,11 +23,13 @@ from gateway.wire.tubemq.session import (
     LEAST_PAUSE,
     LONGEST_PAUSE,
     MOST_ASKED,
+    REFUSED_WAIT,
     MOST_HELD,
     MOST_OFTEN,
     RELEASED_AT_ONCE,
     SWEPT,
 )
+from gateway.wire.tubemq.turns import APART
 from gateway.wire.tubemq.waiting import LONGEST_WAIT
 from gateway.wire.tubemq.waiting import MOST as MOST_WAITING
 from tests.playbooks.services import FORBIDDEN
@@ -319,6 +322,7 @@ def test_who_receives_above_a_limit_is_told_for_how_long_to_wait() -> None:
     (account,) = services.live
     for due, wait in ((1.2345, 1235), (0.0, 1), (math.inf, 60_000)):
         services.due[account] = due
+        play.now += 60
         assert play.client(ask(m.GET_MESSAGES, 2, **GET)) == b""
         refused = told(play.client_got())
         assert (refused.success, refused.errCode, refused.minLimitTime) == (False, 452, wait)
@@ -367,6 +371,27 @@ def test_few_requests_for_messages_of_a_consumer_under_a_limit_are_in_flight() -
     assert told(play.client_got()).errCode == 452
     play.broker(got(0, b"1"))
     assert play.client(ask(m.GET_MESSAGES, 9, **GET))
+
+
+def test_refusals_of_a_client_come_in_turn_for_all_its_connections() -> None:
+    """A crowd that asks without end would have the core make refusals all the time."""
+    listener = Listener(EntrySettings(services=(services := TubeServices())))
+    services.lease = 1000
+    plays = [Tube(services, node=1, listener=listener, principal="crowd") for _ in range(3)]
+    for turn, play in enumerate(plays):
+        for serial in range(MOST_ASKED + 1):
+            play.client(ask(m.GET_MESSAGES, serial, **GET))
+        assert told(play.client_got()).minLimitTime == max(1, 1000 * turn * APART)
+        passed = play.client(ask(m.COMMIT, 9, **GET))
+        assert bool(passed) is not bool(turn)
+        play.now += turn * APART
+        play.broker(b"")
+        assert serial_of(passed or play.broker_got()) == 9
+    other = Tube(services, node=1, listener=listener, principal="other")
+    for serial in range(MOST_ASKED + 1):
+        other.client(ask(m.GET_MESSAGES, serial, **GET))
+    assert told(other.client_got()).minLimitTime == 1
+    assert other.client(ask(m.COMMIT, 9, **GET))
 
 
 def test_a_right_that_is_gone_is_judged_anew() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from gateway.wire.contract import Denial
@@ -48,6 +49,13 @@ def overflowed() -> bytes:
     too long or may not wait."""
     text = "above the limit of what may be sent"
     return refused(METHODS[methods.SEND_MESSAGE], ErrorCode.OVERFLOW, text)
+
+
+def too_fast(seconds: float) -> bytes:
+    """Return the encoded reply that has a consumer ask for messages again, after some seconds."""
+    text, wait = "above the limit of what may be received", max(1, math.ceil(1000 * seconds))
+    method = METHODS[methods.GET_MESSAGES]
+    return refused(method, ErrorCode.TOO_FAST, text, minLimitTime=wait)
 
 
 def unknown(number: int, denial: Denial | None, *, signed: bool) -> bytes:

@@ -8,6 +8,7 @@ from gateway.wire.admission import BaseClient
 from gateway.wire.contract import Principal
 from gateway.wire.plugin import EntrySettings
 from gateway.wire.tubemq.rewriting import Rewriting
+from gateway.wire.tubemq.turns import Turns
 
 CLIENT_SIZE = 8192
 """Bytes of the budget that a connection takes: its session, its scanners, and the frames these
@@ -20,13 +21,14 @@ class Listener:
 
     `rewriting`: rewrites the addresses in messages of these connections. `knows_brokers`: a master
     has listed its brokers. `visit`: the latest token of the master that clients must show to
-    brokers; 0: none yet.
+    brokers; 0: none yet. `turns`: of refusals.
     """
 
     settings: EntrySettings
     knows_brokers: bool = False
     visit: int = 0
     rewriting: Rewriting = field(init=False)
+    turns: Turns = field(default_factory=Turns)
 
     def __post_init__(self) -> None:
         self.rewriting = Rewriting(self.settings.services, tls=self.settings.brokers_tls)

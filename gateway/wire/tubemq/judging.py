@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -24,9 +23,6 @@ from gateway.wire.tubemq.waiting import Overdrawn
 
 ACCOUNT_SIZE = 2_000
 """Bytes of the budget that an open account takes, with the name of a group."""
-
-LONGEST_WAIT = 60.0
-"""Seconds for which a consumer is told to wait at most; then it asks again."""
 
 _REFUSED = "(refused)"
 """Stands for a group in the use of what a client may not send: producers have no group, so no topic
@@ -183,15 +179,8 @@ class Judge(Accounts[_Use]):
         # What a reply will bring is not known, but that of most is much the same.
         account.needs = account.bytes // max(1, account.frames)
         if account.is_short and not self._services.wants(account):
-            return self.later(account)
+            return Overdrawn(account)
         return account
-
-    def later(self, account: Account) -> bytes:
-        """Return the reply that has a consumer ask again when its limits may have units."""
-        wait = math.ceil(1000 * min(LONGEST_WAIT, self._services.due_in(account)))
-        text = "above the limit of what may be received"
-        method = methods.METHODS[methods.GET_MESSAGES]
-        return refused(method, ErrorCode.TOO_FAST, text, minLimitTime=max(1, wait))
 
     def _of_group(self, number: int, message: Any, client: Subject) -> Slices[Outcome]:
         """Judge the group of a request, and the topics to which it subscribes."""

@@ -40,9 +40,9 @@ from gateway.wire.questions import Questions
 from gateway.wire.services import Tokens
 from gateway.wire.slices import Slices, finished
 from gateway.wire.stopwatch import Stopwatch
-from gateway.wire.subject import Caller
+from gateway.wire.subject import Caller, Subject
 from gateway.wire.tubemq import methods
-from gateway.wire.tubemq.answering import overflowed, refused, unknown
+from gateway.wire.tubemq.answering import overflowed, refused, too_fast, unknown
 from gateway.wire.tubemq.asking import STANDBY
 from gateway.wire.tubemq.assembly import Assembly
 from gateway.wire.tubemq.callers import Asking, Callers, has_proof, is_signed
@@ -116,6 +116,13 @@ MOST_ASKED = 4
 """The most requests for messages of one consumer under a limit that are in flight: a reply has some
 hundred kilobytes, and waits at the broker while the consumer has no allowance for it."""
 
+UNHEEDED_WAIT = 1.0
+"""Seconds for which a client is not read that asks for messages before the time for which it was
+told to wait."""
+
+LONGEST_ASKED = 60.0
+"""Seconds for which a consumer is told to wait at most; then it asks again."""
+
 SMALL = 500
 """Bytes of a reply that does not wait for allowance: one without messages has a hundred. What
 little a small one brings is charged."""
@@ -146,6 +153,7 @@ class TubeSession:
         "_settings",
         "_slicing",
         "_sweeps",
+        "_unread_until",
         "_waiting",
         "_wrong",
         "stopwatch",
@@ -166,6 +174,7 @@ class TubeSession:
         self._callers = Callers(settings.services, client) if client.signs else None
         self._wrong = 0  # replies that wait
         self._asked: dict[Account, tuple[int, ...]] = {}  # serials of requests for messages
+        self._unread_until = -math.inf  # after a refusal
         self._held = 0  # requests that wait for a right to be looked up
         self._slicing = 0  # frames that are decided in slices
         largest = (settings.bounds.collected, settings.bounds.all_collected)
@@ -224,10 +233,10 @@ class TubeSession:
         """Return the effects for the blocks at which a scanner halted. Blocks of an unfinished
         frame are collected, and the frame is decided when it is whole; see `contract.Session`."""
         if direction is Direction.TO_BROKER:
-            waits = math.inf if self._is_leaving else now + FULL_WAIT
-            if self._is_leaving or len(self._in_flight) >= MOST:
+            until = self._decides_from(now)
+            if until > now:
                 self._requests.offer_again()
-                return (Postpone(waits),)
+                return (Postpone(until),)
         elif not self._assemblies[direction].has_begun and (held := self._waits(frame, now)):
             self._replies.offer_again()
             return held
@@ -238,6 +247,13 @@ class TubeSession:
         if direction is Direction.TO_CLIENT:
             return self._begin(complete, self._decide_reply(complete))
         return self._begin(complete, self._request(complete, now))
+
+    def _decides_from(self, now: float) -> float:
+        """Return the time from which requests are decided."""
+        if self._is_leaving:
+            return math.inf
+        full = now + FULL_WAIT if len(self._in_flight) >= MOST else now
+        return max(full, self._unread_until)
 
     # -- slices ------------------------------------------------------------------------------
 
@@ -290,15 +306,12 @@ class TubeSession:
                 return (Drop(), Start(Questions(outcome.asks), partial(self._decided, frame)))
             outcome = outcome.reply
         if isinstance(outcome, Overdrawn):
-            return self._wait(frame, request.body.timeout, outcome.account, now)
+            return self._overdrawn(frame, request.body, asking.subject, outcome.account, now)
         if isinstance(outcome, bytes):
             return self._respond(succeeded(frame.serial, number, outcome))
-        if number == methods.GET_MESSAGES and outcome is not None and not outcome.is_endless:
-            asked = self._asked.get(outcome, ())
-            asked = (*(it for it in asked if it in self._in_flight), frame.serial)
-            if len(asked) > MOST_ASKED:
-                return self._respond(succeeded(frame.serial, number, self._judge.later(outcome)))
-            self._asked[outcome] = asked
+        asks = number == methods.GET_MESSAGES
+        if asks and outcome is not None and not self._may_ask(frame.serial, outcome):
+            return self._ask_later(frame.serial, asking.subject, outcome, now)
         return (yield from self._send_on(frame, request, message, asking, outcome, now))
 
     def _send_on(
@@ -388,10 +401,13 @@ class TubeSession:
             return _later(end.value)
         return (Later(now, partial(self._go_on, frame, steps)),)
 
-    def _wait(self, frame: Frame, timeout: int, account: Account, now: float) -> Effects:
-        """Let a message above a limit wait, or refuse it. `timeout`: that of its request, in
-        milliseconds."""
-        seconds = min(LONGEST_WAIT, timeout / 2000)
+    def _overdrawn(
+        self, frame: Frame, body: Any, client: Subject, account: Account, now: float
+    ) -> Effects:
+        """Let a message above a limit wait, or refuse it; have a consumer ask again later."""
+        if body.method == methods.GET_MESSAGES:
+            return self._ask_later(frame.serial, client, account, now)
+        seconds = min(LONGEST_WAIT, body.timeout / 2000)
         is_first = not self._waiting.number
         if seconds <= 0 or not self._waiting.put(account, frame, now + seconds):
             return self._respond(succeeded(frame.serial, methods.SEND_MESSAGE, overflowed()))
@@ -425,6 +441,26 @@ class TubeSession:
         if self._waiting.number:
             effects.append(self._look_again(now))
         return tuple(effects)
+
+    def _may_ask(self, serial: int, account: Account) -> bool:
+        """Return whether a consumer may have one more request for messages in flight, and note
+        it."""
+        if account.is_endless:
+            return True
+        asked = [it for it in self._asked.get(account, ()) if it in self._in_flight]
+        if len(asked) == MOST_ASKED:
+            return False
+        self._asked[account] = (*asked, serial)
+        return True
+
+    def _ask_later(self, serial: int, client: Subject, account: Account, now: float) -> Effects:
+        """Have a consumer ask again when its limits may have units, and not read it before its
+        turn."""
+        who = client.caller.host if client.principal is None else (client.principal,)
+        self._unread_until = self._listener.turns.take(who, now)
+        due = max(self._services.due_in(account), self._unread_until - now)
+        data = too_fast(min(LONGEST_ASKED, due))
+        return self._respond(succeeded(serial, methods.GET_MESSAGES, data))
 
     def _respond(self, reply: bytes) -> Effects:
         return (Drop(), Inject(Direction.TO_CLIENT, reply))
