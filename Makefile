@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Where `.ci/tools all` puts what it builds.
 export PATH := $(CURDIR)/build/tools:$(PATH)
+# Tests start hundreds of processes of Python, each of which would compile all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 # One run of pytest: two processes, and what has the same broker in one of them.
 PYTEST := $(BIN)/python -m pytest -q -n 2 --dist loadgroup
 # What test-all runs once more without compiled modules, beside the conformance battery (tests/conformance/test_pure.py):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import replace
 from functools import cache
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -99,9 +100,24 @@ def test_byte_by_byte(spec: Spec, sample: Sample) -> None:
 
 @every_sample
 def test_cut_in_two(spec: Spec, sample: Sample) -> None:
+    """Where the first piece ends, its bytes that passed, are owed, wait and stopped add up."""
     stream, outcome = sample.stream, expected(sample.frames)
+    borders = set(accumulate((frame.length for frame in sample.frames), initial=0))
     for at in cuts(sample):
-        assert drive(spec, [stream[:at], stream[at:]]) == outcome, f"cut at {at}"
+        driver = driver_of(spec)
+        driver.feed(stream[:at])
+        _adds_up(driver.outcome(), at, borders, reads=spec.reads)
+        driver.feed(stream[at:])
+        assert driver.outcome() == outcome, f"cut at {at}"
+
+
+def _adds_up(outcome: Outcome, at: int, borders: Set[int], *, reads: bool) -> None:
+    """Check the outcome of the first bytes of a stream. `borders`: of its frames."""
+    stopped = sum(min(stop.length, at - stop.offset) for stop in outcome.stops)
+    assert len(outcome.cleared) + stopped + outcome.waiting == at
+    assert at + outcome.owed in borders or outcome.waiting or outcome.stops
+    within = reads and at - outcome.waiting + outcome.owed in borders
+    assert at - outcome.waiting in borders or not outcome.waiting or within
 
 
 @every_sample
@@ -111,21 +127,6 @@ def test_what_lies_behind_the_end_of_a_chunk_changes_nothing(spec: Spec, sample:
         assert drive(spec, [sample.stream], around) == outcome
         pieces = cut(sample.stream, [11, 1, 30, 2])
         assert len(sample.stream) > BYTEWISE or drive(spec, pieces, around) == outcome
-
-
-@every_sample
-def test_what_is_owed_ends_at_a_border(spec: Spec, sample: Sample) -> None:
-    """For each beginning of a stream, bytes that passed, are owed, wait and stopped add up."""
-    borders = {0}
-    for frame in sample.frames:
-        borders.add(max(borders) + frame.length)
-    for at in cuts(sample):
-        outcome = drive(spec, [sample.stream[:at]])
-        stopped = sum(min(stop.length, at - stop.offset) for stop in outcome.stops)
-        assert len(outcome.cleared) + stopped + outcome.waiting == at
-        assert at + outcome.owed in borders or outcome.waiting or outcome.stops
-        within = spec.reads and at - outcome.waiting + outcome.owed in borders
-        assert at - outcome.waiting in borders or not outcome.waiting or within
 
 
 # -- streams of all frames -----------------------------------------------------------------------

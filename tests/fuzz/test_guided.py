@@ -12,11 +12,11 @@ from .targets import TARGETS
 RUNS = {
     "scanner": 1500,
     "metadata": 3000,
-    "opening": 8000,
-    "session": 6000,
-    "parsers": 40_000,
-    "kafka_session": 500,
-    "kafka_opening": 500,
+    "opening": 3000,
+    "session": 2500,
+    "parsers": 20_000,
+    "kafka_session": 300,
+    "kafka_opening": 300,
 }
 """Some seconds of each."""
 

@@ -30,7 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if "spark" in asked:
             item.add_marker(pytest.mark.spark)
         needs_more = item.get_closest_marker("spark") or "browser" in asked
-        if item.path.parent == FOLDER and not needs_more:
+        is_marked = item.get_closest_marker("tier") is not None
+        if item.path.parent == FOLDER and not needs_more and not is_marked:
             item.add_marker(pytest.mark.tier("test"))
 
 

@@ -215,7 +215,6 @@ def test_a_month_without_records_is_closed_if_somebody_says_that_it_is_empty(
     assert [it.month for it in closed_months(tmp_path / "invoices")] == [Month(2025, 10)]
 
 
-@pytest.mark.tier("test")
 def test_a_month_that_lacks_records_is_closed_if_their_number_is_accepted(
     lake: Lake, records: Folder, tmp_path: Path
 ) -> None:

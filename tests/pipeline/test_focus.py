@@ -23,6 +23,8 @@ from gateway.pipeline.invoicing import bill, correct
 from tests.packages.environments import INSTALL_S, run
 from tests.real.brokers.jars import cache_root
 
+pytestmark = pytest.mark.tier("all")  # the validator takes some seconds for each table
+
 PINS = Path(__file__).with_name("focus-validator.txt")
 
 GB = 10**9

@@ -281,7 +281,6 @@ def said(capsys: pytest.CaptureFixture[str]) -> Callable[[], str]:
     return lambda: capsys.readouterr().err
 
 
-@pytest.mark.tier("test")
 def test_sums_of_a_month_stay_until_it_is_closed_and_then_its_bill_stays(
     lake: Lake, records: Folder, tmp_path: Path, said: Callable[[], str]
 ) -> None:

@@ -23,9 +23,9 @@ from gateway.wire.tubemq.session import (
     LEAST_PAUSE,
     LONGEST_PAUSE,
     MOST_ASKED,
-    REFUSED_WAIT,
     MOST_HELD,
     MOST_OFTEN,
+    REFUSED_WAIT,
     RELEASED_AT_ONCE,
     SWEPT,
 )

@@ -1,7 +1,6 @@
 """Each test runs on both kinds of brokers; runs on a real one are marked `real`, and are of the
 tier `all`."""
 
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -19,7 +18,7 @@ SANDBOX, PULSAR = "sandbox", "pulsar"
 @pytest.hookimpl(tryfirst=True)  # before `--tier` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if Path(__file__).parent in item.path.parents and item.get_closest_marker("real"):
+        if item.nodeid.startswith("tests/shared/") and item.get_closest_marker("real"):
             item.add_marker(pytest.mark.tier("all"))
 
 

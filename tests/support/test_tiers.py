@@ -15,6 +15,13 @@ def test_each_folder_of_tests_has_a_tier_and_no_other() -> None:
     assert {it.relative_to(TESTS).parts[0] for it in TESTS.rglob("*/test_*.py")} == {*FOLDERS}
 
 
+def test_a_folder_without_a_budget_has_no_test_of_make_test() -> None:
+    """It is not even collected."""
+    for name, folder in FOLDERS.items():
+        for file in (TESTS / name).rglob("*.py") if not folder.budget else ():
+            assert 'mark.tier("test")' not in file.read_text(), file
+
+
 def test_a_folder_without_a_tier_is_a_mistake() -> None:
     with pytest.raises(pytest.UsageError, match="tests/new has no tier"):
         folder_of(TESTS / "new" / "test_it.py")

@@ -24,7 +24,8 @@ CHECK, TEST, ALL = TIERS = ("check", "test", "all")
 
 class Folder(NamedTuple):
     """`tier`: of its tests without a marker. `budget`: seconds that its tests may take in
-    `make test` on a calm machine, one after the other. `purpose`: what they show."""
+    `make test` on a calm machine, one after the other; 0 if it runs none. `purpose`: what they
+    show."""
 
     tier: str
     budget: int
@@ -99,17 +100,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Pass over folders without a test of the tier `check`, which saves half a minute."""
-    if config.getoption("--tier") == CHECK and collection_path.parent == TESTS:
+    """Pass over folders without a test of the tier, which saves up to half a minute."""
+    chosen = config.getoption("--tier")
+    if chosen in (CHECK, TEST) and collection_path.parent == TESTS:
         found = FOLDERS.get(collection_path.name)
-        return True if found and found.tier != CHECK else None
+        return True if found and _is_above(found, chosen) else None
     return None
+
+
+def _is_above(folder: Folder, chosen: str) -> bool:
+    """Return whether a folder has no test of a tier."""
+    return folder.tier != CHECK if chosen == CHECK else not folder.budget
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests of higher tiers."""
     chosen = config.getoption("--tier")
-    here = [it for it in items if TESTS in it.path.parents]
+    here = [it for it in items if it.nodeid.startswith("tests/")]
     tiers = {it: TIERS.index(tier_of(it)) for it in here}
     if chosen is None:
         return

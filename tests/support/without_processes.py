@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.tiers import CHECK, TESTS, tier_of
+from tests.support.tiers import CHECK, tier_of
 
 STARTS = frozenset({"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec"})
 """Audit events that stand for a new process."""
@@ -46,7 +46,7 @@ GUARD = Guard()
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Switch the guard on for a test of the tier `check` and its fixtures."""
     GUARD.install()
-    GUARD.is_on = TESTS in item.path.parents and tier_of(item) == CHECK
+    GUARD.is_on = item.nodeid.startswith("tests/") and tier_of(item) == CHECK
     try:
         return (yield)
     finally:
