@@ -3,6 +3,7 @@ not scanned yet."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from heapq import heappop, heappush, heapreplace
 from itertools import count
@@ -18,30 +19,39 @@ class Backlog:
     one client in the order in which they were added."""
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, int, Served, Work]] = []
+        self._of: dict[Served, deque[tuple[Served, Work]]] = {}
+        self._clients: list[tuple[float, int, Served]] = []  # a heap; the first is what is known
         self._order = count()
 
     def __bool__(self) -> bool:
-        return bool(self._heap)
+        return bool(self._clients)
 
     def add(self, served: Served, work: Work) -> None:
         """Add a piece of work. `served`: that of its connection."""
-        heappush(self._heap, (_until(served), next(self._order), served, work))
+        client = _client(served)
+        if client not in self._of:
+            self._of[client] = deque()
+            heappush(self._clients, (client.until, next(self._order), client))
+        self._of[client].append((served, work))
 
     def take(self) -> tuple[Served, Work]:
         """Remove the first piece of work, and return it with its connection's `Served`."""
         while True:
-            noted, _, served, work = self._heap[0]
-            until = _until(served)
-            if until <= noted:
-                heappop(self._heap)
-                return served, work
+            noted, _, client = self._clients[0]
+            if client.until <= noted:
+                break
             # The client was served since: others may come first.
-            heapreplace(self._heap, (until, next(self._order), served, work))
+            heapreplace(self._clients, (client.until, next(self._order), client))
+        works = self._of[client]
+        first = works.popleft()
+        if not works:
+            del self._of[client]
+            heappop(self._clients)
+        return first
 
 
-def _until(served: Served) -> float:
-    """Return the virtual time up to which the client of a connection was served."""
+def _client(served: Served) -> Served:
+    """Return the member below the whole loop to which a connection belongs."""
     while served.above is not None and served.above.above is not None:
         served = served.above
-    return served.until
+    return served
