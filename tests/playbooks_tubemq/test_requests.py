@@ -25,7 +25,6 @@ from gateway.wire.tubemq.session import (
     MOST_ASKED,
     MOST_HELD,
     MOST_OFTEN,
-    REFUSED_WAIT,
     RELEASED_AT_ONCE,
     SWEPT,
 )
