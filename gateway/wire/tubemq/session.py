@@ -116,10 +116,6 @@ MOST_ASKED = 4
 """The most requests for messages of one consumer under a limit that are in flight: a reply has some
 hundred kilobytes, and waits at the broker while the consumer has no allowance for it."""
 
-UNHEEDED_WAIT = 1.0
-"""Seconds for which a client is not read that asks for messages before the time for which it was
-told to wait."""
-
 LONGEST_ASKED = 60.0
 """Seconds for which a consumer is told to wait at most; then it asks again."""
 
