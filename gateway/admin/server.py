@@ -105,7 +105,7 @@ NONE: Actions = {}
 
 
 Waiting = Callable[[], AbstractContextManager[None]]
-"""Returns a context. While the connection waits in this context, a newer one may take its place."""
+"""Returns a context. A newer connection may displace one that waits within the context."""
 
 ClientOf = Callable[[socket.socket, str, Waiting], Awaitable[str | None]]
 """See `listening.arrivals.Arrivals.client`."""

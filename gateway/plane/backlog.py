@@ -20,7 +20,9 @@ class Backlog:
 
     def __init__(self) -> None:
         self._of: dict[Served, deque[tuple[Served, Work]]] = {}
-        self._clients: list[tuple[float, int, Served]] = []  # a heap; the first is what is known
+        # A heap of the clients that have work, each with the virtual time up to which it had been
+        # served when it was put there.
+        self._clients: list[tuple[float, int, Served]] = []
         self._order = count()
 
     def __bool__(self) -> bool:

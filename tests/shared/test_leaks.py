@@ -85,7 +85,8 @@ def found(leak: str, gateway: Gateway, brokers: Sandbox) -> set[str]:
 
 
 SAID = [it for it in PLAYS if it.startswith(("fields of ", "text of "))]
-"""What brokers say in a field or a text. One table hides all of them: `make test` has the first."""
+"""Leaks in a field or a text of a command. One table hides all of them, so `make test` plays the
+first leak alone."""
 
 each_leak = pytest.mark.parametrize(
     "leak",

@@ -21,7 +21,7 @@ MOST = 1000
 
 
 class Turns:
-    """The times of the last refusals of clients."""
+    """The time of each client's next refusal."""
 
     __slots__ = ("_next",)
 
