@@ -131,7 +131,9 @@ def _run(
     folder.mkdir(parents=True)
     recipe, log = make(folder), folder / "valgrind.log"
     counting = (valgrind, "--tool=cachegrind", "--cache-sim=no", f"--log-file={log}")
-    command = (*counting, "--cachegrind-out-file=/dev/null", *recipe.command)
+    # The settings are read by a fork, which would count into the log first.
+    options = ("--child-silent-after-fork=yes", "--cachegrind-out-file=/dev/null")
+    command = (*counting, *options, *recipe.command)
     cores = Cores.of_this_process()
     with running(replace(recipe, command=command, patience=PATIENCE), cores) as proxy:
         sample = generator.run(
