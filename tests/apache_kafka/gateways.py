@@ -20,7 +20,7 @@ class KafkaPlan(Plan):
     """A plan for a listener of Kafka. `first_port`: of its brokers' ports. `host`: by which clients
     reach them."""
 
-    first_port: int = field(default_factory=lambda: free_range(HOST, IDS))
+    first_port: int = field(default_factory=lambda: free_range(IDS))
     host: str = HOST
 
     @property

@@ -103,7 +103,7 @@ def _whole(topic: str) -> str:
 
 def any_ports() -> Ports:
     """Return free ports, with free ones behind that of clients, which are for Kafka's brokers."""
-    return Ports(free_range(HOST, 1 + KAFKA_BROKERS), *free_ports(HOST, 3))
+    return Ports(free_range(1 + KAFKA_BROKERS), *free_ports(HOST, 3))
 
 
 def until(reached: Callable[[], bool], demo: Demo) -> None:

@@ -116,7 +116,7 @@ class Scene(NamedTuple):
 @pytest.fixture
 def scene(tmp_path: Path, sandbox: Sandbox) -> Scene:
     admin, console, control = map(str, free_ports(HOST, 3))
-    clients = str(free_range(HOST, 3))  # and those of Kafka's brokers, behind it
+    clients = str(free_range(3))  # and those of Kafka's brokers, behind it
     environment = {
         "GATEWAY_BROKERS": sandbox.service_url,
         "GATEWAY_BIND": f"{HOST}:{clients}",

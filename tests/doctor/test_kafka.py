@@ -43,7 +43,7 @@ def told(
 ) -> tuple[int, str]:
     """Return the command's status and its output, on one line. `ids`: that are declared.
     `password`: of alice, as whom the gateway authenticates at brokers; None: it does not."""
-    first = free_range(HOST, 2)
+    first = free_range(2)
     listener: dict[str, Any] = {
         "name": "edge",
         "protocol": "kafka",

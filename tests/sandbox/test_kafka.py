@@ -54,7 +54,7 @@ class TwoClusters(KafkaPlan):
     """A plan with a listener in front of another cluster, whose brokers have the same ids."""
 
     other: Upstream | None = None
-    other_port: int = field(default_factory=lambda: free_range(HOST, IDS + 1))
+    other_port: int = field(default_factory=lambda: free_range(IDS + 1))
 
     def settings(self, broker: Upstream, port: int, admin_port: int) -> Settings:
         found = super().settings(broker, port, admin_port)

@@ -40,10 +40,11 @@ def free_ports(host: str, count: int) -> list[int]:
     return sorted(found)
 
 
-def free_range(host: str, count: int) -> int:
-    """Return the first of `count` free ports at `host` that follow each other."""
+def free_range(count: int) -> int:
+    """Return the first of `count` free ports that follow each other, at all addresses: a tap takes
+    the ports of its gateway at an address of its own, also while that gateway starts again."""
     lowest, highest = own_part(LOWEST_OF_RANGES, LOWEST)
     while True:
         first = random.randrange(lowest, highest - count)
-        if all(is_free(host, port) for port in range(first, first + count)):
+        if all(is_free("", port) for port in range(first, first + count)):
             return first

@@ -70,7 +70,7 @@ def test_each_protocol_needs_its_own_clients(monkeypatch: pytest.MonkeyPatch) ->
 def test_kafka_needs_a_port_for_each_broker_and_none_for_the_control(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    first = free_range(HOST, 3)
+    first = free_range(3)
     with socket.create_server((HOST, first + 2)) as taken, socket.create_server((HOST, 0)) as other:
         control = other.getsockname()[1]
         ports = (first, *_free_ports(2), control)
