@@ -105,7 +105,7 @@ NONE: Actions = {}
 
 
 Waiting = Callable[[], AbstractContextManager[None]]
-"""Returns a context. A newer connection may displace one that waits within the context."""
+"""Makes a context for a wait. A newer connection may displace a connection that waits in it."""
 
 ClientOf = Callable[[socket.socket, str, Waiting], Awaitable[str | None]]
 """See `listening.arrivals.Arrivals.client`."""

@@ -36,8 +36,8 @@ every eleven seconds."""
 
 SECONDS, SHORT_SECONDS = 60.0, 20.0
 WARM, WARM_OF = 8.0, {"pulsar": 35.0, "tubemq": 35.0}
-"""Seconds in which a burst is used up, and earned what each consumer of Pulsar gets at its opening;
-TubeMQ gives the first messages of a topic slowly."""
+"""Seconds before the measurement. By then the crowd has used up its burst, and its limit has earned
+the permits that each consumer of Pulsar gets at its opening. TubeMQ starts a topic slowly."""
 
 
 def measure(folder: Path, say: Say, *, short: bool) -> Iterator[Trial]:

@@ -439,8 +439,8 @@ class TubeSession:
         return tuple(effects)
 
     def _may_ask(self, serial: int, account: Account) -> bool:
-        """Return whether a consumer may have one more request for messages in flight. If so, note
-        the request by its serial number."""
+        """Return whether the consumer of an account may have one more request for messages in
+        flight. If it may, note the serial number of that request."""
         if account.is_endless:
             return True
         asked = [it for it in self._asked.get(account, ()) if it in self._in_flight]

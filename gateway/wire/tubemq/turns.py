@@ -29,7 +29,7 @@ class Turns:
         self._next: dict[Hashable, float] = {}
 
     def take(self, client: Hashable, now: float) -> float:
-        """Return the time from which a connection of a client is read again."""
+        """Return when the gateway reads a refused connection of `client` again. `now`: seconds."""
         if len(self._next) >= MOST and client not in self._next:
             self._next = {it: at for it, at in self._next.items() if at > now}
         turn = max(now, self._next.get(client, now))
