@@ -44,6 +44,16 @@ now. Checking thousands each time would cost a client's receipts a second each."
 ANSWERS_STEP = 0.01
 """Seconds until the next accounts are checked."""
 
+WINDOW = 64 * 1024 * 1024
+"""Bytes that may find a full queue before their client counts as one that heeds no window, whose
+frames are only received to be discarded. Java's clients send so many bytes without receipts by
+default (`memoryLimit`)."""
+
+HEEDLESS_PAUSE = 2.0
+"""Seconds for which the gateway does not read such a client, after each read that was in vain. Two
+hundred such clients would otherwise take a whole core. Their other frames wait as long; clients and
+brokers wait 30 s for the response to a PING."""
+
 
 class WaitingHost(Protocol):
     """The part of a pair that its waiting frames use."""
@@ -66,6 +76,9 @@ class WaitingHost(Protocol):
         """Call `callback` at the time `when`, unless the pair has ended or the returned object was
         cancelled by then."""
 
+    def soon(self, callback: Callable[[float], None]) -> None:
+        """Call `callback` after the reactor has served other pairs."""
+
     def violated(self, direction: Direction, error: PeerError) -> None:
         """End the pair, because the peer that sends in this direction violated its protocol."""
 
@@ -82,10 +95,12 @@ class WaitingFrames:
         "_aging",
         "_answering",
         "_at_border",
+        "_discarded",
         "_earlier",
         "_expecting",
         "_frames",
         "_given_up",
+        "_is_resting",
         "_pair",
         "_plane",
         "_refused",
@@ -106,6 +121,8 @@ class WaitingFrames:
         self._unchecked = 0  # of `_refused`, not checked since bytes last went to the client
         self._answering = False  # a timer for checking the next accounts runs
         self._at_border: set[Account] = set()  # accounts that go on at the next border
+        self._discarded = 0  # bytes that found a full queue since the client last kept to a window
+        self._is_resting = False  # `_rest` is under way, or comes soon
         # The timer of each account's oldest frame.
         self._aging: dict[Account, Cancellable[None]] = {}
 
@@ -119,8 +136,22 @@ class WaitingFrames:
         self._plane.granted[account] = self
         before = account.queued
         self._frames.put(account, frames, now)
-        self._age(account, account.queued - before, now)
+        queued = account.queued - before
+        self._discarded += len(frames) - queued
+        if self._discarded > WINDOW and queued < len(frames) and not self._is_resting:
+            self._is_resting = True
+            self._pair.soon(self._rest)  # what was received is gone by then
+        self._age(account, queued, now)
         self._start_aging(account)
+
+    def _rest(self, now: float) -> None:
+        """Pause reading from a client that heeds no window."""
+        self._pair.pumps[Direction.TO_BROKER].pause()
+        self._pair.later(now + HEEDLESS_PAUSE, self._read_on)
+
+    def _read_on(self, now: float) -> None:
+        self._is_resting = False
+        self._pair.pumps[Direction.TO_BROKER].unpause(now)
 
     def refuse(self, account: Account, refusal: bytes, now: float) -> None:
         """Queue `refusal`, a frame for the client, behind the account's waiting frames."""
@@ -320,6 +351,8 @@ class WaitingFrames:
 
     def _begin_reset(self, account: Account, now: float) -> None:
         self._plane.resets += 1
+        if self._discarded <= WINDOW:
+            self._discarded = 0
         self._reset(account, now)
 
     def _reset(self, account: Account, now: float) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from gateway.plane import waiting
 from gateway.plane.deadlines import FEW
 from gateway.plane.state import PlaneSettings
 from gateway.wire.account import Account, Action
@@ -147,6 +150,57 @@ def test_behind_a_full_queue_nothing_passes_until_the_producer_is_reset() -> Non
     assert frames(pair.broker.hear()) == full[:kept]
     assert pair.client.hear() == OURS
     assert not plane.reactor.granted
+    plane.close()
+
+
+PING = passing(b"ping")
+
+
+def pings(pair: Opened) -> int:
+    """Return how many PINGs the broker has heard."""
+    return frames(pair.broker.hear()).count(PING)
+
+
+def flood(plane: Plane, pair: Opened, count: int) -> None:
+    """Send frames of which all but the first find a full queue."""
+    for _ in range(count):
+        pair.client.say(counted(1, bytes(2000)))
+        plane.turn()
+
+
+def test_a_client_that_heeds_no_window_is_read_at_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "WINDOW", 4 * BOUND)
+    plane = Plane(PlaneSettings(buffer=BUFFER, memory=1 << 24, held=2 * BOUND))
+    pair = plane.open()
+    held(pair, 1)
+    flood(plane, pair, 100)
+    pair.client.say(PING)
+    plane.turn()
+    assert pings(pair) == 1
+    flood(plane, pair, 100)
+    for number in range(1, 4):
+        pair.client.say(PING)
+        plane.after(waiting.HEEDLESS_PAUSE / 2)
+        assert pings(pair) == number
+        plane.after(waiting.HEEDLESS_PAUSE / 2 + 0.1)
+        assert pings(pair) == number + 1
+        flood(plane, pair, 1)
+    plane.close()
+
+
+def test_a_client_that_keeps_to_a_window_is_read_always(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "WINDOW", 4 * BOUND)
+    plane = Plane(PlaneSettings(buffer=BUFFER, memory=1 << 24, held=2 * BOUND))
+    pair = plane.open()
+    resets = Resets(pair)
+    for number in range(4):
+        (account,) = held(pair, 1)
+        flood(plane, pair, 100)
+        plane.reactor.grant(account, 1 << 30, 1 << 30)
+        assert resets.began == number + 1
+        pair.client.say(PING)
+        plane.turn()
+        assert pings(pair) == number + 1
     plane.close()
 
 
