@@ -187,7 +187,10 @@ class OfPulsar:
         return _door(self._broker, Plan(rules=rules), folder)
 
     def topic(self, kind: str) -> str:
-        return f"persistent://public/default/{kind}{next(self._topics)}"
+        """Create a topic: a broker opens no producer of one whose bundle nobody has looked up."""
+        name = f"{kind}{next(self._topics)}"
+        self._broker.admin.request("PUT", f"admin/v2/persistent/public/default/{name}")
+        return f"persistent://public/default/{name}"
 
     def sends(self, topic: str, size: int) -> Talk:
         def opening(_number: int) -> bytes:
