@@ -322,14 +322,9 @@ def _honest(port: int, seconds: float, felt: Connection) -> None:
 
 
 def run(folder: Path, loads: Iterable[str] = LOADS, seconds: float = SECONDS) -> list[Row]:
-    """Measure these loads, one after the other, each at a gateway of its own."""
-    with ExitStack() as stack:
-        brokers: dict[str, int] = {}
-        for name in _SCRIPTS:
-            ours, theirs = multiprocessing.Pipe()
-            stack.enter_context(_process(_broker, name, theirs))
-            brokers[name] = ours.recv()
-        return [Row(load, _felt(load, folder, brokers, seconds)) for load in loads]
+    """Measure these loads, one after the other, each at a gateway and at brokers of its own: a
+    broker that was flooded has work for seconds, and would take the gateway's core."""
+    return [Row(load, _felt(load, folder, seconds)) for load in loads]
 
 
 class Row(NamedTuple):
@@ -339,9 +334,21 @@ class Row(NamedTuple):
     felt: Felt
 
 
-def _felt(load: str, folder: Path, brokers: Mapping[str, int], seconds: float) -> Felt:
+@contextmanager
+def _brokers() -> Iterator[Mapping[str, int]]:
+    """Run a broker for each listener, and yield their ports."""
+    with ExitStack() as stack:
+        brokers: dict[str, int] = {}
+        for name in _SCRIPTS:
+            ours, theirs = multiprocessing.Pipe()
+            stack.enter_context(_process(_broker, name, theirs))
+            brokers[name] = ours.recv()
+        yield brokers
+
+
+def _felt(load: str, folder: Path, seconds: float) -> Felt:
     ours, theirs = multiprocessing.Pipe()
-    with _gateway(folder, brokers) as ports, _process(_send, load, ports):
+    with _brokers() as brokers, _gateway(folder, brokers) as ports, _process(_send, load, ports):
         time.sleep(SETTLING)
         with _process(_honest, ports["honest"], seconds, theirs) as honest:
             claim(ours.poll(seconds + PATIENCE), "the honest client got no answers")
