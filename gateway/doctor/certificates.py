@@ -12,7 +12,7 @@ from math import inf
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.x509.oid import ExtensionOID, NameOID
+from cryptography.x509.oid import AuthorityInformationAccessOID, ExtensionOID, NameOID
 
 from gateway.doctor.files import DAY, format_date
 from gateway.doctor.finding import Finding, fail, ok, warn
@@ -39,7 +39,8 @@ class Facts:
     """The facts of a certificate. `subject`, `issuer`: the common name, or the whole distinguished
     name if it has no common name. `names`: the hosts and IP addresses for which the certificate is
     valid. `begins`, `ends`: the time of its validity, in seconds since 1970. `is_own_issuer`: the
-    certificate is self-signed."""
+    certificate is self-signed. `issuer_at`: where the certificate says that its issuer's is (RFC
+    5280, 4.2.2.1, `caIssuers`); empty if it does not."""
 
     subject: str
     issuer: str
@@ -47,6 +48,7 @@ class Facts:
     begins: float
     ends: float
     is_own_issuer: bool = False
+    issuer_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,23 @@ def facts_of(certificate: x509.Certificate) -> Facts:
         begins=certificate.not_valid_before_utc.timestamp(),
         ends=certificate.not_valid_after_utc.timestamp(),
         is_own_issuer=is_issued_by(certificate, certificate),
+        issuer_at=_issuer_at(certificate),
     )
+
+
+def _issuer_at(certificate: x509.Certificate) -> str:
+    """Return the first address of the issuer's certificate; empty if there is none."""
+    try:
+        places = certificate.extensions.get_extension_for_class(x509.AuthorityInformationAccess)
+    except (x509.ExtensionNotFound, ValueError):
+        return ""
+    issuers = (
+        place.access_location.value
+        for place in places.value
+        if place.access_method == AuthorityInformationAccessOID.CA_ISSUERS
+        and isinstance(place.access_location, x509.UniformResourceIdentifier)
+    )
+    return next(issuers, "")[:LONGEST_NAME]
 
 
 def is_issued_by(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
@@ -215,17 +233,23 @@ def judge_names(check: str, leaf: Facts) -> Finding | None:
 
 
 def judge_chain(check: str, leaf: Facts, *, known: bool) -> Finding | None:
-    """Return a warning if a file does not contain the certificate of the authority that signed its
-    first certificate; otherwise None. `known`: no warning is needed, because the authority is in
-    the file, or is known on this machine."""
+    """Return a finding if a file does not contain the certificate of the authority that signed its
+    first certificate; otherwise None. `known`: that authority is in the file, or is known on this
+    machine.
+
+    Only a certificate that says where its issuer's is comes from an intermediate authority, as a
+    rule: clients are then meant to get that one too. Companies mostly sign with the authority that
+    clients trust.
+    """
     if known or leaf.is_own_issuer:
         return None
+    if not leaf.issuer_at:
+        return ok(check, f"signed by {leaf.issuer}, which clients have to trust: it is not in here")
     return warn(
         check,
         f"does not hold the certificate of {leaf.issuer}, who signed it: clients that do not have "
         "that one fail",
-        "If that is an intermediate authority, add its certificate behind the first one in the "
-        "file; if it is the one that clients trust, all is well.",
+        f"Add it behind the first one in the file; it is at {leaf.issuer_at}",
     )
 
 

@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from cryptography.x509.oid import ExtendedKeyUsageOID
+from cryptography.x509.oid import AuthorityInformationAccessOID, ExtendedKeyUsageOID
 
 from gateway.tls.files import KeyPair
 
@@ -40,7 +40,8 @@ class Certified(NamedTuple):
 class Wanted:
     """The content of a certificate. `names`: host names and addresses. `uris`: such as SPIFFE ids.
     `common`: the common name of the subject, if any. `ends`: when its validity ends. `lives`: for
-    how long it is valid by then. `for_clients`: for TLS clients alone."""
+    how long it is valid by then. `for_clients`: for TLS clients alone. `issuer_at`: where its
+    issuer's certificate is, if it says so."""
 
     names: Sequence[str] = ()
     uris: Sequence[str] = ()
@@ -48,6 +49,7 @@ class Wanted:
     ends: timedelta = DAY
     lives: timedelta = 30 * DAY
     for_clients: bool = False
+    issuer_at: str = ""
 
     @property
     def alternatives(self) -> list[x509.GeneralName]:
@@ -157,6 +159,10 @@ def _sign(
     if wanted.for_clients:
         usage = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])
         builder = builder.add_extension(usage, critical=False)
+    if wanted.issuer_at:
+        place = x509.UniformResourceIdentifier(wanted.issuer_at)
+        access = x509.AccessDescription(AuthorityInformationAccessOID.CA_ISSUERS, place)
+        builder = builder.add_extension(x509.AuthorityInformationAccess([access]), critical=False)
     return builder.sign(issuer_key, SHA256())
 
 

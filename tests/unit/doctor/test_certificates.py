@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import inf
 
 import pytest
@@ -99,11 +100,25 @@ def test_many_names_are_cut() -> None:
 # -- the chain -------------------------------------------------------------------------------
 
 
-def test_a_missing_issuer_is_a_warning() -> None:
-    found = judge_chain("tls.crt", facts(), known=False)
+def test_a_missing_intermediate_authority_is_a_warning() -> None:
+    found = judge_chain("tls.crt", replace(facts(), issuer_at="http://ca.example/1"), known=False)
     assert found is not None
     assert found.status is Status.WARN
     assert "does not hold the certificate of the authority, who signed it" in found.detail
+    assert "http://ca.example/1" in found.remedy
+
+
+def test_an_authority_that_clients_trust_themselves_is_no_warning() -> None:
+    found = judge_chain("tls.crt", facts(), known=False)
+    assert found is not None
+    assert found.status is Status.OK
+    assert found.detail.startswith("signed by the authority, which clients have to trust")
+
+
+@pytest.mark.parametrize("place", ["http://ca.example/1", ""])
+def test_a_certificate_says_where_its_issuer_is_or_does_not(place: str) -> None:
+    issued = CertificateAuthority().issue(Wanted(names=["a.example"], issuer_at=place))
+    assert facts_of(x509.load_pem_x509_certificate(issued.certificate)).issuer_at == place
 
 
 def test_a_known_issuer_and_a_self_signed_certificate_need_no_more() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,8 @@ def shown(name: str = "tls") -> dict[str, Any]:
 
 
 def leaf(*names: str, ends: timedelta = 90 * DAY) -> Wanted:
-    return Wanted(names or ["a.example"], ends=ends, lives=365 * DAY)
+    issuer_at = "http://ca.example/1"
+    return Wanted(names or ["a.example"], ends=ends, lives=365 * DAY, issuer_at=issuer_at)
 
 
 # -- certificates of listeners ---------------------------------------------------------------
@@ -87,6 +89,15 @@ def test_a_certificate_without_its_issuer_is_a_warning(tmp_path: Path, examined:
     assert certificate.status is Status.OK
     assert (chain.check, chain.status) == ("tls.crt", Status.WARN)
     assert "does not hold the certificate of test authority" in chain.detail
+
+
+def test_an_issuer_that_clients_trust_themselves_is_no_warning(
+    tmp_path: Path, examined: Examine
+) -> None:
+    kept(tmp_path, AUTHORITY.issue(replace(leaf(), issuer_at="")))
+    findings = examined(listener=shown())
+    assert [it.status for it in findings] == [Status.OK] * 3
+    assert findings[1].detail.startswith("signed by test authority")
 
 
 @pytest.mark.parametrize("ends", [90 * DAY, -DAY])
