@@ -81,7 +81,7 @@ fuzz: $(INSTALLED) ## for long: SECONDS=60 of each target, FRAMES=10000000 throu
 SANITIZED := build/sanitized
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize=alignment -fno-sanitize-recover=undefined
 
-sanitize: $(INSTALLED) ## readers, plane and fuzz, compiled with gcc's checks of memory and of undefined behaviour: an hour
+sanitize: $(INSTALLED) ## readers, plane and fuzz, compiled with gcc's checks of memory and of undefined behaviour: half an hour
 	@rm -rf $(SANITIZED) && mkdir -p $(SANITIZED)
 	@git ls-files -z | xargs -0 cp --parents -t $(SANITIZED)
 	@cd $(SANITIZED) && CFLAGS="$(SANITIZERS)" LDFLAGS="$(SANITIZERS)" $(CURDIR)/$(BIN)/python -m pip install \
