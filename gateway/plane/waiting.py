@@ -51,8 +51,8 @@ default (`memoryLimit`)."""
 
 HEEDLESS_PAUSE = 2.0
 """Seconds for which the gateway does not read such a client, after each read that was in vain. Two
-hundred such clients would otherwise take a whole core. Their other frames wait as long; clients and
-brokers wait 30 s for the response to a PING."""
+hundred such clients would otherwise take a whole core. Their other frames wait as long, signs of
+life among them, for which clients and brokers wait 30 s."""
 
 
 class WaitingHost(Protocol):
