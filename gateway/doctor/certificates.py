@@ -39,8 +39,8 @@ class Facts:
     """The facts of a certificate. `subject`, `issuer`: the common name, or the whole distinguished
     name if it has no common name. `names`: the hosts and IP addresses for which the certificate is
     valid. `begins`, `ends`: the time of its validity, in seconds since 1970. `is_own_issuer`: the
-    certificate is self-signed. `issuer_at`: where the certificate says that its issuer's is (RFC
-    5280, 4.2.2.1, `caIssuers`); empty if it does not."""
+    certificate is self-signed. `issuer_at`: the URL of the issuer's certificate, if the certificate
+    names it (RFC 5280, 4.2.2.1, `caIssuers`); otherwise empty."""
 
     subject: str
     issuer: str
@@ -76,7 +76,8 @@ def facts_of(certificate: x509.Certificate) -> Facts:
 
 
 def _issuer_at(certificate: x509.Certificate) -> str:
-    """Return the first address of the issuer's certificate; empty if there is none."""
+    """Return the first URL at which the certificate of the issuer is, as this certificate says;
+    empty if it names none."""
     try:
         places = certificate.extensions.get_extension_for_class(x509.AuthorityInformationAccess)
     except (x509.ExtensionNotFound, ValueError):
@@ -237,14 +238,13 @@ def judge_chain(check: str, leaf: Facts, *, known: bool) -> Finding | None:
     first certificate; otherwise None. `known`: that authority is in the file, or is known on this
     machine.
 
-    Only a certificate that says where its issuer's is comes from an intermediate authority, as a
-    rule: clients are then meant to get that one too. Companies mostly sign with the authority that
-    clients trust.
+    A certificate that names the URL of its issuer's comes from an intermediate authority as a rule,
+    and clients need that one too. Companies mostly sign with the authority that clients trust.
     """
     if known or leaf.is_own_issuer:
         return None
     if not leaf.issuer_at:
-        return ok(check, f"signed by {leaf.issuer}, which clients have to trust: it is not in here")
+        return ok(check, f"signed by {leaf.issuer}, not in the file: clients have to trust it")
     return warn(
         check,
         f"does not hold the certificate of {leaf.issuer}, who signed it: clients that do not have "

@@ -45,9 +45,9 @@ ANSWERS_STEP = 0.01
 """Seconds until the next accounts are checked."""
 
 WINDOW = 64 * 1024 * 1024
-"""Bytes that may find a full queue before their client counts as one that heeds no window, whose
-frames are only received to be discarded. Java's clients send so many bytes without receipts by
-default (`memoryLimit`)."""
+"""Bytes that may find a full queue. A client that sends more heeds no window, and stays such a
+client until its connection ends. Java's clients send so many bytes without receipts by default
+(`memoryLimit`)."""
 
 HEEDLESS_PAUSE = 2.0
 """Seconds for which the gateway does not read such a client, after each read that was in vain. Two
@@ -121,7 +121,7 @@ class WaitingFrames:
         self._unchecked = 0  # of `_refused`, not checked since bytes last went to the client
         self._answering = False  # a timer for checking the next accounts runs
         self._at_border: set[Account] = set()  # accounts that go on at the next border
-        self._discarded = 0  # bytes that found a full queue since the client last kept to a window
+        self._discarded = 0  # bytes that found a full queue since the last reset or close
         self._is_resting = False  # `_rest` is under way, or comes soon
         # The timer of each account's oldest frame.
         self._aging: dict[Account, Cancellable[None]] = {}
@@ -202,6 +202,8 @@ class WaitingFrames:
         """Discard this account's waiting frames, and ignore later grants of allowance to the
         account."""
         self._frames.discard(account)
+        if self._discarded <= WINDOW:
+            self._discarded = 0
         self._refused.pop(account, None)
         self._ages.pop(account, None)
         self._expecting.discard(account)
@@ -351,8 +353,6 @@ class WaitingFrames:
 
     def _begin_reset(self, account: Account, now: float) -> None:
         self._plane.resets += 1
-        if self._discarded <= WINDOW:
-            self._discarded = 0
         self._reset(account, now)
 
     def _reset(self, account: Account, now: float) -> None:

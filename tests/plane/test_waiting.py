@@ -8,11 +8,11 @@ from gateway.plane import waiting
 from gateway.plane.deadlines import FEW
 from gateway.plane.state import PlaneSettings
 from gateway.wire.account import Account, Action
-from gateway.wire.contract import Direction, Discard, Effects, EndReason, Inject
+from gateway.wire.contract import Direction, Discard, Effects, EndReason, Forward, Inject
 from tests.support.subjects import subject_of
 
 from .harness import BUFFER, OURS, Opened, Plane, held
-from .protocol import GIVEN_UP, counted, crash, frames, passing
+from .protocol import GIVEN_UP, counted, crash, frames, passing, stop
 
 BOUND = 64 * 1024
 TOO_OLD = 20.0
@@ -162,7 +162,7 @@ def pings(pair: Opened) -> int:
 
 
 def flood(plane: Plane, pair: Opened, count: int) -> None:
-    """Send frames of which all but the first find a full queue."""
+    """Have the client send frames: the first ones fill the queue, the others are discarded."""
     for _ in range(count):
         pair.client.say(counted(1, bytes(2000)))
         plane.turn()
@@ -199,6 +199,23 @@ def test_a_client_that_keeps_to_a_window_is_read_always(monkeypatch: pytest.Monk
         plane.reactor.grant(account, 1 << 30, 1 << 30)
         assert resets.began == number + 1
         pair.client.say(PING)
+        plane.turn()
+        assert pings(pair) == number + 1
+    plane.close()
+
+
+def test_closed_producers_count_towards_no_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "WINDOW", 4 * BOUND)
+    plane = Plane(PlaneSettings(buffer=BUFFER, memory=1 << 24, held=2 * BOUND))
+    pair = plane.open()
+    inner = pair.session.response
+    for number in range(4):
+        (account,) = held(pair, 1)
+        flood(plane, pair, 100)
+        pair.session.response = lambda direction, frame, account=account: (
+            (Forward(), Discard(account)) if frame == stop(b"close") else inner(direction, frame)
+        )
+        pair.client.say(stop(b"close") + PING)
         plane.turn()
         assert pings(pair) == number + 1
     plane.close()
