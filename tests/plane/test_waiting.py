@@ -208,13 +208,14 @@ def test_closed_producers_count_towards_no_window(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(waiting, "WINDOW", 4 * BOUND)
     plane = Plane(PlaneSettings(buffer=BUFFER, memory=1 << 24, held=2 * BOUND))
     pair = plane.open()
-    inner = pair.session.response
+
+    def closed(_direction: Direction, _frame: bytes) -> Effects:
+        return (Forward(), Discard(pair.session.accounts[1]))
+
     for number in range(4):
-        (account,) = held(pair, 1)
+        held(pair, 1)
         flood(plane, pair, 100)
-        pair.session.response = lambda direction, frame, account=account: (
-            (Forward(), Discard(account)) if frame == stop(b"close") else inner(direction, frame)
-        )
+        pair.session.response = closed
         pair.client.say(stop(b"close") + PING)
         plane.turn()
         assert pings(pair) == number + 1
